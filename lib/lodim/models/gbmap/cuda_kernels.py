@@ -27,7 +27,7 @@ _loss_shares = device(loss_shares)
 
 
 def count_blocks(shape, itemsize):
-    """Return the number of GPU thread blocks for X of this shape; few if rows exceed the cache."""
+    """Return the number of GPU thread blocks for X of this shape; fewer if rows are wide."""
     n_tiles, p, _ = shape
     tile = max(1, p) * TILE * itemsize
     most = PROCESSORS * min(RESIDENT, max(2, CACHE // (tile * PROCESSORS)))
@@ -139,7 +139,8 @@ def _back_project(stage, r, first, size, width, start, partials, slot):
     """Add the gradient by `size` weights of two learners, summed over 64 rows, to `partials`.
 
     The learners are `slot` and slot + 1. `stage` has the features from column `first` on, r (2, 64)
-    the loss derivatives by each w'x. Groups of `width` threads share rows. `start` overwrites."""
+    the loss derivatives by each w'x. Groups of `width` threads share rows. If `start`, old values
+    of `partials` are overwritten."""
     k, segment = cuda.threadIdx.x % width, cuda.threadIdx.x // width
     if k >= size:
         return

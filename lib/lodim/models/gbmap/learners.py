@@ -122,7 +122,7 @@ class WeakLearners:
         over_rows(forward, tiles, self.theta, self.sign, *shape, into, out, **how)
 
     def _forward(self, tiles, n, into, width, derivative, threads):
-        """Return sums of learners' values or derivatives, (n, width); the j-th adds to into[j]."""
+        """Return an array (n, width); column into[j] is a sum that includes learner j's values."""
         out = np.zeros((len(tiles), width, TILE))
         self.add_to(out, tiles, into, derivative, threads)
         return self.scale * out.transpose(0, 2, 1).reshape(-1, width)[:n]
@@ -175,7 +175,7 @@ def effect_sums(learners, tiles, weight):
 
 
 def _chunks(tiles, n, width=1):
-    """Yield (slice of rows, their tiles) for chunks of rows, with `width` numbers per row."""
+    """Divide rows into chunks for `width` temporary columns; yield (slice, blocks) for each."""
     step = max(1, CHUNK // (1 + width // 16))
     for lo in range(0, len(tiles), step):
         yield slice(lo * TILE, min(n, (lo + step) * TILE)), tiles[lo : lo + step]

@@ -180,7 +180,7 @@ class BoostState:
         return self.X, y, self.score.astype(self.X.dtype), weight
 
     def class_table(self):
-        """Return `Ordinal.class_table`, response and shift per class, (2, K); else (2, 0)."""
+        """Return response and shift of each ordered class, (2, K), or (2, 0) for other families."""
         if self.family.shared_slopes:
             return self.family.class_table(self.shift)
         return np.empty((2, 0))
@@ -224,7 +224,9 @@ class BoostState:
         return self.starts.X, *by_row, self.starts.key
 
     def margin(self, k, rows):
-        """Return class k's response and predictor at a slice of rows: 0/1 and logit if K > 1."""
+        """Return class k's response and linear predictor at a slice of rows, (n,) each.
+
+        With several classes, they are 1 for class k, else 0, and the logit of class k."""
         score = tiles.unpack(self.score[tiles.of_rows(rows)], rows.stop - rows.start)
         return margin(self.family, self.y[rows], score, k, self.shift)
 

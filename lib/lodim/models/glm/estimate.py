@@ -151,8 +151,8 @@ def _means(batch, estimates, family):
 def is_separated(family, X, y, H, zero_limit, free=None):
     """Return whether the likelihood of rows X (n, q) has no maximum (Konis 2007, ch. 4).
 
-    The information H, if all its eigenvalues exceed `zero_limit`, shows that it has one. If `free`
-    (S q, r) is given, coefficients move only along its columns, and H is for these."""
+    It has one if all eigenvalues of the information H exceed `zero_limit`. If `free` (S q, r) is
+    given, coefficients move only along its columns, and H is for these."""
     if family.name in ("gaussian", "gamma", "huber"):  # no mean at the edge of its range fits a row
         return False
     if np.linalg.eigvalsh(H).min(initial=np.inf) > zero_limit:

@@ -57,8 +57,7 @@ def of_observation(family, score, error, level, df, dispersion, df_resid):
     """Return limits (n, 2) that contain a new observation of weight one with probability `level`.
 
     score (n,) are linear predictors, error (n,) their standard errors with `df` degrees of freedom;
-    `dispersion` has df_resid ones. Unless gaussian, the family is averaged over N(score,
-    error^2)."""
+    `dispersion` has df_resid. Non-gaussian families are averaged over N(score, error^2)."""
     if family.name == "gaussian":
         df = satterthwaite(error**2, df, dispersion, df_resid)
         reach = critical(level, df) * np.sqrt(error**2 + dispersion)
