@@ -173,7 +173,7 @@ def optional(inner: Any) -> Any:
 
 
 def apart(inner: Any) -> Any:
-    """Declare a field of the form `inner`; lengths in it, such as "p", may differ from others."""
+    """Declare a field of the form `inner`, whose lengths, such as "p", are its own."""
     return Form(lambda value, where, sizes: inner.read(value, where, dict(sizes)), inner.write)
 
 
@@ -219,7 +219,9 @@ def table(rows: Size, forms: dict[str, Any], **others: Any) -> Any:
 
 
 def part(kind: Any) -> Any:
-    """Declare a field: a record of class `kind`; if `kind` is a dict of fields, a dict of them."""
+    """Declare a field that is itself a record, of class `kind`.
+
+    If `kind` is a dict of declared fields, the field is a dict with these fields."""
     is_dict = isinstance(kind, dict)
     forms = kind if is_dict else kind._forms
 

@@ -55,7 +55,7 @@ class Batch:
 
     @property
     def worker_weight(self):
-        """`weight`, (n,), as numbers that stay on the Dask workers (WorkerTiles)."""
+        """Weights divided by their sum, (n,), on the Dask workers as WorkerTiles."""
         if self.weights is None:
             return self.X.constant(1.0 / max(self.n, 1))
         return self.X.column(self.weights).map(np.divide, max(self.weight_sum, 1e-300))

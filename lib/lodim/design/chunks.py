@@ -28,7 +28,7 @@ class Span:
     """One chunk of up to 65,536 complete rows: its number `k`, and where it lies in the data.
 
     It lies within the data's rows start to stop - 1. `rows` are the positions of its rows in this
-    range; empty means the whole range. `n` is its number of rows; `first` counts earlier ones."""
+    range; empty means the whole range. It has `n` rows, earlier chunks have `first` rows in all."""
 
     k: int
     first: int
@@ -117,7 +117,7 @@ class TableChunks(Chunks):
         return self.table if rows is None else self.table.take(rows)
 
     def map(self, work, names):
-        """Return [work(span, table), ...] for all chunks: Span, Table. It needs columns `names`."""
+        """Return [work(span, table), ...] for all chunks; `names` : columns that are needed."""
         table = self.table
         parts = spans_of(table.rows, table.n)
         if len(parts) == 1:
@@ -194,7 +194,7 @@ class Cutter:
 
 @dataclass(frozen=True, eq=False)
 class ChunkStore:
-    """Data not in memory, in pieces such as files; `starts` : position of a piece's first row."""
+    """Data not in memory, in pieces such as files; `starts` : positions of their first rows."""
 
     source: object
     starts: tuple[int, ...]
@@ -299,7 +299,7 @@ class SourceChunks(Chunks):
         return super().summaries(request) if self.known is None else self.known
 
     def map(self, work, names):
-        """Return [work(span, table), ...] for all chunks: Span, and Table with columns `names`."""
+        """Return [work(span, table), ...] for all chunks; `names` : columns of the tables."""
         with closing(self.tables(list(names))) as tables:
             return [work(span, table) for span, table in tables]
 
@@ -406,7 +406,9 @@ class WorkerChunks(SourceChunks):
 
     @classmethod
     def of_client(cls, read, client):
-        """Let the workers of a client, if any, process the chunks `read`, if there are several."""
+        """Return the chunks `read` (SourceChunks) so that a Dask client's workers process them.
+
+        Without a client, or if there is only one chunk, return `read` itself."""
         if client is None or read.n <= ROWS_PER_CHUNK:
             return read
         return cls(read.store, read.table, read.n_rows, read.known, client)

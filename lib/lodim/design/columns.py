@@ -223,7 +223,9 @@ def as_levels(column):
 
 
 def without_levels(column, known, removable=None):
-    """Return a column with levels not in `known`, but in `removable` if given, as missing."""
+    """Return the column with values that are not in `known` as missing.
+
+    If `removable` is given, only the levels in it become missing."""
     if column.kind != "level":
         unknown = removable is None and ~np.isin(as_float(column.values), known)
         return replace(column, values=np.where(unknown, np.nan, as_float(column.values)))
@@ -261,7 +263,7 @@ def kind_of(column):
 
 
 def join_kinds(kinds):
-    """Merge `kinds`, the chunks of a column without rows, into one Column with all levels."""
+    """Merge Columns without rows, `kinds` of a column's chunks, into one that has all levels."""
     held = [kind for kind in kinds if not _is_open(kind)]
     if not held:
         return next((kind for kind in kinds if kind.kind == "level"), kinds[0])
@@ -324,9 +326,7 @@ def used_levels(column, rows):
 
 
 def recode(column, levels, rows, cure=""):
-    """Return positions in `levels` of a column's values in `rows`.
-
-    Raise DataError for an unknown level, with advice `cure`."""
+    """Return positions in `levels` of a column's rows; DataError, with advice `cure`, if unknown."""
     if column.kind == "date":
         what = f"column {column.name!r} must have levels, as in training"
         raise DataError(f"{what}; here it has dates")
@@ -403,9 +403,9 @@ def rows_to_learn(table, names):
 
 
 def raise_unknown(names, everywhere):
-    """Raise DataError about missing values of the columns `names`.
+    """Raise DataError: no row of positive weight has values of all the columns `names`.
 
-    If `everywhere`, names[0] is missing in all rows; else each row of positive weight lacks one."""
+    everywhere : whether names[0] is missing in every row, for the message"""
     if everywhere:
         raise DataError(f"column {names[0]!r} is missing in every row: leave it out of the formula")
     named = " and ".join(map(repr, names))

@@ -62,7 +62,7 @@ class Levels:
 
     @classmethod
     def known(cls, name, called, levels, labels, matrix=None):
-        """Return a Levels factor without rules for missing values, from the other fields."""
+        """Return a Levels factor without rules for missing values; the arguments are its fields."""
         return cls(name, called, levels, labels, matrix, (), None, None)
 
     def _check_fields(self):

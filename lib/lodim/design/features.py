@@ -174,7 +174,7 @@ def scaling(found, names, standardize):
     """Return mean, scale and size (p,) of features, and which are constant, (p,) bool.
 
     found : moments (p, 5). If `standardize`, the scale is the standard deviation (1 for a
-    constant feature) and the size is 1; otherwise the size is, and the scale is 1."""
+    constant feature) and the size is 1; otherwise the two are exchanged."""
     total, mean, spread, least, greatest = found.T
     with np.errstate(all="ignore"):
         sd = np.sqrt(spread / total)

@@ -399,7 +399,7 @@ def _is_number(level):
 
 
 def _check_dates(what, name, levels, answer):
-    """Raise DataError if a text column (the response, if `answer`) has over 10, mostly dates."""
+    """Raise DataError if a text column has over 10 levels, and nearly all are dates."""
     others = [level for level in levels if not columns.ISO_DATE.fullmatch(level)]
     if len(levels) <= SOME_LEVELS or _are_many(levels, others):
         return

@@ -176,7 +176,7 @@ def _read_input(frame, value, what):
 
 
 def _codes(frame, values, what):
-    """Return a code (n,) per row, equal for equal values; NaN if missing; what : as "groups"."""
+    """Return a code (n,) per row, equal for equal values, NaN if missing; what : for messages."""
     if isinstance(values, str):
         column = read_column(frame, values)
         values = column.values

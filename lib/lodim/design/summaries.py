@@ -335,7 +335,7 @@ def limits_by_position(limits, names):
 def apply_limits(x, rows, limits):
     """Replace outliers in x[rows] by the middle; `limits` is (lower, upper, middle) or None.
 
-    Return an array and the positions to use in it, empty for all: the new values, or x and rows."""
+    Return values, and the positions to use in them (empty: all); x and rows without limits."""
     if limits is None:
         return x, rows
     lower, upper, middle = limits

@@ -53,7 +53,7 @@ def column_request(keys, missing):
 
 
 def row_names(keys, summaries, written):
-    """Warn about columns of terms, not `written` ones, that seem to name rows; return Summaries."""
+    """Warn about columns, not `written` ones, that seem to name rows; return their Summaries."""
     names = dict.fromkeys(name for term in keys for name, code in term if code is None)
     found = [summaries[n] for n in names if n not in written and factors.names_rows(summaries[n])]
     for one in found:
@@ -93,9 +93,7 @@ def _computed_levels(keys, parts, fills):
 
 
 def _count_computed(_, table, codes, fills):
-    """Count the values of each C(expression) in `codes` in a chunk of rows; return their Summaries.
-
-    fills : values of missing numbers"""
+    """Count the values of each C(expression) in `codes` in a chunk of rows; return Summaries."""
     table, found = filled(table, fills), []
     for code in codes:
         part = known_rows(table, factors.columns_of((None, code)))[0]

@@ -114,7 +114,7 @@ def copies(subject):
 
 
 def _sources(design):
-    """Return per feature the set of data columns that it uses; None for an indicator of missing."""
+    """Return per feature the set of data columns it uses; None for indicators of missing values."""
     marks = [any(isinstance(part, factors.Missing) for part in term) for term in design.terms]
     needs = [{name for part in term for name in factors.needs(part)} for term in design.terms]
     return [None if marks[t] else needs[t] for t in design.term_of]

@@ -37,7 +37,7 @@ class Arrows:
 
 
 def frame(xy, ratio=None):
-    """Return the ends (2, k) of k axes that contain rows xy (n, k) except outliers: lower, upper.
+    """Return the lower and upper ends (2, k) of axes for rows xy (n, k), except outliers.
 
     ratio : width over height of a plane, to which the ends are adapted"""
     inner = np.quantile(xy, [TAIL, 1.0 - TAIL], axis=0)
