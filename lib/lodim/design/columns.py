@@ -326,7 +326,7 @@ def used_levels(column, rows):
 
 
 def recode(column, levels, rows, cure=""):
-    """Return positions in `levels` of a column's rows; DataError, with advice `cure`, if unknown."""
+    """Return positions in `levels` of a column's rows; DataError with advice `cure` if unknown."""
     if column.kind == "date":
         what = f"column {column.name!r} must have levels, as in training"
         raise DataError(f"{what}; here it has dates")

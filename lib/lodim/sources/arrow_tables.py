@@ -292,7 +292,7 @@ def _pieces(fragment: Any, place: str, schema: Any, rows: Any) -> Iterator[Fragm
 
 
 def _categories(fragments: Sequence[Any], schema: Any) -> Any:
-    """Return the schema of the columns that have the same category type in all Parquet fragments."""
+    """Return the schema of the columns that have one category type in all Parquet fragments."""
     pa, in_files = arrow(), []
     for fragment in fragments:
         if not _is_parquet(fragment):
