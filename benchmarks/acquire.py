@@ -1,6 +1,7 @@
 """Policies of acquire() next to costnet, a myopic policy, and fixed and random orders.
 
-    python benchmarks/acquire.py FOLDER [--sets NAME ...] [--seeds 0 1 2] [--out FILE]
+    python benchmarks/acquire.py FOLDER [--sets NAME ...] [--seeds 0 1 2] [--rivals NAME ...]
+        [--out FILE]
     python benchmarks/acquire.py --table FILE ...
     python benchmarks/acquire.py --online | --speed [--out FILE]
 
@@ -12,8 +13,9 @@ sets with 40 features or more). Rivals: "myopic" (the same predictor, one featur
 
 `gap` is the loss of a rival minus that of the policy at the same mean price, row by row; `gap_se`
 is its standard error over the test rows. CHOSEN_ON are the sets on which the methods and settings
-of acquire() were chosen; all others only report. `--table` prints the gates of files of results;
-`--online` adds 1,000 rows one by one; `--speed` measures decisions.
+of acquire() were chosen; all others only report. `--table` prints the gates of files of results,
+and the myopic rival on CUBE-NM at equal prices; `--online` adds 1,000 rows one by one; `--speed`
+measures decisions.
 """
 
 import argparse
@@ -54,8 +56,10 @@ REPORTED = ("heart", "monitoring", "pima", "australian", "seeds", "california", 
 TRAIN, TEST = 600, 300
 TEST_WIDE, WIDE = 100, 40  # test rows of sets with this many features
 SHARES = (8.0, 2.0, 0.5, 0.1, 0.02)  # trade-offs of the curves, as shares of the default
+NOTHING = 1e9  # trade-off at which nothing is bought
 SHARES_NM = (7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 0.5)  # of cube_nm, whose price jumps at large trade-offs
-KINDS = ("policy", "myopic", "fixed", "random", "all")
+PRICES_NM = (0.5, 2.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0)  # the context of cube_nm costs 0.5
+RIVALS = ("myopic", "fixed", "random", "all", "frontier")
 STREAM, CHECKED = 1000, (100, 400, 700, 1000)  # rows that arrive, and when the policy is measured
 
 
@@ -114,7 +118,7 @@ def case(name, folder, seed):
     return response, frame[:n], frame[n : n + TEST], prices
 
 
-def curves(name, folder, seed):
+def curves(name, folder, seed, rivals):
     """Frame of the curves of a set and seed."""
     response, train, test, prices = case(name, folder, seed)
     test = test[: TEST_WIDE if test.shape[1] > WIDE else TEST]
@@ -126,15 +130,17 @@ def curves(name, folder, seed):
     learned = time.process_time() - clock
     shares = SHARES_NM if name == "cube_nm" else SHARES
     trade_offs = [policy.trade_off * share for share in shares]
-    runs = [*by_rule(policy, *standardized(policy, test), KINDS, trade_offs)]
-    if not name.startswith("cube"):
+    rows = standardized(policy, test)
+    by_same = ["policy", *(kind for kind in rivals if kind != "frontier")]  # the same predictor
+    runs = [*by_rule(policy, *rows, by_same, trade_offs)]
+    if "frontier" in rivals and not name.startswith("cube"):
         fit = ld.costnet(formula, train, **prices)
         batch = policy.design.apply(test, response=True)
         runs += frontier_by_row(policy, fit, test, np.arange(len(test)), batch.y)
         runs += [("default", *run[1:]) for run in runs if abs(run[2][0] - fit.cost) < 1e-9][-1:]
     out = summary(runs)
     own = [run for run in runs if run[0] == "policy"]
-    own.append(next(run for run in runs if run[0] == "fixed"))  # nothing is bought
+    own += by_rule(policy, *rows, ["policy"], [NOTHING])
     gaps = np.array([run[3] - at_price(own, run[2].mean()) for run in runs])
     out["gap"], out["gap_se"] = gaps.mean(axis=1), gaps.std(axis=1) / np.sqrt(gaps.shape[1])
     return out.assign(data=name, seed=seed, learned=learned)
@@ -173,14 +179,15 @@ def at_loss(curve, loss):
 def gates(results):
     """Frame of the gates of each set: medians of the share of the price, and means over seeds.
 
-    A gap is the rival's loss minus the policy's at equal mean price. Its standard error is the mean
-    of those of the seeds, as the splits share rows.
+    A rival's means are over the seeds in which it took part. A gap is the rival's loss minus the
+    policy's at equal mean price. Its standard error is the mean of those of the seeds, as the
+    splits share rows.
     """
     rows = []
     for name, part in results.groupby("data", sort=False):
         kinds = dict(list(part.groupby("policy")))
         row = {"data": name, "splits": part["seed"].nunique()}
-        row["loss all"] = kinds["all"]["loss"].mean()
+        row["loss all"] = kinds["all"]["loss"].mean() if "all" in kinds else np.nan
         if "default" in kinds:
             shares = []
             for _, one in kinds["default"].iterrows():
@@ -197,6 +204,28 @@ def gates(results):
                 row[f"gap {rival}"], row[f"se {rival}"] = gap["gap"], gap["gap_se"]
         rows.append(row)
     return pd.DataFrame(rows).set_index("data")
+
+
+def myopic_by_price(results):
+    """Frame of loss and accuracy on CUBE-NM of policy and myopic rival on the lines through them.
+
+    Means over the splits; gaps (myopic minus policy) with standard errors over the splits, whose
+    rows are independent."""
+    curves = results[results["data"] == "cube_nm"].sort_values("price").groupby(["policy", "seed"])
+    seeds = [seed for kind, seed in curves.groups if kind == "myopic"]
+
+    def lines(kind, what):
+        parts = [curves.get_group((kind, seed)) for seed in seeds]
+        return np.array([np.interp(PRICES_NM, part["price"], part[what]) for part in parts])
+
+    out = {"splits": len(seeds)}
+    for what in ("loss", "accuracy"):
+        policy, myopic = lines("policy", what), lines("myopic", what)
+        gap = myopic - policy
+        out |= {what: policy.mean(axis=0), f"{what} myopic": myopic.mean(axis=0)}
+        out |= {f"gap {what}": gap.mean(axis=0), f"se {what}": gap.std(axis=0, ddof=1)}
+        out[f"se {what}"] /= np.sqrt(len(seeds))
+    return pd.DataFrame(out, index=pd.Index(PRICES_NM, name="price"))
 
 
 def online(seed=0):
@@ -254,6 +283,7 @@ def main():
     known = [*BUNDLED, *FILES, "heart", "monitoring", "cube", "cube_nm"]
     parser.add_argument("--sets", nargs="+", choices=known, default=REPORTED)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--rivals", nargs="+", choices=RIVALS, default=RIVALS)
     parser.add_argument("--out", help="CSV file for the results")
     parser.add_argument("--table", nargs="+", help="print the gates of these files of results")
     parser.add_argument("--online", action="store_true")
@@ -266,13 +296,15 @@ def main():
         if options.out:
             table.round(6).to_csv(options.out, index=False)
     elif options.table:
-        table = gates(pd.concat(map(pd.read_csv, options.table)))
-        print(table.round(3).to_string())
+        results = pd.concat(map(pd.read_csv, options.table))
+        print(gates(results).round(3).to_string())
+        if "cube_nm" in set(results["data"]):
+            print(myopic_by_price(results).round(3).to_string())
     else:
         parts = []
         for seed in options.seeds:
             for name in options.sets:
-                parts.append(curves(name, options.folder, seed))
+                parts.append(curves(name, options.folder, seed, options.rivals))
                 print(parts[-1].round(3).to_string(index=False), flush=True)
                 if options.out:
                     pd.concat(parts).round(6).to_csv(options.out, index=False)
