@@ -140,8 +140,7 @@ def activate(z, beta, activation, g, slope):
 def add_learner(f, v, b, form, rows):
     """Fill rows.score with the sum f + a + b g(z) at 64 rows, and rows.slope with g'(z).
 
-    z = rows.z are projections, v[0] is a; f (64,) is the sum of earlier learners; `form` defines
-    g."""
+    z = rows.z are projections, a is v[0]; f (64,) sums earlier learners; `form` defines g."""
     score = rows.score
     activate(rows.z, form.beta, form.activation, score, rows.slope)
     for i in range(TILE):

@@ -138,9 +138,8 @@ def squares(X, y, weights, offset, *, kept, T, family, coef, B, power):
     """Compute the middle matrix of an HC (sandwich) covariance; return it as part of a vector.
 
     The vector: the number of rows with leverage one; Z' diag(u^2 / (1 - h)^power) Z, raveled. u are
-    derivatives of log-likelihoods, h leverages; B is the nonrobust covariance divided by the
-    dispersion. coef (S, q) are coefficients of z = T'x, for design columns x at positions
-    `kept`."""
+    derivatives of log-likelihoods, h leverages; B is the nonrobust covariance over the dispersion.
+    coef (S, q) are coefficients of z = T'x, for design columns x at positions `kept`."""
     (S, q), whole = coef.shape, 0
     blocks, (value, vector) = _no_blocks(S, q), np.linalg.eigh(B)
     for part in RowBlock.of_span(X, kept, T, weights, y, offset):
