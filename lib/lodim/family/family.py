@@ -72,7 +72,7 @@ class Family:
         return list(levels)
 
     def learned(self, y, weight):
-        """Return the family with its parameter, if it is a learned one, learned from rows."""
+        """Return the family with its parameter learned from rows; unchanged if it learns none."""
         return self if self.learn is None else type(self)(self.learn(y, weight))
 
     def per(self, scale):

@@ -44,5 +44,4 @@ class Gaussian(IdentityLink):
         return np.ptp(y) ** 2 or np.inf
 
     def null_intercept(self, y, weight, offset):
-        """Return the intercept (1,) of the intercept-only model; weights sum to one."""
         return np.array([sum_rows(lambda i: dot(weight[i], y[i] - offset[i, 0]), len(y))])

@@ -85,11 +85,9 @@ class Huber(IdentityLink):
         return near * (2.0 * d - near)
 
     def most_deviance(self, y):
-        """Return the cap of a held-out row's deviance, for an error as large as the range of y."""
         return float(self.deviance(np.ptp(y)[None], np.zeros((1, 1)))[0]) or np.inf
 
     def null_intercept(self, y, weight, offset):
-        """Return the intercept (1,) of the intercept-only model, by Newton's method."""
         rest = y - offset[:, 0]
         at, low, high = weighted_quantile(rest, weight, 0.5), rest.min(), rest.max()
         for _ in range(100):

@@ -36,7 +36,6 @@ class NegativeBinomial(LogLink):
 
     @property
     def parameter(self):
-        """Return theta, which is learned."""
         return self.theta
 
     def fitted(self, y, mean, weight):
@@ -50,7 +49,6 @@ class NegativeBinomial(LogLink):
         return self.theta / (self.theta + mean)
 
     def curvature(self, y, mean):
-        """Return the second derivative of a row's loss in the score (log mean), at given means."""
         return mean * (1.0 + y / self.theta) * self.relative_slope(mean) ** 2
 
     def deviance(self, y, score):
@@ -66,17 +64,14 @@ class NegativeBinomial(LogLink):
         return ways + xlogy(y, y) + t * np.log(t) - (y + t) * np.log(y + t)
 
     def distribution(self, y, mean):
-        """Return the probability of a count of at most y, given its mean."""
         return betainc(self.theta, y + 1.0, self.theta / (self.theta + mean))
 
     def quantile(self, share, mean):
-        """Return the smallest count whose distribution function reaches `share`, given its mean."""
         from scipy import stats  # slow to import
 
         return stats.nbinom.ppf(share, self.theta, self.theta / (self.theta + mean))
 
     def null_intercept(self, y, weight, offset):
-        """Return the intercept (1,) of the intercept-only model, by Newton's method."""
         level = np.log(max(dot(weight, y), RAREST))
         s = level - np.log(sum_rows(lambda i: dot(weight[i], np.exp(offset[i, 0])), len(y)))
         for _ in range(STEPS if offset.any() else 0):

@@ -113,7 +113,9 @@ class Ordinal(Family):
         return np.stack([response, 0.5 * (above + below)])
 
     def margin(self, y, f, boundaries):
-        """Return y and f (n,) as `loss_slope` takes them, from class codes, f and thresholds."""
+        """Return y and f (n,) as `loss_slope` takes them.
+
+        y : class codes; f : linear predictors without thresholds, which are the `boundaries`"""
         response, middle = self.class_table(boundaries)[:, y.astype(int)]
         return response, f + middle
 

@@ -78,7 +78,6 @@ class Quantile(IdentityLink):
         return self._twice(y - score[:, 0])
 
     def most_deviance(self, y):
-        """Return the cap of a held-out row's deviance, for an error as large as the range of y."""
         return float(self._twice(np.ptp(y) * np.array([1.0, -1.0])).max()) or np.inf
 
     def null_intercept(self, y, weight, offset):
