@@ -105,7 +105,7 @@ def test_alternatives_are_paid_as_the_network_says():
     paid = items.pay(nothing, np.array([[1, 0], [0, 1], [1, 1]], bool))
     assert items.price(paid)[0] == 3.0  # the cheap source
     assert items.price(paid)[1] == 6.5 == net.price(np.array(net.names) == "trend")
-    after, _ = items.closed(np.zeros(2, bool), nothing, items.one_hot(1))
+    after, _ = items.after_buying(np.zeros(2, bool), nothing, items.one_hot(1))
     assert after.all()  # the trend has paid for the pressure
 
 

@@ -12,11 +12,12 @@ PREFIXES = 9  # lengths of the fixed and of the random order
 
 
 def by_rule(policy, X, y, kinds, trade_offs):
-    """Simulate purchases on test rows by several rules; yield the result of each run.
+    """Simulate purchases on test rows by each rule in `kinds`; yield the result of each run.
 
-    A rule, such as "policy" or "random" (see `Policy.curve`), is run once per trade-off, or once
-    per number of features to buy. A result is (rule, trade-off or NaN, price, loss, hit), with an
-    entry per row; hit is whether the likeliest class is right. X and y are standardized."""
+    Rules are described in `Policy.curve`. "policy" and "myopic" run once per trade-off, the others
+    once per number of features to buy. A result is (rule, trade-off or NaN, price, loss, hit), the
+    last three with an entry per row. hit is 1 if the likeliest class is right, else 0; NaN for
+    numbers. X and y are the test rows, standardized."""
     oracle, n, G = policy._oracle, len(X), len(policy._oracle.items)
     rng = np.random.default_rng(policy.seed)
     for kind in kinds:
@@ -39,9 +40,10 @@ def by_rule(policy, X, y, kinds, trade_offs):
 
 
 def frontier_by_row(policy, fit, data, rows, y):
-    """Yield price and losses on test rows of each model of a costnet fit, as results of `by_rule`.
+    """Yield a result, as `by_rule` does, for each model on the frontier of a costnet fit.
 
-    `rows` are the positions of the test rows, y their class codes, or numbers in original units."""
+    A result has the model's price and its losses on the test rows. `rows` are the positions of
+    these rows in `data`; y are their class codes, or numbers in original units."""
     if fit.levels != policy.levels:
         raise ArgumentError(
             f"frontier must be a costnet fit of the same response {policy.design.response.name!r}"
@@ -64,7 +66,9 @@ def summary(runs):
 
 
 def _losses(levels, answers, y):
-    """Return losses of predictions `answers`, and hits: the likeliest class is y (numbers: NaN)."""
+    """Return the loss of each row's prediction, and whether it is right (1 or 0; NaN for numbers).
+
+    answers : class probabilities (n, K) or, if `levels` is None, means in the first column"""
     if levels:
         loss = -np.log(np.maximum(answers[np.arange(len(y)), y.astype(int)], LEAST))
         return loss, (answers.argmax(axis=1) == y).astype(float)

@@ -67,7 +67,10 @@ class Items:
         return np.append(np.asarray(self.price(paid))[..., None], paid @ self.use.T, axis=-1)
 
     def pay(self, paid, sets):
-        """Return which purchases are paid, (sets, V), after buying each set most cheaply."""
+        """Return the purchases that are paid after buying each set of columns, (sets, V) bool.
+
+        `paid` (V,) are the purchases paid before; `sets` (sets, columns) is bool. Of several ways
+        to know a column, the cheapest is paid."""
         options, first = self._options
         count, single, needs = self._single
         paid = paid | ((sets[:, single].astype(np.float32) @ needs) > 0.0)
@@ -78,11 +81,11 @@ class Items:
             paid[rows] = ways[np.arange(len(rows)), price.argmin(axis=1)]
         return paid
 
-    def closed(self, measured, paid, sets):
-        """Return the columns known and purchases paid after buying each set of columns, as bools.
+    def after_buying(self, measured, paid, sets):
+        """Return the known columns and the paid purchases after buying each set of columns, bool.
 
-        Columns that cost nothing after the purchases of a set become known too. `measured` and
-        `paid` say which columns are known and which purchases are paid before."""
+        Row s of both belongs to row s of `sets` (sets, columns). `measured` and `paid` say what was
+        known and paid before. Columns that now cost nothing become known too."""
         first = self._options[1]
         paid = self.pay(paid, sets)
         free = ((~paid).astype(np.float32) @ self._priced) == 0.0
@@ -108,7 +111,9 @@ class Items:
 
 
 def resource_use(network, resources):
-    """Return how much of each resource each purchase uses, (resources, purchases)."""
+    """Return how much of each resource each purchase uses, (resources, purchases).
+
+    `network` has the names of the purchases; `resources` is the argument of `acquire`."""
     rows = []
     for name, needs in resources.items():
         if name == "price":

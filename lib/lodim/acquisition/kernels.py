@@ -11,10 +11,11 @@ LOG2 = np.log(2.0)
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def condition(x, known, rest, mixture):
-    """Condition a Gaussian mixture on the values of x at the columns `known`.
+    """Condition a Gaussian mixture on the known values of a row x; the result is for `extend`.
 
-    Return the number of known columns, their log density per component, and the conditional fields
-    mean, cov, cross (at the columns `rest`), y_mean and y_var of a `Mixture`."""
+    `known` are the positions of the known features, `rest` of those that may become known.
+    `mixture` is `Mixture.arrays`. Return the number of known features and their log density per
+    component. The fields mean, cov, cross, y_mean and y_var of the conditional `Mixture` follow."""
     log_share, mean, cov, cross, y_mean, y_var, _ = mixture
     Z, s, numeric = len(log_share), len(known), len(cross) > 0
     density, centre, residual = np.zeros(Z), y_mean.copy(), y_var.copy()
@@ -58,11 +59,12 @@ def condition(x, known, rest, mixture):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def extend(V, columns, given, mixture, joint, centre, residual):
-    """Condition a mixture on values V (columns, rows) of more columns; fill the last three arrays.
+    """Condition a mixture on more features of many rows; fill the arrays joint, centre, residual.
 
-    given : result of `condition` for the columns known before, whose values all rows share
+    V : values (columns, rows) of these features, whose positions are `columns`
+    given : result of `condition` for the features known before, whose values all rows share
     joint : (components, rows) log weight of each component + a factor * its log density
-    centre, residual : mean (components, rows) and variance of the response in each component"""
+    centre, residual : mean (components, rows) and variance (components,) of a numeric response"""
     log_share, scales = mixture[0], mixture[-1]
     s, density, mean, cov, cross, y_mean, y_var = given
     t, m = len(columns), V.shape[1]
@@ -96,7 +98,7 @@ def extend(V, columns, given, mixture, joint, centre, residual):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def to_shares(joint):
-    """Replace log(weight times density) of components, `joint` (Z, m), by their probabilities."""
+    """Turn log(weight times density) of Z components, `joint` (Z, m), into their probabilities."""
     most, total = joint[0].copy(), np.zeros(joint.shape[1])
     for z in range(1, len(joint)):
         for k in range(len(most)):
@@ -111,11 +113,11 @@ def to_shares(joint):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def joint_losses(joint, centre, y, label, out):
-    """Write each row's log-loss, or squared error of a number, to out; overwrites joint.
+def observed_losses(joint, centre, y, label, out):
+    """Write the loss of predicting y to `out` (rows,): log-loss, or squared error of a number.
 
-    joint : (components, rows) log of weight times density
-    centre : (components, rows) mean of a numeric response
+    joint : (components, rows) log of weight times density; it is overwritten
+    centre : (components, rows) mean of a numeric response in each component
     label : class of each component, or -1 for a numeric response"""
     to_shares(joint)
     for k in range(joint.shape[1]):
@@ -140,9 +142,9 @@ def _log(v):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def expected_losses(joint, centre, residual, label, out):
-    """Write each prediction's entropy, or variance of a number, to out; overwrites joint.
+    """Write each row's expected loss to `out`: entropy of its classes, or variance of a number.
 
-    `residual` is the variance of a number in each component; see `joint_losses` for the others."""
+    `residual` is a number's variance per component; for the others see `observed_losses`."""
     to_shares(joint)
     m = len(out)
     out[:] = 0.0
@@ -163,10 +165,11 @@ def expected_losses(joint, centre, residual, label, out):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def candidate_losses(V, columns, start, given, mixture, label):
-    """Return the expected loss (sets, rows) after buying each set of columns.
+    """Return the expected loss (sets, rows) of predictions from each of several sets of features.
 
-    V are values (features, rows). Set c consists of columns[start[c]:start[c + 1]]. `given` is the
-    result of `condition` for the columns known before, whose values all rows share."""
+    V : values (features, rows); set c consists of the features columns[start[c]:start[c + 1]]
+    given : result of `condition` for the features known before, whose values all rows share
+    mixture, label : `Mixture.arrays` and `Mixture.label`"""
     C, Z, m = len(start) - 1, len(label), V.shape[1]
     out = np.empty((C, m))
     joint, centre, residual = np.empty((Z, m)), np.empty((Z, m)), np.empty(Z)
@@ -179,9 +182,9 @@ def candidate_losses(V, columns, start, given, mixture, label):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def squared_distances(x, V, columns):
-    """Return the mean squared difference of each row (column of V) from x at the known `columns`.
+    """Return the mean squared difference (rows,) of training rows V (features, rows) from a row x.
 
-    Missing values are left out; infinite if all are missing."""
+    The mean is over the features `columns` that V does not lack; infinite if it lacks all."""
     out, count = np.zeros(V.shape[1]), np.zeros(V.shape[1])
     for j in columns:
         for i in range(V.shape[1]):

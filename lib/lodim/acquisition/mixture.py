@@ -10,7 +10,7 @@ from scipy.cluster.vq import kmeans2
 from scipy.special import ndtri
 
 from lodim import forms
-from lodim.acquisition.kernels import LEAST, extend, joint_losses, to_shares
+from lodim.acquisition.kernels import LEAST, extend, observed_losses, to_shares
 
 TRIED = {  # values tried, one setting after the other; see `choose`
     "per_class": (1, 2, 4, 8),
@@ -73,10 +73,11 @@ class Mixture:
         fit = fit.scaled(self.temperature, self.repetition)
         return replace(fit, knots=self.knots, scores=self.scores)
 
-    def _extended(self, V, columns):
-        """Return log weights, and the response's mean and variance, per component and row.
+    def _conditional(self, V, columns):
+        """Return log weight (components, rows), and mean and variance of a numeric response.
 
-        They are conditional on the values V (columns, rows); the weights are not normalized."""
+        All are conditional on the values V (columns, rows) of the features `columns`. Weights are
+        not normalized. The mean is (components, rows), the variance (components,)."""
         shape = len(self.log_share), V.shape[1]
         out = np.empty(shape), np.empty(shape), np.empty(shape[0])
         nothing = 0, np.zeros(shape[0]), *self.arrays[1:-1]
@@ -84,24 +85,24 @@ class Mixture:
         return out
 
     def losses(self, V, y, columns, scales=None):
-        """Return the log-losses or squared errors (scales, rows) of predicting y from some columns.
+        """Return the losses (scales, rows) of predicting y from values V of the features `columns`.
 
-        V are values (m columns, rows). Each of `scales`, (temperature, repetition), multiplies log
-        densities by temperature / (1 + repetition * (m - 1))."""
+        V is (columns, rows); losses are log-losses, or squared errors of numbers. `scales` are
+        pairs (temperature, repetition) to compare; by default the mixture's own."""
         scales = scales or ((self.temperature, self.repetition),)
-        density, centre, _ = self.scaled(1.0, 0.0)._extended(V, columns)
+        density, centre, _ = self.scaled(1.0, 0.0)._conditional(V, columns)
         share, out = self.log_share[:, None], np.empty((len(scales), V.shape[1]))
         density -= share
         for (temperature, repetition), row in zip(scales, out, strict=True):
             factor = temperature / (1.0 + repetition * max(len(columns) - 1, 0))
-            joint_losses(share + factor * density, centre, y, self.label, row)
+            observed_losses(share + factor * density, centre, y, self.label, row)
         return out
 
     def predict(self, V, columns, n_classes):
         """Return class probabilities (K, m), or mean and SD (2, m), given values V (columns, m).
 
         n_classes is 0 for a numeric response."""
-        shares, centre, residual = self._extended(V, columns)
+        shares, centre, residual = self._conditional(V, columns)
         to_shares(shares)
         if n_classes:
             return (np.arange(n_classes)[:, None] == self.label).astype(float) @ shares
@@ -110,11 +111,10 @@ class Mixture:
         return np.vstack([mean, np.sqrt(variance)])
 
     def surprise(self, V, y, columns, n_classes):
-        """Return how much each row's loss exceeds its expectation, given only known features.
+        """Return by how much each row's loss exceeds the loss that the mixture expects, (rows,).
 
-        V has the known features: an array with a row per entry of `columns`, a column per row.
-
-        It is the log-loss minus the entropy, or squared error / variance - 1, on average near 0."""
+        The excess is log-loss minus entropy, or squared error / variance - 1 of a number, on
+        average near 0. V (columns, rows) are the values of the known features `columns`."""
         answer = self.predict(V, columns, n_classes)
         if not n_classes:
             return (y - answer[0]) ** 2 / np.maximum(answer[1] ** 2, 1e-12) - 1.0
@@ -123,8 +123,10 @@ class Mixture:
 
 
 @dataclass(frozen=True)
-class Parts:
-    """Clusters of rows, from which a Mixture is made; a numeric response is the last column."""
+class Clusters:
+    """Clusters of rows, with means and covariances of q columns, from which a Mixture is made.
+
+    The columns are the features and, in the last place, a numeric response."""
 
     label: np.ndarray  # (Z,) class of each cluster, -1 for a numeric response
     share: np.ndarray  # (Z,) of the row weights
@@ -134,9 +136,10 @@ class Parts:
 
 
 def group(X, y, weight, n_classes, seed, per_class):
-    """Cluster the rows of each class (all rows if n_classes is 0); return the clusters as Parts.
+    """Cluster the rows of each class by k-means (all rows if n_classes is 0); return Clusters.
 
-    K-means of a class starts from common clusters: those of all rows minus their class mean."""
+    There are at most `per_class` clusters per class. K-means starts in each class from the same
+    centres: those of clusters of all rows minus their class mean."""
     used = np.flatnonzero(weight > 0.0)
     Q, weight = (X if n_classes else np.column_stack([X, y]))[used], weight[used]
     labels = y[used].astype(np.int64) if n_classes else np.full(len(used), -1)
@@ -156,15 +159,15 @@ def group(X, y, weight, n_classes, seed, per_class):
             parts.append((label, g, weight[at].sum(), len(at), *_moments(Q[at], weight[at])))
     label, common, weight, rows, mean, cov = map(np.array, zip(*parts, strict=True))
     share, mean = _shrink_differences(label, common, weight / weight.sum(), rows, mean, cov)
-    return Parts(label, share, rows, mean, cov)
+    return Clusters(label, share, rows, mean, cov)
 
 
 def _shrink_differences(label, common, share, rows, mean, cov):
-    """Return shares and means of clusters with smaller differences between classes (James-Stein).
+    """Shrink differences between classes; return new shares (Z,) and means (Z, q) of Z clusters.
 
-    Clusters that started from the same common cluster are compared. Their differences, of size d
-    (sum of squares), are multiplied by 1 - e / d, or 0 if this is negative; e is their expected
-    size if the classes are equal."""
+    Clusters with equal numbers in `common`, one per class, started from the same centre. Their
+    differences, with sum of squares d, are multiplied by max(0, 1 - e / d) (James-Stein). e is the
+    expected d if classes are equal."""
     same_class, same_cluster = label[:, None] == label, common[:, None] == common
     equal = (same_class @ share) * (same_cluster @ share)
     found = rows.sum() * ((share - equal) ** 2 / equal).sum()
@@ -187,7 +190,7 @@ def _signal(found, noise):
 
 
 def shrink(parts, p, pooling, independence):
-    """Return a Mixture of p features with shrunken covariances, given the Parts of its clusters.
+    """Return a Mixture of p features with shrunken covariances, given Clusters of the rows.
 
     pooling : weight of the mean covariance of all clusters, as a number of rows
     independence : covariances between different columns are multiplied by 1 - independence"""
@@ -218,9 +221,10 @@ def learn(X, y, weight, n_classes, seed, per_class, pooling, independence):
 
 
 def choose(X, y, weight, fold, n_classes, item_of, seed):
-    """Return the mixture of X, or its normal scores, with the lowest held-out loss, and settings.
+    """Return the mixture with the lowest held-out loss, and a dict of its settings and loss.
 
-    `fold` is the fold that holds out a row, or -1; `item_of` is the data column of each feature."""
+    It is a mixture of X (n, p) or of X's normal scores. `fold` (n,) is the fold that holds out a
+    row, or -1; `item_of` (p,) is the position of the data column of each feature."""
     rest = y, weight, fold, n_classes, item_of, seed
     plain = _choose(X, *rest)
     knots, scores = _normal_scores(X)
@@ -325,7 +329,7 @@ def _k_means(X, start, rng):
 
 
 def _moments(X, weight):
-    """Return weighted mean and covariance of X; entries use the rows not NaN in their columns."""
+    """Return the weighted mean and covariance of the columns of X, without missing values (NaN)."""
     known = ~np.isnan(X)
     W = known * weight[:, None]
     count = W.sum(axis=0)
@@ -337,6 +341,6 @@ def _moments(X, weight):
 
 
 def _positive(C):
-    """Return covariance matrices (Z, q, q), with eigenvalues raised to a small positive minimum."""
+    """Raise the eigenvalues of covariance matrices C (Z, q, q) to a small positive minimum."""
     value, vector = np.linalg.eigh(C)
     return (vector * np.maximum(value, FLOOR)[:, None]) @ vector.transpose(0, 2, 1)

@@ -91,7 +91,7 @@ class Oracle:
     def buy(self, state, bought, x):
         """Return the State after buying the columns at positions `bought`, given all values x."""
         items = self.items
-        found = items.closed(state.measured, state.paid, items.one_hot(*bought))
+        found = items.after_buying(state.measured, state.paid, items.one_hot(*bought))
         measured, paid = found[0][0], found[1][0]
         return State(np.where(measured[items.column_item], x, np.nan), measured, paid, state.own)
 
@@ -101,9 +101,10 @@ class Oracle:
         return self.mixture.predict(state.x[columns, None], columns, self.n_classes)[:, 0]
 
     def points(self, state):
-        """Return positions and weights of the training rows similar to a row in a State.
+        """Return positions and weights of the training rows most similar to a row in a State.
 
-        They are nearest in the known features; a class's weights sum to its probability."""
+        They are the nearest rows of each class, in the known features. Their weights sum to the
+        predicted probability of the class."""
         columns = state.columns
         d = squared_distances(state.x, self._columns, columns) + self._tie
         share = self.predict(state) if self.n_classes else np.ones(1)
@@ -149,8 +150,8 @@ class Oracle:
 class _Search:
     """Search for the best set of columns to buy for a row.
 
-    `sets` is bool (sets, columns), the sets tried so far, `alone` the sets of one column. `total`
-    is loss + trade-off * price of each set, infinite above budget."""
+    `sets` (sets, columns) bool are the sets tried so far. `total` is their loss + trade-off *
+    price, infinite above budget. `alone` are the sets of a single column."""
 
     def __init__(self, oracle, state, points, weight, trade_off, limit):
         self.oracle, self.state, self.weight = oracle, state, weight
@@ -168,7 +169,7 @@ class _Search:
         self._given = condition(*known, np.flatnonzero(self._new), oracle.mixture.arrays)
 
     def add(self, sets):
-        """Add price and loss of sets of columns, unless known; return all their positions."""
+        """Evaluate sets of columns (bool, one per row), each only once; return their positions."""
         oracle, state, position, new = self.oracle, self.state, self._position, []
         bits = np.packbits(sets, axis=1)
         keys = bits.view(f"V{bits.shape[1]}")[:, 0].tolist()
@@ -178,7 +179,7 @@ class _Search:
                 new.append(k)
         if new:
             sets = sets[new]
-            measured, paid = oracle.items.closed(state.measured, state.paid, sets)
+            measured, paid = oracle.items.after_buying(state.measured, state.paid, sets)
             spent = oracle.items.spent(paid) - self.have
             bought = measured[:, oracle.items.column_item] & self._new
             start, columns = np.append(0, bought.sum(axis=1).cumsum()), np.nonzero(bought)[1].copy()
@@ -205,11 +206,11 @@ class _Search:
                 return
 
     def first(self, chosen):
-        """Return which of the columns `chosen` to buy first: one that tells which to buy next.
+        """Return which of the columns `chosen` to buy first: one that tells best what to buy next.
 
-        Per column, each similar training row buys the set that is best for rows with nearly its
-        value. Of the columns with least loss (up to one standard error), return the one that,
-        bought alone, saves most loss per price."""
+        For each column, each similar training row buys the set that is best for rows with nearly
+        its value. Columns whose mean loss is within a standard error of the least remain. Of these,
+        return the one that, bought alone, saves most loss per price."""
         order = np.argsort(self.total, kind="stable")[:LOOKS]
         follow = self.sets[np.append(0, order[np.isfinite(self.total[order])])]
         sets, values = follow | self.alone[chosen][:, None], []
@@ -234,7 +235,9 @@ class _Search:
 
 
 def _candidates(rest, total, G, rng):
-    """Return bool (sets, G): pairs of columns in `rest` with least `total`, and random sets."""
+    """Return sets of columns to try, (sets, G) bool: pairs of good columns, and random sets.
+
+    `rest` are the unknown ones of G columns; good ones have a low `total` (loss + price) alone."""
     top = rest[np.argsort(total, kind="stable")[:PAIRED]]
     i, j = np.triu_indices(len(top), 1)
     n = RANDOM if len(rest) > 1 else 0

@@ -35,7 +35,7 @@ class Player:
     myopic: bool = False  # whether to compare single columns only, not sets
 
     def play(self, X, own=None):
-        """Return simulated purchases (Played) of each row; `own` are positions of training rows."""
+        """Return the Played of each row of X; `own` are their positions among the training rows."""
         own, known = np.full(len(X), -1) if own is None else own, {}
         size = len(X) * self.oracle.X.size
         return each(lambda i: self._play(X[i], int(own[i]), known), range(len(X)), size)
@@ -59,10 +59,11 @@ class Player:
 
 
 def play_within(mean_price, oracle, X, own, limit):
-    """Return the simulated purchases (list of Played) of rows X at a limited mean price.
+    """Return simulated purchases (Played) of rows X at a mean price of at most `mean_price`.
 
-    The trade-off is chosen on the training rows `own`. Since the mean price jumps at certain
-    trade-offs, the two around a jump are used, each for a random part of the rows."""
+    The trade-off is chosen on the training rows `own`. If the mean price jumps at a trade-off, the
+    values before and after the jump are used, each for a random part of the rows. `limit` is the
+    budget per row, of price and resources, or None."""
     trade_offs = [1e-9, 1e6]  # loss of the standardized response per unit of price
     prices = [np.inf, 0.0]
     for _ in range(HALVINGS):
@@ -107,7 +108,7 @@ def fixed_order(oracle):
     while not measured.all():
         rest = np.flatnonzero(~measured)
         sets = np.eye(len(measured), dtype=bool)[rest]
-        after, paid_after = items.closed(measured, paid, sets)
+        after, paid_after = items.after_buying(measured, paid, sets)
         now, price = loss(measured), items.price(paid_after) - items.price(paid)
         value = [now - loss(one) for one in after] / np.maximum(price, 1e-12)
         best = int(np.argmax(value))

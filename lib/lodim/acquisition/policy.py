@@ -57,8 +57,7 @@ class Policy:
     Examples
     --------
     >>> import lodim as ld
-    >>> wine = ld.data("wine")
-    >>> policy = ld.acquire("cultivar ~ .", wine[::2])
+    >>> policy = ld.acquire("cultivar ~ .", ld.data("wine")[::2])
     >>> policy.levels
     ('Barbera', 'Barolo', 'Grignolino')
     """
@@ -158,8 +157,7 @@ class Policy:
         Examples
         --------
         >>> import lodim as ld
-        >>> wine = ld.data("wine")
-        >>> policy = ld.acquire("cultivar ~ .", wine[::2])
+        >>> policy = ld.acquire("cultivar ~ .", ld.data("wine")[::2])
         >>> policy.next({"alcohol": 13.0}).options.columns.tolist()
         ['feature', 'price', 'saving', 'buy', 'together', 'unlocks']
         """
@@ -198,8 +196,7 @@ class Policy:
         Examples
         --------
         >>> import lodim as ld
-        >>> wine = ld.data("wine")
-        >>> policy = ld.acquire("cultivar ~ .", wine[::2])
+        >>> policy = ld.acquire("cultivar ~ .", ld.data("wine")[::2])
         >>> policy.predict({}).round(2).tolist()
         [0.27, 0.34, 0.39]
         """
@@ -353,8 +350,7 @@ class Policy:
         Examples
         --------
         >>> import lodim as ld
-        >>> wine = ld.data("wine")
-        >>> tree = ld.acquire("cultivar ~ .", wine[::2]).tree(depth=2)
+        >>> tree = ld.acquire("cultivar ~ .", ld.data("wine")[::2]).tree(depth=2)
         >>> bool(0 < tree.agreement <= 1)
         True
         """
@@ -406,8 +402,7 @@ class Policy:
         Examples
         --------
         >>> import lodim as ld
-        >>> wine = ld.data("wine")
-        >>> ax = ld.acquire("cultivar ~ .", wine[::2]).plot("tree", depth=2)
+        >>> ax = ld.acquire("cultivar ~ .", ld.data("wine")[::2]).plot("tree", depth=2)
         """
         from lodim.acquisition import plots
 
@@ -513,8 +508,7 @@ class Policy:
         Examples
         --------
         >>> import lodim as ld
-        >>> wine = ld.data("wine")
-        >>> ld.acquire("cultivar ~ .", wine[::2]).tidy().columns.tolist()
+        >>> ld.acquire("cultivar ~ .", ld.data("wine")[::2]).tidy().columns.tolist()
         ['feature', 'price', 'saving', 'unlocks']
         """
         return self.next({}).options[["feature", "price", "saving", "unlocks"]]
@@ -560,8 +554,7 @@ class Policy:
         Examples
         --------
         >>> import lodim as ld
-        >>> wine = ld.data("wine")
-        >>> print(ld.acquire("cultivar ~ .", wine[::2]).summary().title)
+        >>> print(ld.acquire("cultivar ~ .", ld.data("wine")[::2]).summary().title)
         Policy for Buying Features
         """
         return report.summary(self)
@@ -574,7 +567,7 @@ class Policy:
         return list(self.levels) if self.levels else ["fit", "se"]
 
     def _shown(self, answer):
-        """Return `answer`, probabilities or standardized mean and SD, in the response's units."""
+        """Convert a prediction to the response's units, if it is the mean and SD of a number."""
         return answer if self.levels else answer * self.scale + [self.centre, 0.0]
 
     def _prediction(self, state):
@@ -603,7 +596,7 @@ class Policy:
         return np.sort(np.random.default_rng(self.seed).permutation(n)[:most])
 
     def _state(self, row):
-        """Return the State of a row; everything that the known features need counts as paid."""
+        """Return the State of a row (frame, Series, dict); known features count as paid."""
         frame = pd.DataFrame(row, index=[0]) if isinstance(row, dict) else row
         frame = frame.to_frame().T.infer_objects() if isinstance(frame, pd.Series) else frame
         if len(frame) != 1:

@@ -56,8 +56,7 @@ class Tree:
     Examples
     --------
     >>> import lodim as ld
-    >>> wine = ld.data("wine")
-    >>> tree = ld.acquire("cultivar ~ .", wine[::2]).tree(depth=1)
+    >>> tree = ld.acquire("cultivar ~ .", ld.data("wine")[::2]).tree(depth=1)
     >>> str(tree).splitlines()[0].startswith("measure")
     True
     """
@@ -114,7 +113,8 @@ class _Growing:
     def node(self, rows, bought, depth, questions=QUESTIONS):
         """Return the Node, with all nodes below it, for rows whose first purchases are `bought`.
 
-        At most `depth` purchases follow, and `questions` splits before the next purchase."""
+        At most `depth` purchases follow. At most `questions` questions about known values come
+        before the next purchase."""
         k = len(bought)
         actions = np.array([self.action(r, k) for r in rows])
         item, count = Counter(actions.tolist()).most_common(1)[0]
@@ -149,9 +149,10 @@ class _Growing:
         return self.items.price(states[1].paid) - self.items.price(states[0].paid)
 
     def _branches(self, rows, bought, after):
-        """Split rows by one of the columns `bought` so that their next purchases, `after`, differ.
+        """Split rows by one of the columns `bought`, so that branches differ in the next purchase.
 
-        Return a list of pairs (text, positions in `rows`), with a text such as "age below 50"."""
+        `after` are the rows' next purchases. Return pairs (text, positions in `rows`), with a text
+        such as "age below 50"."""
         coded = pd.Series(after).astype("category").cat.codes.to_numpy()
         # What follows counts most; the prediction separates branches that go on alike.
         spread = max(self.answers.std(), 1e-9)
@@ -167,9 +168,9 @@ class _Growing:
     def _cut(self, rows, item, target):
         """Find the best split of rows by the column `item`; return impurity, item, groups, cuts.
 
-        groups : pairs of a level (or range of numbers) and positions in `rows`, in order
-        cuts : indices of the groups at which a new branch starts
-        impurity : variance of `target` within branches"""
+        impurity : variance of `target` within branches
+        groups : pairs (level or range of numbers, positions in `rows`), in order
+        cuts : indices of the groups at which a new branch starts"""
         groups, cuts = self._groups(rows, np.flatnonzero(self.items.column_item == item)), []
         least = max(2, int(LEAST_SHARE * len(self.X)))
         now = _impurity(target, groups, cuts, 0)
@@ -183,7 +184,7 @@ class _Growing:
         return now, item, groups, cuts
 
     def _groups(self, rows, columns):
-        """Return groups of rows by the values of a column, as pairs (level or range, rows)."""
+        """Group rows by one data column, made of features `columns`; return pairs as in `_cut`."""
         levels = self._levels(columns)
         X = self.X[np.ix_(rows, columns)]
         if levels is not None:
@@ -218,7 +219,7 @@ class _Growing:
         return getattr(design.terms[design.term_of[columns[0]]][0], "levels", None)
 
     def _codes(self, X, columns, n_levels):
-        """Return each row's level, as a position among n_levels, from a factor's scaled columns."""
+        """Return each row's level of a factor, 0 to n_levels - 1, from its scaled columns X."""
         raw = self._original(X, columns)
         code = raw.argmax(axis=1)
         if len(columns) < n_levels:  # the first level has no column
@@ -231,9 +232,9 @@ class _Growing:
 
 
 def _impurity(target, groups, cuts, least):
-    """Return the variance of target within branches; infinite if one has fewer than `least` rows.
+    """Return the variance of `target` within branches; infinite if one has fewer than `least` rows.
 
-    groups : pairs of a value and row positions, in order; cuts : groups at which branches start"""
+    groups : pairs (value, row positions), in order; cuts : indices of groups that start a branch"""
     total, ends = 0.0, [0, *sorted(cuts), len(groups)]
     for lo, hi in pairwise(ends):
         at = np.concatenate([g[1] for g in groups[lo:hi]])
@@ -244,7 +245,7 @@ def _impurity(target, groups, cuts, least):
 
 
 def _between(low, high):
-    """Return a number with few digits, as text, that is above `low` and at most `high`."""
+    """Return, as text, a number above `low` and at most `high` with as few digits as possible."""
     for digits in range(1, 16):
         value = float(f"{(low + high) / 2:.{digits}g}")
         if low < value <= high:

@@ -38,7 +38,9 @@ def updated(policy, data, window, decay, every):
 
 
 def _recent_surprises(policy, X, y):
-    """Return recent rows' losses minus their expectations; none after a warning about drift."""
+    """Return by how much losses of the last rows exceeded their expectations, at most 100 values.
+
+    If the mean excess is significantly above that in training, warn of drift and return none."""
     found = [_surprise(policy, x, v) for x, v in zip(X, y, strict=True)]
     values = np.append(policy.recent, found)[-ROWS:]
     mean, sd = policy.settings["surprise"], policy.settings["surprise_sd"]

@@ -52,10 +52,10 @@ def _check_apart(response, labelled, pool):
 
 
 def declare_levels(response, *frames):
-    """Return data frames whose text columns are categories with the levels of all the frames.
+    """Return data frames with the same categories for each text column, so that all can be encoded.
 
-    The column `response` stays as it is. Any other column stays as well, unless a later frame has
-    new levels, or lacks the categories that the first frame declares."""
+    The column `response` stays as it is. So do columns whose first frame already has all levels,
+    and the same type as the other frames if it is categorical."""
     known = [frame for frame in frames if frame is not None]
     new = {}
     for name in known[0].columns.drop(response, errors="ignore"):
@@ -87,9 +87,9 @@ def _levels(x):
 
 
 def _in_order(levels, columns):
-    """Return the union `levels` in the order of the column with most levels, new levels last.
+    """Return the distinct values `levels` of several columns as a list, in the order to declare.
 
-    If no column is categorical, they are sorted."""
+    It is the order of the categorical column with most levels, new levels last; or else sorted."""
     if any(isinstance(x.dtype, pd.CategoricalDtype) for x in columns):
         longest = max((_levels(x) for x in columns), key=len)
         return [*longest, *[level for level in levels if level not in set(longest)]]

@@ -510,7 +510,7 @@ class Learner(Generic[FitT]):
         return loss, predicted == self.test[self.response].to_numpy(dtype=object)
 
     def _name(self):
-        """Return the name of the score that chose the labelled rows, or "mixed" for several."""
+        """Return the name of the score by which all queried rows were chosen, or "mixed"."""
         asked = {row["asked"] for row in self._rows if row["asked"]}
         return asked.pop() if len(asked) == 1 else "mixed" if asked else _name_of(self.score)
 

@@ -38,7 +38,7 @@ def random(learner, rng):
 
 
 def committee(learner, rng):
-    """Return the entropy of the classes that several fits predict for each row of a Learner's pool.
+    """Return the entropy (n,) of the classes that several fits predict for each row of the pool.
 
     A ripr fit has one prediction per feature set; other models are refitted to bootstrap samples.
     With fewer than two predictions, it is the entropy of the class probabilities."""
@@ -59,10 +59,10 @@ def diverse(learner, rng):
 
 
 def infogain(learner, rng):
-    """Return how much each row's label is expected to reduce the total entropy of a Learner's pool.
+    """Return how much each row's label is expected to reduce the entropy of a Learner's pool, (n,).
 
-    The model is refitted with each possible label of a row, for the 20 most uncertain rows; all
-    other rows get NaN."""
+    The entropy is summed over the pool. The model is refitted with each possible label of the 20
+    most uncertain rows; all other rows get NaN."""
     now = entropies(learner.fit, learner.pool)
     out = np.full(len(now), np.nan)
     p = learner.fit.predict(learner.pool, "prob").to_numpy(float)
@@ -132,11 +132,11 @@ def top(score, n, rng):
 
 
 def far_apart(score, X, known, n, rng):
-    """Return positions of n rows of X, drawn at random so that scores are high and rows far apart.
+    """Choose n rows of X at random, preferring high scores and rows far apart; return positions.
 
-    The chance of a row is proportional to (score + 0.02) times a squared distance: that to the
-    nearest row drawn before or labelled (`known`), at most the median. Rows without a score come
-    last."""
+    The chance of a row is proportional to (score + 0.02) times its squared distance to the
+    nearest row chosen or labelled (`known`) before. Larger distances than the median count as
+    the median."""
     scored = np.flatnonzero(~np.isnan(score))
     distance = nearest(X, known)
     cap = np.median(distance[scored]) if len(scored) else np.inf

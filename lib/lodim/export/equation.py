@@ -29,8 +29,9 @@ class Equation:
 def build(kind, design, family, new_levels, scores):
     """Return the Equation of a fit; raise ArgumentError if a part of it cannot be written as code.
 
-    scores(features, offset) gets symbolic expressions. It returns the linear predictors, or pairs
-    (label, expression) without a response; and the conditions of rows without a prediction."""
+    scores(features, offset) computes, from symbolic expressions, the linear predictors, and a list
+    of conditions under which a row has no prediction. Without a response, pairs (label, expression)
+    replace the predictors. `kind` is the model's name; `new_levels` as in `Fit.predict`."""
     inputs = Inputs(design, new_levels)
     offset = _offset(inputs)
     found, unknown = scores(inputs.features, offset)
@@ -48,7 +49,7 @@ def build(kind, design, family, new_levels, scores):
 
 
 def _offset(inputs):
-    """Return the offset of Inputs as an expression: a column of the data, or zero."""
+    """Return a fit's offset as an expression: a column of the data, added to `inputs`, or zero."""
     design = inputs.design
     if not design.offset_given:
         return ZERO
@@ -112,5 +113,4 @@ def check_named(equation, where):
 
 
 def software():
-    """Return the name and version of lodim."""
     return f"lodim {__version__}"

@@ -26,8 +26,8 @@ LETTERS = 40  # largest number of characters of a name
 class Infix:
     """Writer of symbolic expressions as text; expressions used twice or with a label get a name.
 
-    Subclasses define `functions`, a dict name -> (text with {} per argument, precedence of the
-    text, lowest precedence of an argument that needs no brackets)."""
+    Subclasses define `functions`: name -> (template such as "{} + {}", its precedence, precedence
+    below which arguments get brackets)."""
 
     functions: Mapping[str, tuple] = MappingProxyType({})
     taken: frozenset = frozenset()  # names that must not be used for nodes
@@ -42,7 +42,7 @@ class Infix:
         self.named = {id(node) for node in named if not isinstance(node, Constant)}
 
     def repeated(self, node):
-        """Return the arguments that an expression's text has more than once; they need a name."""
+        """Return the arguments that occur twice in an expression's text, and so need a name."""
         if isinstance(node, Call):
             template = self.functions.get(node.function, ("",))[0]
             return [a for k, a in enumerate(node.args) if template.count(f"{{{k}}}") > 1]
@@ -150,7 +150,7 @@ class Program(Infix):
         return f"{helper}({', '.join([table, *map(self.text, node.args)])})"
 
     def assigned(self, roots):
-        """Yield the assignments, not written before, that the expressions `roots` need."""
+        """Yield the lines, not yielded before, that compute what the expressions `roots` need."""
         for node in in_order(list(roots)):
             if id(node) in self.named and id(node) not in self.written:
                 self.written.add(id(node))
@@ -170,7 +170,7 @@ class Program(Infix):
         return [*lines, f"return {values}{self.end}"]
 
     def points(self):
-        """Yield (name, table) per sum of kernels; each row of the table is [weight, *point]."""
+        """Yield the name and table of each sum of Gaussian kernels; rows are [weight, *point]."""
         for node in self.order:
             if isinstance(node, Kernels) and id(node) in self.tables:
                 rows = zip(node.weights.tolist(), node.points.tolist(), strict=True)

@@ -88,7 +88,6 @@ class _Graph:
     # Expressions -------------------------------------------------------------------------------
 
     def value(self, node):
-        """Return the tensor of an expression that was computed before."""
         return self.values[id(node)]
 
     def compute(self, node):
@@ -300,7 +299,7 @@ class _Graph:
         return found
 
     def _described(self, graph, answers):
-        """Return the ONNX model of a graph, with title, producer and the classes in `answers`."""
+        """Return the checked ONNX model of a graph, with title, producer and names of classes."""
         sets = [("", OPSET), ("ai.onnx.ml", ML_OPSET)]
         name, _, version = software().partition(" ")
         how = {"producer_name": name, "producer_version": version, "ir_version": IR_VERSION}

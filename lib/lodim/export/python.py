@@ -206,7 +206,7 @@ class _Python(Program):
 
 
 def _wrapped(name, text, note):
-    """Return the lines of an assignment; a long one is wrapped unless it has a quoted text."""
+    """Return lines of code that assign `text` to `name`, with comment `note`, wrapped if long."""
     line = f"{name} = {text}{note}"
     if len(line) <= WIDTH or "'" in text or '"' in text:
         return [line]

@@ -107,7 +107,7 @@ class _SQL(Infix):
         self.step = self._steps()
 
     def _steps(self):
-        """Return a dict id(expression) -> last query step that the expression needs; 0 if none."""
+        """Return a dict id(expression) -> number of the query step that can compute it."""
         depth = {}
         for node in self.order:
             depth[id(node)] = max((depth[id(part)] for part in node.parts), default=0)
@@ -206,7 +206,7 @@ class _SQL(Infix):
         )
 
     def _first(self, nodes):
-        """Return the first query step: the values of `nodes`, and whether a number is too large."""
+        """Return the first query step: values of `nodes`, and whether a number is too large."""
         lines = [f'{self.formula(node)[0]} AS "{self.name(node)}"' for node in nodes]
         columns = [f"data.{quoted(c.name)}" for c in self.equation.columns if c.kind == NUMBER]
         numbers = [f"CAST({column} AS FLOAT8)" for column in columns]

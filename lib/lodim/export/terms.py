@@ -50,9 +50,9 @@ class Inputs:
     # Columns -----------------------------------------------------------------------------------
 
     def _known_levels(self, forgiven):
-        """Return a dict column -> (known levels, new levels that count as missing; None for all).
+        """Return a dict column -> (known levels, new levels that count as missing; None: all new).
 
-        `forgiven` has these entries for columns with new levels that count as missing."""
+        `forgiven` has such entries for the columns in which some new levels count as missing."""
         found = {}
         for part in self.parts:
             name = factors.column_with_levels(part)
@@ -98,7 +98,7 @@ class Inputs:
         return ex.either([missing, ex.call("among", column, *forgiven)]) if forgiven else missing
 
     def _check(self, name):
-        """Add conditions of a column: unknown levels to `refusals`, missing values to `unknown`."""
+        """Store when a column's values make predict() raise (new level) or return NaN (missing)."""
         column = self.columns[name]
         if name in self.known and self.known[name][1] is not None:
             levels, forgiven = self.known[name]
@@ -141,12 +141,12 @@ class Inputs:
         return out
 
     def _may_be_far(self, term, k):
-        """Return whether feature k, made by a term, can be so large that predict() refuses it."""
+        """Return whether feature k, made by a term, can be too large for predict()."""
         largest = math.prod(map(_largest, term)) + abs(self.design.mean[k])
         return largest > features.FAR[self.design.dtype] * self.design.scale[k]
 
     def _columns_of(self, part):
-        """Return the numeric columns of a factor `part`, such as log(x) in log(x):z."""
+        """Return expressions of the columns that a factor of a term makes, such as log(x)."""
         if id(part) not in self._made:
             self._made[id(part)] = self._make(part)
         return self._made[id(part)]
@@ -184,7 +184,7 @@ class Inputs:
         return out
 
     def _condition(self, part):
-        """Return the columns of a logical factor `part`, such as (x > 1), as expressions."""
+        """Return expressions of the columns made by a true-or-false factor, such as (x > 1)."""
         true = _Translation(self).value(tree(part.name).args[0])
         coded, out = np.eye(len(part.levels)) if part.matrix is None else part.matrix, []
         for j in range(len(part.labels)):
@@ -194,7 +194,7 @@ class Inputs:
         return out
 
     def _source(self, part):
-        """Return the expression of the factor `part`; predict() will raise for its new levels."""
+        """Return the expression of a categorical factor's value; refuse new levels."""
         name = factors.column_with_levels(part)
         if name is not None:
             return self.columns[name]
@@ -216,7 +216,7 @@ def _largest(part):
 
 
 def _is_plain(node):
-    """Return whether a call in a formula is finite for all numbers: center(x) is, bs(x) is not."""
+    """Return whether a call in a formula is finite for all numbers, as center(x) but not bs(x)."""
     name = function_name(node.func)
     return name in patsy_terms.TRANSFORMS.keys() - {"bs"} and all(
         column_name(arg) is not None or (isinstance(arg, ast.Call) and _is_plain(arg))
@@ -325,7 +325,7 @@ class _Translation:
         return ex.call(FUNCTIONS[name], *values)
 
     def transformed(self, name, node, settings, words):
-        """Return the columns of a call such as bs(x, *settings, **words), as learned by the fit."""
+        """Return the columns of a call such as bs(x, *settings, **words), with the fit's knots."""
         data = [self.columns(arg) for arg in node.args[: count_data(node)]]
         state = self.states.pop(0)[1]
         if name in patsy_terms.MOMENTS:
@@ -369,9 +369,10 @@ class _Translation:
 
 
 def _between(breaks, degree, values):
-    """Return coefficients (m, degree + 1, q) of polynomials that equal a function on m intervals.
+    """Return coefficients (m, degree + 1, q) of q piecewise polynomials, lowest power first.
 
-    values(x), (n, q), is the function. The constant is first; x is -1 to 1 in each interval."""
+    They equal the functions values(x), (n, q), on the m intervals between `breaks`. In each
+    interval, the polynomial's variable runs from -1 to 1."""
     u = np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
     into = np.linalg.inv(np.vander(u, increasing=True))
     pieces = itertools.pairwise(breaks)
@@ -407,7 +408,7 @@ def _number(value):
 
 
 def _joined(function, left, right):
-    """Return function(left, right), such as "div", as an expression; powers 1 to 4 are products."""
+    """Return the expression of a binary operation such as "div"; powers 1 to 4 become products."""
     known = isinstance(right, ex.Constant)
     if function == "power" and known and right.value in (1.0, 2.0, 3.0, 4.0):
         return ex.product([left] * int(right.value))

@@ -154,7 +154,9 @@ def bootstrap(
 
 
 def _estimates_as(reference):
-    """Return a function: fit -> Series of its estimates, comparable with those of `reference`."""
+    """Return a function that gives the estimates of any refit as a Series, indexed by term.
+
+    They are comparable with those of the fit `reference`, such as in the order of dimensions."""
 
     def estimates(one):
         frame = one._comparable(reference)

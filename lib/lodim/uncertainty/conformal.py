@@ -194,10 +194,10 @@ def _folds(problem, method, folds, seed):
 
 
 def _fits(problem, fold, method, score, choose):
-    """Return the fit for predictions, the fits without one fold each, and the rows of these folds.
+    """Fit the model with each fold held out; return the full fit, these fits, and held-out rows.
 
-    With method "split" there is one fold and one fit, which also makes the predictions. `choose`
-    tells whether each fit chooses the settings that the user did not give."""
+    With method "split", the only fold's fit is also the full fit, which makes the predictions.
+    `choose` tells whether each fit chooses the settings that the user did not give."""
     how = {"use": lambda fit, rows: (fit, rows), "what": "fits", "choose": choose}
     held_out = [fold == k for k in range(fold.max() + 1)]
     if method == "split":
@@ -222,7 +222,7 @@ def _known_score(fit, score):
 
 
 def _held_out(problem, fold, says, full, fits, parts, by):
-    """Return the HeldOut rows with their conformity scores, and the table for tidy().
+    """Return the conformity scores of held-out rows (HeldOut), and the table for tidy().
 
     says : ConformityScore; full : fit for predictions; by : whether each class is calibrated alone
     fits, parts : fits without one fold each, and the rows of these folds"""
@@ -244,7 +244,9 @@ def _held_out(problem, fold, says, full, fits, parts, by):
 
 
 def _table(held, says, answers, classes):
-    """Return tidy()'s table: score quantile and mean size of sets per level (and class)."""
+    """Return the table of Conformal.tidy(): score quantile and mean size of sets per level.
+
+    held : HeldOut; says : ConformityScore; answers : its `of_rows` for the held-out rows"""
     rows = []
     for level in sorted({*LEVELS, says.level}):
         size = says.sizes(answers, held, level)

@@ -17,7 +17,7 @@ FROM_SPREAD = ("normalized", "quantile")  # scores that need results which fits 
 class ConformityScore:
     """Kind of conformity score, which measures how far a response is from its prediction.
 
-    `level` is the coverage of the predicted quantiles that the score "quantile" starts from;
+    The score "quantile" is the distance from a predicted interval, whose coverage is `level`.
     `seed` is for the random numbers of "aps"."""
 
     score: str = forms.choice(*NUMERIC_SCORES, *CLASS_SCORES)
@@ -35,11 +35,11 @@ class ConformityScore:
         return "size" if self.of_classes else "width"
 
     def of_rows(self, fit, batch, u):
-        """Return a fit's predictions for n rows, from which conformity scores are computed.
+        """Return a fit's predictions for n rows, in the form that the other methods need.
 
-        For C classes, they are the score of each class, (C, n); "aps" uses random numbers u (n,).
-        For numbers, they are low, high and step, (3, n): the band for score t is from low - t step
-        to high + t step. Rows without a prediction have NaN."""
+        For C classes, they are the score that each class would have, (C, n); "aps" uses random
+        numbers u (n,). For numbers, they are low, high and step, (3, n): score t corresponds to the
+        interval from low - t step to high + t step. Rows without a prediction have NaN."""
         mean = fit.family.mean(fit._score(batch))
         if self.of_classes:
             p = mean if mean.ndim == 2 else np.column_stack([1.0 - mean, mean])
@@ -114,18 +114,18 @@ class HeldOut:
 
     @property
     def most(self):
-        """Highest coverage level at which intervals are finite and sets exclude classes."""
+        """Highest level that held-out rows can guarantee; above it, intervals are infinite."""
         return self.weight.sum() / (self.weight.sum() + 1.0)
 
     def quantile(self, level):
-        """Return the weighted quantile of the held-out scores and of inf, for the new row."""
+        """Return the `level` quantile of held-out scores; the new row counts as a score of inf."""
         return float(self._quantiles(self.score[:, None], level)[0])
 
     def upper(self, base, step, level):
-        """Return upper limits (m,) of new rows: quantiles of base + score * step of held-out rows.
+        """Return the upper limits (m,) of the intervals of m new rows, given predictions of K fits.
 
-        `base` and `step` (K, m) come from K fits. Each held-out row uses the fit without its fold
-        (Barber et al. 2021, Sect. 3)."""
+        A limit is the `level` quantile of base + score * step over held-out rows. `base` and `step`
+        (K, m) are from the fit without the held-out row's fold (Barber et al. 2021, Sect. 3)."""
         if len(base) == 1:
             return base[0] + step[0] * self.quantile(level)
         out = np.empty(base.shape[1])
@@ -137,9 +137,10 @@ class HeldOut:
         return out
 
     def below(self, scores):
-        """Return the weight (m, C) of held-out rows that score below m new rows with C classes.
+        """Return the weight of held-out rows with lower scores than each of m new rows, (m, C).
 
-        `scores` (K, m, C) come from K fits, each compared with the rows that it left out."""
+        The new rows' `scores` (K, m, C), of C classes, come from K fits. Scores of a fit are
+        compared with those of the rows that it left out."""
         out = np.zeros(scores.shape[1:])
         for k, of_fold in enumerate(scores):
             rows = np.flatnonzero(self.fold == k)
@@ -180,7 +181,7 @@ class HeldOut:
         return level * (self.weight.sum() + 1.0) * (1.0 - TIE)
 
     def _quantiles(self, values, level):
-        """Return weighted quantiles (m,) of the columns of values (n, m) and inf, for a new row."""
+        """Return weighted `level` quantiles (m,) of n held-out rows' values (n, m) and of inf."""
         needed = self._needed(level)
         if self.weight.sum() < needed:
             return np.full(values.shape[1], np.inf)
@@ -193,10 +194,10 @@ class HeldOut:
 
 
 def held_out_weights(given, units):
-    """Return weights (n,) of held-out rows, relative to the weight one of a new row.
+    """Scale the weights `given` (n,) of held-out rows so that a new row has weight one.
 
-    Their mean is one. With groups (codes `units`, not None), instead, the weights of each group
-    have the sum one (Lee, Barber and Willett 2023)."""
+    Then their mean is one or, if `units` has the rows' group codes, their sum in each group is one
+    (Lee, Barber and Willett 2023)."""
     if units is None:
         return given / given.mean()
     code = np.unique(units, return_inverse=True)[1]
@@ -213,7 +214,9 @@ def adaptive(p, u):
 
 
 def row_uniforms(X, seeds):
-    """Return a uniform random number per row of X (n, q), from q + 1 seeds; equal rows agree."""
+    """Return a number from 0 to 1 per row of X (n, q), random but equal for equal rows.
+
+    `seeds` has q + 1 entries: one per column and one more."""
     *of_features, last = seeds
     direction = np.array([np.random.default_rng(s).normal() for s in of_features])
     along = np.nan_to_num(X) @ direction if len(direction) else np.zeros(len(X))

@@ -470,10 +470,10 @@ class Conformal(Generic[FitT_co]):
             warn(f"{what}; {cure}", DataWarning)
 
     def _answers(self, data, offset, new_levels, response=False):
-        """Return predictions (K, q, m) by K fits, and the batch of the m rows that all can read.
+        """Return the predictions (K, q, m) of K fits for m rows, and a Batch of these rows.
 
-        For numbers, q is 3: low, high and step of a band. For classes, q is the number of classes,
-        each with a score. Without a prediction, bands are infinite and sets have all classes."""
+        The rows are those that all fits can read. `ConformityScore.of_rows` describes the q values.
+        Without a prediction, intervals are infinite and sets have all classes."""
         how = {"offset": offset, "new_levels": new_levels}
         full = self.fit._reader.apply(data, response=response, **how)
         rows = full.rows if not response else full.rows[~np.isnan(full.y)]
@@ -501,7 +501,7 @@ class Conformal(Generic[FitT_co]):
         return frame[known], y[known]
 
     def _limits(self, answers, level):
-        """Return lower and upper limits (m,) from K fits' bands (K, 3, m): low, high and step."""
+        """Return lower and upper limits (m,) from low, high and step of K fits, (K, 3, m)."""
         low, high, step = np.moveaxis(answers, 1, 0)
         lower = -self.held_out.upper(-low, step, level)
         upper = self.held_out.upper(high, step, level)

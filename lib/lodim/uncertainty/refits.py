@@ -19,7 +19,7 @@ from lodim.formula.formula import leave_out, parse
 
 
 def settled(problem, fit):
-    """Return a problem (data and settings) with the settings that `fit` has, so none is chosen."""
+    """Return a problem (data and settings) with all settings of `fit`, so none is chosen again."""
     # Settings that a fit does not keep, such as ripr's limits, stay as in the problem.
     known = {name: value for name, value in vars(fit.settings).items() if value is not None}
     return problem.settle(replace(problem.settings, **known))
@@ -34,8 +34,10 @@ def on_one_thread(problem):
 def fit_parts(problem, held_out, use, *, choose, light, jobs, what):
     """Fit the model without each set of held-out rows; return a list of use(fit, held-out rows).
 
-    held_out : list of (n,) bool; choose : whether fits choose settings that the user did not give
-    light : which slow results to leave out, `for_path` of `Model.run`; what : label of progress"""
+    held_out : list of (n,) bool, True for the rows to hold out
+    choose : whether each fit chooses the settings that the user did not give
+    light : `for_path` of `Model.run`: which slow results to leave out
+    jobs, what : number of fits at the same time; label of the progress bar"""
     problem = on_one_thread(problem) if jobs > 1 else problem
 
     def one(out, bar):
@@ -67,9 +69,9 @@ def as_read(fit, batch):
 
 @dataclass(frozen=True)
 class RandomWeights:
-    """Positive exponential weights of bootstrap replicates, per group, times the rows' weights.
+    """Random row weights of bootstrap replicates: exponential, and equal within a group.
 
-    Without zeros, no replicate loses a level, class or group (Xu et al. 2020)."""
+    They multiply the user's weights. None is 0, so replicates keep all levels (Xu et al. 2020)."""
 
     base: np.ndarray  # (n,) weights of the rows
     # (n,) number of each row's group, in an order that the content decides; -1: weight zero
@@ -101,7 +103,9 @@ ALIKE = 1e-6  # tolerance for relative differences of means and deviances of the
 
 
 def held_problem(fit, data, groups, arguments):
-    """Return the Problem to refit a fit; raise DataError if `data` are not its training rows."""
+    """Return the Problem (data and settings) that refits `fit` on one thread, with its settings.
+
+    `arguments` are those of the call. Raise DataError if `data` are not the training rows."""
     check_fit(fit)
     if len(parse(fit.design.formula).responses) > 1:
         raise ArgumentError("fit is one of several responses: fit this response by itself")
@@ -136,14 +140,16 @@ def _check_same_rows(problem, fit):
 
 
 def reweighted(problem, fit, weights):
-    """Return `fit` computed again with other weights (n,) of the rows; settings and design stay."""
+    """Refit `fit` with other row weights (n,); settings and coding of features stay the same."""
     point = problem.with_rows(replace(problem.batch, weights=weights))
     found = problem.model.reweigh(point, fit)
     return problem.model.run(point, warm_start=fit.estimates, for_path=True, found=found)
 
 
 def refit_from_scratch(fit, data, batch: Batch, weights, groups, arguments):
-    """Return a new fit with other row weights; settings not given by the user are chosen again."""
+    """Fit a model again with other row weights; settings not given by the user are chosen again.
+
+    `batch` and `weights` have the complete rows of `data`; `arguments` are those of the call."""
     formula, arguments = fit.design.formula, fit._call_arguments(arguments)
     own = inspect.signature(fit.model).parameters
     # The dot of the formula must not include columns of weights or groups.

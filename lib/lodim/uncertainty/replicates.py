@@ -331,9 +331,9 @@ class Bootstrap(Generic[FitT_co]):
 
 
 def _band(center, each, level):
-    """Return a frame with the predictions `center` (fit) and limits of replicates (lower, upper).
+    """Return a frame of predictions: fit (`center`), and lower and upper limits of replicates.
 
-    `each` (n, N) or (n, N, K) are the predictions of n replicates, for K classes."""
+    `each` (n, N) or (n, N, K) are n replicates' predictions of N rows, of each of K classes."""
     limits = percentile(each.reshape(len(each), -1), level).reshape(2, *each.shape[1:])
     if isinstance(center, pd.Series):
         columns = {"fit": center, "lower": limits[0], "upper": limits[1]}

@@ -32,8 +32,8 @@ def worst_case(q, p, cutoff):
 def unimodal(q, p, cutoff, n_pairs):
     """Bound the expected number of terms that are stable by chance; NaN if not valid.
 
-    A half selects q of p terms on average. The share of pairs in which both halves select a term
-    must have a unimodal distribution (Shah and Samworth 2013, Theorem 2)."""
+    A half selects q of p terms on average. The share of the n_pairs pairs in which both halves
+    select a term must have a unimodal distribution (Shah and Samworth 2013, Theorem 2)."""
     theta, B = q / p, n_pairs
     least = min(0.5 + theta**2, 0.5 + 0.5 / B + 0.75 * theta**2)
     if theta > 3.0**-0.5 or cutoff <= least:
@@ -46,8 +46,9 @@ def unimodal(q, p, cutoff, n_pairs):
 def r_concave(q, p, cutoff, n_pairs):
     """Bound the expected number of terms that are stable by chance; NaN if not valid.
 
-    A half selects q of p terms on average. The share of pairs in which both halves select a term
-    must be (-1/2)-concave, that of halves (-1/4)-concave (Shah and Samworth 2013, Eq. 8)."""
+    A half selects q of p terms on average. The share of the n_pairs pairs in which both halves
+    select a term must be (-1/2)-concave, that of halves (-1/4)-concave (Shah and Samworth 2013, Eq.
+    8)."""
     theta, B = q / p, n_pairs
     t = int(np.ceil(cutoff * 2.0 * B - ROUNDING))
     most = min(largest_tail(theta**2, t - B, B, 0.5), largest_tail(theta, t, 2 * B, 0.25))
@@ -55,10 +56,11 @@ def r_concave(q, p, cutoff, n_pairs):
 
 
 def largest_tail(mean, t, B, r):
-    """Return the largest P(X >= t / B) over (-r)-concave X on 0, 1 / B, ..., 1 with this mean.
+    """Return the largest possible P(X >= t / B) of a (-r)-concave variable with a given mean.
 
-    It is attained if B X is a mixture of D(k) and D(k + 1), where D(k) has probabilities
-    proportional to (a + j)^(-1 / r), j = 0, ..., k (Shah and Samworth 2013, App. A.4)."""
+    X has the values 0, 1 / B, ..., 1. The maximum is a mixture of D(k) and D(k + 1) for B X: D(k)
+    has probabilities proportional to (a + j)^(-1 / r), j = 0 to k (Shah and Samworth 2013, App.
+    A.4)."""
     from scipy.optimize import brentq, minimize_scalar
 
     eta, s = mean * B, -1.0 / r
@@ -162,8 +164,7 @@ def stability(
     Examples
     --------
     >>> import lodim as ld
-    >>> cars = ld.data("autompg")
-    >>> found = ld.stability(ld.costnet, "mpg ~ .", cars, lambda_=1.0, n=10)
+    >>> found = ld.stability(ld.costnet, "mpg ~ .", ld.data("autompg"), lambda_=1.0, n=10)
     >>> found.stable
     ['weight', 'model_year', 'origin']
     >>> round(found.bounds["worst case"], 2)
@@ -210,7 +211,9 @@ def _views(fit):
 
 
 def _frame(design, selected, full, cutoff):
-    """Return a frame with the share of half-samples that select each term, the largest first."""
+    """Return the frame of tidy(): the share of half-samples that select each term, largest first.
+
+    selected : terms and views of each half-sample; full : terms of the fit to all rows"""
     names = design.term_names
     count = np.bincount(np.concatenate([terms for terms, _ in selected]), minlength=len(names))
     share = count / len(selected)
@@ -221,7 +224,7 @@ def _frame(design, selected, full, cutoff):
 
 
 def _views_frame(design, selected, full):
-    """Return a frame of the share of half-samples that select each view; None without views."""
+    """Return the frame `Stability.views`: the share of half-samples with each view; or None."""
     counts: dict = {}
     for _, views in selected:
         for view in views:
@@ -260,8 +263,7 @@ class Stability(Generic[FitT_co]):
     Examples
     --------
     >>> import lodim as ld
-    >>> cars = ld.data("autompg")
-    >>> ld.stability(ld.costnet, "mpg ~ .", cars, lambda_=1.0, n=5).stable
+    >>> ld.stability(ld.costnet, "mpg ~ .", ld.data("autompg"), lambda_=1.0, n=5).stable
     ['weight', 'model_year', 'origin']
     """
 
@@ -330,8 +332,7 @@ class Stability(Generic[FitT_co]):
         Examples
         --------
         >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> ax = ld.stability(ld.costnet, "mpg ~ .", cars, lambda_=3.0, n=5).plot()
+        >>> ax = ld.stability(ld.costnet, "mpg ~ .", ld.data("autompg"), lambda_=3.0, n=5).plot()
         """
         from lodim.uncertainty.plots import draw_stability
 
