@@ -29,7 +29,7 @@ class Evidence:
         return self.ratio.min(axis=2, initial=np.inf)
 
     def scores(self, scale):
-        """Return unnormalized log probabilities: scale[1] * vote - scale[0] * ratio."""
+        """Return unnormalized log probabilities, (m, r, K): scale[1] * vote - scale[0] * ratio."""
         return scale[1] * self.vote - scale[0] * np.minimum(self.ratio, ABSENT)
 
 
@@ -44,16 +44,17 @@ class AssignedViews(Ensemble):
     method = ASSIGNMENT
 
     def query(self, X=None, threads=1):
-        """Return the predictions for rows X; without X for the training rows, each left out."""
+        """Return predictions (Answers) for rows X; by default leave-one-out for training rows."""
         if X is not None and not len(X):
             empty, none = np.zeros((0, len(self))), np.zeros(0, np.int64)
             return Answers(none, empty, empty, np.zeros((0, self.n_scores)), none)
         return self._query(X, threads)
 
     def nearest(self, j, X=None, k=None):
-        """Return distances and positions (-1: none) of the k rows nearest to X in feature set j.
+        """Return distances and positions (m, k) of the training rows nearest to X in feature set j.
 
-        Neighbours are among `references`. Without X, each training row is queried and left out."""
+        Only rows in `references` count; -1 is for none. Without X, training rows are each left
+        out."""
         refs, (X, own) = self.references, self.queried(X)
         k = min(k or self.k, max(1, len(refs)))
         distance, position = nearest(X, self.X[refs], self.views[j], k, like=self.y[refs], own=own)
@@ -73,7 +74,7 @@ class ClassViews(AssignedViews):
     task = CLASSES
 
     def evidence(self, X=None, threads=1):
-        """Return the Evidence for the classes of rows X, or of the training rows, each left out."""
+        """Return the Evidence for each class of rows X, or leave-one-out for the training rows."""
         how = {"n_classes": self.n_classes, "balanced": self.balanced, "counts": self.weight > 0}
         how |= {"leave_out": X is None, "threads": threads}
         ratio = losses.class_ratios(
@@ -86,9 +87,9 @@ class ClassViews(AssignedViews):
         return Evidence(ratio, vote)
 
     def votes(self, j, X=None):
-        """Return votes (rows, classes): total weight of the k neighbours by class in feature set j.
+        """Return votes (rows, classes): weight per class of the k nearest rows in feature set j.
 
-        Weights are divided by their mean. Without X, each training row is queried and left out."""
+        Weights are divided by their mean. X defaults to the training rows, each left out."""
         k, refs, view = self.k, self.references, self.views[j]
         weight = self.weight[refs] / max(self.weight[refs].mean(), 1e-300)
         values = weight[:, None] * (self.codes[refs][:, None] == np.arange(self.n_classes))
@@ -148,7 +149,7 @@ class ClusterViews(AssignedViews):
     task = CLUSTERS
 
     def assign(self, X, answers):
-        """Return the cluster of each row in its view `answers.view`, and squared distance to it."""
+        """Return each row's cluster in its view `answers.view`, and squared distance to it."""
         return clusters.assign_clusters(self, X, answers)
 
     @property
@@ -182,7 +183,7 @@ class ClusterViews(AssignedViews):
 
 
 def _at_view(value, view):
-    """Return value[i, view[i]] for each row i, (m,); NaN if view[i] is -1."""
+    """Return each row's entry of `value` (m, r) in its own view `view` (m,); NaN for view -1."""
     if not value.shape[1]:
         return np.full(len(view), np.nan)
     own = np.take_along_axis(value, np.maximum(view, 0)[:, None], axis=1)[:, 0]
@@ -193,7 +194,9 @@ def _at_view(value, view):
 
 
 def drop_unused_views(e, threads=1):
-    """Return the ensemble e without feature sets that predict no row; ties may reassign rows."""
+    """Return the ensemble e without the feature sets that predict no training row.
+
+    Rows are assigned again after each removal, since ties may fall to other sets."""
     while True:
         on = np.unique(e.assigned_view[(e.assigned_view >= 0) & (e.weight > 0)])
         if len(on) in (0, len(e)):
@@ -203,7 +206,7 @@ def drop_unused_views(e, threads=1):
 
 
 def _subset(e, on):
-    """Return the ensemble e with only the feature sets `on`, whose shares in a row sum to one."""
+    """Return the ensemble e with only the feature sets `on`; shares of a row again sum to one."""
     used = np.unique(e.views[on][e.views[on] >= 0])
     views = np.where(e.views[on] >= 0, np.searchsorted(used, e.views[on]), -1)
     B, total = e.assignment[:, on], e.assignment[:, on].sum(axis=1, keepdims=True)

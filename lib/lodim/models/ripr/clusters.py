@@ -30,7 +30,9 @@ def fit_clusters(e, n_clusters, seed):
 
 
 def assign_clusters(e, X, answers):
-    """Return each row's nearest cluster in its view `answers.view`, or -1, and squared distance."""
+    """Return each row's nearest cluster in its view `answers.view`, and the squared distance.
+
+    Rows without a view have -1 and NaN."""
     out, squared = np.full(len(X), -1), np.full(len(X), np.nan)
     for j in range(len(e)):
         rows, own = np.flatnonzero(answers.view == j), np.flatnonzero(e.centre_view == j)
@@ -79,7 +81,7 @@ def _agreement(halves, n_clusters, rng):
 
 
 def _unit(e, j):
-    """Return a power of two near the largest standard deviation in feature set j of ensemble e."""
+    """Return a power of two near the largest SD in feature set j, to divide by before squaring."""
     spread = np.sqrt(np.nanvar(e.X[e.weight > 0][:, e.columns(j)], axis=0).max())
     return 2.0 ** np.round(np.log2(spread)) if spread > 0 else 1.0
 

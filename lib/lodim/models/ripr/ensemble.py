@@ -9,7 +9,7 @@ from lodim.engine import tiles
 from lodim.family.family import hits
 from lodim.models.ripr import ties
 from lodim.models.ripr.settings import MOST_DIM
-from lodim.models.ripr.views import by_content, places
+from lodim.models.ripr.views import axis_values, by_content
 
 CLASSES, NUMBERS, CLUSTERS = "class", "number", "cluster"  # tasks, as `recover` names them
 
@@ -45,9 +45,10 @@ class Answers:
 
 @forms.record
 class Ensemble:
-    """Views, sets of axes (numbers, or factors with all levels), and n training rows that predict.
+    """Views, and the n training rows that predict in them. A view is a small set of axes.
 
-    features, axis_of : axes that some view uses, and axis of each column of the design matrix"""
+    An axis is a number, or a factor with all its levels. `features` are the axes that some view
+    uses; `axis_of` has the axis of each column of the design matrix."""
 
     features: np.ndarray = forms.ascending(forms.whole("a", most="p - 1"), strictly=True)
     # axes of each view, as positions among `features`, padded with -1; largest share first
@@ -74,8 +75,8 @@ class Ensemble:
         return np.where(np.isfinite(self.y), self.y, -1.0).astype(np.int64)
 
     def rows(self, batch):
-        """Return a batch's used features; values close to one of training rows are set to it."""
-        X = places(tiles.unpack(batch.X, batch.n).astype(np.float64), self.axis_of)
+        """Return a batch's values on the axes used; differences by rounding are removed."""
+        X = axis_values(tiles.unpack(batch.X, batch.n).astype(np.float64), self.axis_of)
         return ties.match_close(X[:, self.features], self.X[self.weight > 0.0])
 
     @property
@@ -96,9 +97,9 @@ class Ensemble:
         return np.flatnonzero(known if self.task == CLUSTERS else known & np.isfinite(self.y))
 
     def queried(self, X):
-        """Return rows X, or the training rows for None, and their positions in `references`.
+        """Return rows X, or all training rows for None, and their positions in `references`.
 
-        A position is -1 if the row is not among the references."""
+        New rows, and training rows that cannot be neighbours, have the position -1."""
         if X is not None:
             return X, np.full(len(X), -1)
         refs, own = self.references, np.full(self.n, -1)
@@ -118,7 +119,7 @@ class Ensemble:
 
     @property
     def mass(self):
-        """Mean over the training rows of each feature set's share in `assignment`, (r,)."""
+        """Mean share of each view in the prediction of the training rows (`assignment`), (r,)."""
         weight = self.weight @ self.assignment
         return weight / max(weight.sum(), 1e-300)
 
@@ -199,7 +200,9 @@ def _errors(e, answers):
 
 
 def _deviances(e, family, answers, error):
-    """Return mean leave-one-out deviances of e and null model; for clusters, squared distances."""
+    """Return mean deviances of the leave-one-out predictions and of the null model.
+
+    For clusters, they are mean squared distances to the cluster's and to the view's centre."""
     if e.task == CLUSTERS:
         return _mean(error, e.weight, np.isfinite(error)), _scatter(e, answers.view)
     known = np.flatnonzero(np.isfinite(e.y) & (e.weight > 0))

@@ -26,7 +26,7 @@ from lodim.models.ripr.clusters import fit_clusters
 from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS, task_of
 from lodim.models.ripr.losses import ABSENT, ALPHA, N_SAMPLES, reference_volumes
 from lodim.models.ripr.settings import ASSIGNMENT, MOST_DIM, VOTE, Settings
-from lodim.models.ripr.views import Axes, places
+from lodim.models.ripr.views import Axes, axis_values
 from lodim.models.ripr.vote import Voters, choose_views, smoothed_targets
 from lodim.models.ripr.voting_views import VotingViews, calibrated
 
@@ -118,7 +118,9 @@ def cv_grid(problem, n):
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
-    """Yield (Ensemble, log, held-out linear predictors) for each penalty in the `settings`."""
+    """Yield (Ensemble, log, predictions for `eval_batch`) for each penalty in the `settings`.
+
+    Predictions are linear predictors (n, K), or None without `eval_batch`."""
     search = ViewSearch.from_batch(batch, family, settings)
     several = isinstance(settings.lambda_, tuple)
     penalties = settings.lambda_ if several else (settings.lambda_,)
@@ -133,7 +135,7 @@ def fit_stages(batch, family, settings, eval_batch=None):
 
 
 def _views_vote(settings, lambda_):
-    """Return whether all feature sets predict a row together, as with method="vote"."""
+    """Return whether all views predict a row together: method="vote", or none and no penalty."""
     if settings.method == VOTE and lambda_ is not None:
         raise ArgumentError("lambda_ needs method='assignment', not 'vote'")
     return settings.method != ASSIGNMENT and lambda_ is None
@@ -150,7 +152,7 @@ def assignment_ensemble(search, lambda_, L):
 
 
 def held_out_scores(e, search, eval_batch):
-    """Return linear predictors of held-out rows; the null model's where all sets lack a feature."""
+    """Return linear predictors of held-out rows; the null model predicts rows without any view."""
     score, family = e.query(e.rows(eval_batch), search.threads).score, search.family
     known = np.flatnonzero(np.isfinite(search.y) & (search.weight > 0))
     weight = search.weight[known] / search.weight[known].sum()
@@ -172,7 +174,7 @@ def search_log(assignment, search):
 def vote_ensemble(search):
     """Return the Ensemble of feature sets that vote together, and the log of the search."""
     s, y, weight, threads = search.settings, search.y, search.weight, search.threads
-    A = places(search.X, s.axes.of)
+    A = axis_values(search.X, s.axes.of)
     refs = np.flatnonzero(np.isfinite(y) & (weight > 0) & ~np.isnan(A).all(axis=1))
     apart = s.axes.category_distance(A[weight > 0], weight[weight > 0])
     rows = A[refs], apart, y[refs], weight[refs]
@@ -195,7 +197,9 @@ def vote_ensemble(search):
 
 
 def build_ensemble(search, views, shares, k, lambda_):
-    """Return the Ensemble of feature sets with the rows' shares; lambda_ is NaN for no penalty."""
+    """Return the Ensemble of the selected feature sets `views`, fitted to the rows of `search`.
+
+    shares : (rows, views) share of each view in a row; lambda_ : penalty, NaN for none"""
     t, s = search, search.settings
     B = np.zeros((len(t.y), len(views)))
     B[t.used] = shares
@@ -205,7 +209,9 @@ def build_ensemble(search, views, shares, k, lambda_):
 
 
 def _common_fields(search, X, views):
-    """Return a dict of the fields that every Ensemble has; X : features of the rows, or axes"""
+    """Return a dict of the fields that every Ensemble has.
+
+    X : values of the rows, a column per position in `views`: features or axes"""
     features, n = np.unique(views[views >= 0]), len(X)
     fields = {"features": features, "X": X[:, features], "y": search.y, "weight": search.weight}
     fields["views"] = np.where(views >= 0, np.searchsorted(features, views), -1)
@@ -250,10 +256,10 @@ _ENSEMBLES = {CLASSES: _class_views, NUMBERS: _number_views, CLUSTERS: _cluster_
 
 
 def calibrate(evidence, y, weight):
-    """Return the factors t >= 0 that minimize the deviance of softmax(-t[0] ratio + t[1] vote).
+    """Return the factors t (2,) that make softmax(t[1] vote - t[0] ratio) calibrated probabilities.
 
-    Ratio and vote are fields of the Evidence, in the view that predicts the row. Targets are
-    smoothed (Platt 1999), so that t is finite."""
+    Ratio and vote are fields of the Evidence, in the view that predicts the row. The factors
+    minimize the deviance, with targets smoothed (Platt 1999) so that t is finite."""
     parts, weight, code = _evidence_in_chosen_view(evidence, y, weight)
     target, weight = smoothed_targets(code, parts.shape[2]), weight / max(weight.sum(), 1e-300)
 
@@ -267,7 +273,9 @@ def calibrate(evidence, y, weight):
 
 
 def _evidence_in_chosen_view(evidence, y, weight):
-    """Return (-ratio, vote) in the predicting view, weight and class code of rows that have all."""
+    """Return the terms of `calibrate` for rows with a view and response: evidence, weight, class.
+
+    The evidence (2, m, classes) is -ratio and vote in the view that predicts the row."""
     least = evidence.least
     known = np.flatnonzero(np.isfinite(least).any(axis=1) & np.isfinite(y) & (weight > 0))
     view = ties.argmin(least[known]) if least.shape[1] else known
@@ -301,7 +309,9 @@ def fit_shared(problems):
 
 
 def _select_shared(searches, losses, weight, ks):
-    """Return a penalty of low error over all responses, and its Assignment of the stacked rows."""
+    """Return the penalty of low error over all responses, and its Assignment of all their rows.
+
+    searches, losses, ks : ViewSearch, losses (rows, views) and number of neighbours per response"""
     c, threads = searches[0].control, searches[0].threads
     grid, path = assignment_path(
         np.concatenate(losses), 1.0, c.least, weight=weight, threads=threads

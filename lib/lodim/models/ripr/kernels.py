@@ -20,7 +20,7 @@ SUMS = {"reassoc", "contract", "nsz", "nnan"}
 
 
 class ViewRows(NamedTuple):
-    """Rows refs[:, i] among which neighbours are sought, sorted by the first feature of a view."""
+    """Rows refs[:, i] in which neighbours in a view are sought, sorted by its first feature."""
 
     refs: np.ndarray
     features: np.ndarray  # positions of the view's features; the first `dim` count
@@ -30,7 +30,7 @@ class ViewRows(NamedTuple):
 
 @njit(cache=True, fastmath=SUMS, forceinline=True)
 def squared_distances(rows, lo, hi, x, out):
-    """Fill out with squared distances from x to the rows refs[:, lo:hi] in features view[:dim]."""
+    """Write squared distances between x (dim,) and the rows refs[:, lo:hi] in their view to out."""
     refs, view, dim, level_gap = rows
     m, a, xa, levels = hi - lo, refs[view[0], lo:hi], x[0], np.float32(0)
     for f in range(dim):
@@ -57,7 +57,7 @@ def squared_distances(rows, lo, hi, x, out):
 
 @njit(cache=True, fastmath=SUMS, inline="always")
 def mixed_distances(rows, lo, hi, x, out):
-    """Fill out with squared distances from x to the rows refs[:, lo:hi] if view has factors."""
+    """Compute `squared_distances` in views with factors, whose levels are at distance level_gap."""
     refs, view, dim, level_gap = rows
     m, zero, beyond = hi - lo, np.float32(0), np.float32(4.0) * FAR
     for j in range(m):
@@ -110,7 +110,7 @@ def last_below(d, m, t):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def order_statistic(d, m, k, hi, c_hi):
-    """Return the k-th smallest of d[:m], of which c_hi (at least k) are at most hi."""
+    """Return the k-th smallest of d[:m], given that c_hi >= k of the values are at most hi."""
     lo, c_lo = np.float32(0), 0
     for _ in range(10):  # interpolations before the search goes from value to value
         if c_hi == k or c_lo == k - 1:
@@ -150,9 +150,10 @@ def first_at_least(v, lo, hi, x):
 
 @njit(cache=True, forceinline=True)
 def window(rows, start, stop, x, reach):
-    """Return start and length of a window with all rows within squared distance `reach` of x.
+    """Return start and length of a part of refs[:, start:stop] with all rows near x.
 
-    The rows refs[:, start:stop] are sorted by the view's first feature, unless it is a factor."""
+    These are rows within squared distance `reach`. The rows are sorted by the view's first feature;
+    if it is a factor, the part is everything."""
     if rows.level_gap[rows.features[0]] > 0:
         return start, stop - start
     base, r = rows.refs[rows.features[0]], np.float32(math.sqrt(reach)) * np.float32(1.000001)
@@ -166,11 +167,11 @@ def window(rows, start, stop, x, reach):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def kth_squared(rows, start, stop, x, k, member, guess, d):
-    """Return the squared distance from x to its k-th nearest row, and start and length of a window.
+    """Return the squared distance of the k-th nearest among refs[:, start:stop] to x, and a window.
 
-    Rows are refs[:, start:stop]; d gets the squared distances in the window. With fewer than k
-    complete rows, the farthest counts; without any, 1e30. member is 1 if x is one of the rows
-    (which is left out); guess is a first squared distance."""
+    The window (start, length) has all rows as near; d gets their squared distances. With fewer than
+    k complete rows, the farthest counts; without any, 1e30. member is 1 if x is one of the rows
+    (which is left out); guess is a first squared radius."""
     k = k + member
     reach = max(guess, LEAST)
     while True:
@@ -203,8 +204,8 @@ def load_row(X, i, rows, x):
 
 
 @njit(cache=True)
-def rows_at(rows, start, stop, x, member, d):
-    """Return how many rows refs[:, start:stop] equal x in view[:dim], less `member` (0 or 1)."""
+def count_equal(rows, start, stop, x, member, d):
+    """Return how many rows refs[:, start:stop] equal x in the view, less `member` (0 or 1)."""
     least = np.float32(1e-6) * x[0]  # rounding must not exclude x itself
     lo, m = window(rows, start, stop, x, max(least * least, LEAST))
     squared_distances(rows, lo, lo + m, x, d)
@@ -212,8 +213,8 @@ def rows_at(rows, start, stop, x, member, d):
 
 
 @njit(cache=True, forceinline=True)
-def rounding(x, dim):
-    """Return the rounding error of a distance from x, proportional to the sum of |x[:dim]|."""
+def rounding_error(x, dim):
+    """Return the rounding error of a distance from x in single precision."""
     size = np.float32(0)
     for f in range(dim):
         size += abs(x[f])
@@ -222,11 +223,11 @@ def rounding(x, dim):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def log_ratio(own, other, dim, prior, x):
-    """Return dim * log(distance own / distance other) + prior; own, other are squared distances.
+    """Return dim * log(sqrt(own) / sqrt(other)) + prior, given two squared distances from row x.
 
-    Distances from row x that differ only by rounding count as equal."""
+    Distances that differ only by rounding count as equal; dim is the number of features."""
     one, two = math.sqrt(own), math.sqrt(other)
-    if abs(one - two) <= rounding(x, dim) + TIE * max(one, two):
+    if abs(one - two) <= rounding_error(x, dim) + TIE * max(one, two):
         return prior
     ratio = min(max(np.float64(own) / np.float64(other), FLOOR * FLOOR), 1.0 / (FLOOR * FLOOR))
     return 0.5 * dim * math.log(ratio) + prior
@@ -237,8 +238,9 @@ def pair_ratio(rows, starts, pair, x, k, member, guess, d):
     """Return the log ratio of the distances from x to the k-th nearest rows of two groups.
 
     The ratio is infinite if a group has no complete row. If a distance is zero, the numbers of rows
-    equal to x are compared. pair : numbers of the two groups, and a constant to add to the ratio
-    guess : squared distances per group to start from, updated; for others see `log_ratios`"""
+    equal to x are compared. `pair` has the numbers of the groups, and a constant to add. Group g is
+    rows.refs[:, starts[g]:starts[g + 1]]; member[g] is 1 if x is in it. guess[g] is a first squared
+    distance, updated; d is work space."""
     a, b, prior = pair
     lo, hi = starts[a], starts[a + 1]
     nu_a, _, m = kth_squared(rows, lo, hi, x, k, member[a], guess[a], d)
@@ -251,16 +253,17 @@ def pair_ratio(rows, starts, pair, x, k, member, guess, d):
         return log_ratio(nu_a, nu_b, rows.dim, prior, x)
     at_b = count_below(d, m, np.float32(0)) - member[b]
     if at_a < 0:
-        at_a = rows_at(rows, lo, hi, x, member[a], d)
+        at_a = count_equal(rows, lo, hi, x, member[a], d)
     # Half a row is added to both numbers, so that their ratio is finite.
     return math.log((at_b + 0.5) / (at_a + 0.5)) + prior
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def log_ratios(lo, hi, out, views, dims, X, member, groups, pairs, k, pair):
-    """Fill out (views, n, pairs) with log ratios of the k-th distances from rows to two groups.
+    """Fill `out` with log ratios of the distances from rows to the k-th nearest rows of two groups.
 
-    With one column, out gets each row's smallest ratio. It is infinite if a feature is missing.
+    out is (views, n, pairs); with one column, it gets each row's smallest ratio. Ratios are
+    infinite if a feature is missing.
     groups : (refs, starts, level_gap); group g is refs[:, starts[g]:starts[g + 1]], sorted by the
         first feature of the views; level_gap is the squared distance of two levels per factor
     pairs : (own, other, prior), two groups per pair, and a constant to add to their log ratio
@@ -285,18 +288,18 @@ def log_ratios(lo, hi, out, views, dims, X, member, groups, pairs, k, pair):
 
 @njit(cache=True, inline="always")
 def tie_bounds(nu, x, dim):
-    """Return two squared distances; rows between them tie with the squared k-th distance nu."""
+    """Return the squared distances between which rows tie with the squared k-th distance nu."""
     reach = np.float32(math.sqrt(nu))
-    slack = rounding(x, dim) + TIE * reach
+    slack = rounding_error(x, dim) + TIE * reach
     low = (reach - slack) * (reach - slack) if reach > slack else np.float32(-1)
     return low, (reach + slack) * (reach + slack)
 
 
 @njit(cache=True, inline="always")
 def tie_share(d, m, bounds, k, member):
-    """Return the weight of each row tied at the k-th distance, so that all weights add up to k.
+    """Return the weight of each row that ties at the k-th distance, so that all weights sum to k.
 
-    Of m squared distances d, those between the bounds are tied; member is 1 if x itself is in d."""
+    Of m squared distances d, those between the `bounds` tie; member is 1 if x itself is in d."""
     low, high = bounds
     within = count_below(d, m, high) - member
     if within <= k:
@@ -307,9 +310,9 @@ def tie_share(d, m, bounds, k, member):
 
 @njit(cache=True, inline="always")
 def widened_window(rows, x, bounds, start, m, d):
-    """Widen the window (start, m) to all rows tied at the k-th distance; return start and length.
+    """Widen a window of rows to all that tie at the k-th distance; return its start and length.
 
-    d holds the squared distances from x to the rows of the window, before and after the call."""
+    start, m : start and length before; d : squared distances from x in the window, updated"""
     # Rounding must not exclude rows at the ends of the window, or x itself.
     reach = max(bounds[1] * np.float32(1.001), LEAST)
     n, base, stop = rows.refs.shape[1], rows.refs[rows.features[0]], start + m
@@ -330,10 +333,10 @@ def widened_window(rows, x, bounds, start, m, d):
 def find_nearest(i, X, rows, own, k, reach, x, d):
     """Find the k nearest reference rows, rows.refs, to row i of X.
 
-    Return the squared k-th distance (1e30 if none), bounds of squared distances tied with it, and
-    the start and the length of a window of references with all neighbours. `own` is the position
-    of row i in the references, or -1. The buffers x and d are overwritten: x by row i, d by the
-    squared distances in the window."""
+    Return the squared k-th distance (1e30 if none), and two bounds between which distances tie with
+    it. Start and length of a window of references with all neighbours follow. `own` is the position
+    of row i in the references, or -1; `reach` a first squared radius. The work space x gets row i;
+    d gets squared distances in the window."""
     n, zero, member = rows.refs.shape[1], np.int64(0), np.int64(1 if own >= 0 else 0)
     if not load_row(X, i, rows, x):
         return FAR, (FAR, FAR), zero, zero
@@ -351,11 +354,11 @@ def find_nearest(i, X, rows, own, k, reach, x, d):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def neighbour_sums(lo, hi, out, X, rows, own, k, values, weighting):
-    """Fill out[lo:hi] with sums of values over the k nearest `rows` to each row of X.
+    """Fill out[lo:hi] with weighted sums of `values` over the k nearest `rows` to each row of X.
 
-    Rows tied at the k-th distance share the last places. `own` holds the positions of X in refs, or
-    -1. A row at squared distance d has the weight 1 (weighting 0), 1 - d / (1.1 nu) (1) or 1 /
-    sqrt(d) (2), where nu is the squared k-th distance."""
+    Rows tied at the k-th distance share the last places. `own` holds the positions of the rows of X
+    among the refs, or -1. A neighbour's weight depends on its squared distance d and the squared
+    k-th distance nu: 1 (weighting 0), 1 - d / (1.1 nu) (1), or 1 / sqrt(d) (2)."""
     d, x = np.empty(rows.refs.shape[1] + 1, np.float32), np.empty(rows.dim, np.float32)
     reach = np.float32(0.01)
     for i in range(lo, hi):
@@ -381,10 +384,10 @@ def neighbour_sums(lo, hi, out, X, rows, own, k, values, weighting):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def nearest_rows(lo, hi, out, X, rows, own, k, rank):
-    """Fill out[lo:hi] with positions of the k nearest `rows` to each row of X, or -1.
+    """Fill out[lo:hi], (rows, k), with positions of the k nearest `rows` to each row of X, or -1.
 
-    Of too many rows tied at the k-th distance, evenly spaced ones in the order of `rank` are
-    taken. `own` holds the positions of the rows of X among the refs, or -1."""
+    If too many rows tie at the k-th distance, evenly spaced ones in the order of `rank` are taken.
+    `own` holds the positions of the rows of X among the refs, or -1."""
     d, x = np.empty(rows.refs.shape[1] + 1, np.float32), np.empty(rows.dim, np.float32)
     reach = np.float32(0.01)
     for i in range(lo, hi):

@@ -23,11 +23,11 @@ def default_k(n):
 
 
 def class_losses(X, y, views, k=None, *, alpha=ALPHA, balanced=False, threads=1):
-    """Return losses (rows, views), small where the nearest rows have the same class.
+    """Return losses (rows, views), small if the nearest rows have the same class.
 
-    With nu_own and nu_other, the distances to the k-th nearest row of the own class and of the
-    others, a loss is (nu_own / nu_other)^(d (1 - alpha)) for d features (Fiterau 2014, Eq. 2.5; Eq.
-    2.3 if `balanced`). Without a label (y = -1) it is the smallest over the labels."""
+    A loss is (nu_own / nu_other)^(d (1 - alpha)) in d features (Fiterau 2014, Eq. 2.5; Eq. 2.3 if
+    `balanced`). nu_own and nu_other are the distances to the k-th nearest row of the row's class
+    and of other classes. A row without a class (y = -1) has its smallest loss over the classes."""
     groups = ReferenceGroups.from_classes(y, balanced=balanced)
     k = k or default_k(np.count_nonzero(y >= 0))
     member = groups.membership(np.arange(len(y)))
@@ -38,10 +38,10 @@ def class_losses(X, y, views, k=None, *, alpha=ALPHA, balanced=False, threads=1)
 
 @dataclass(frozen=True)
 class ReferenceGroups:
-    """Groups of candidate neighbours (rows with `counts` True), and pairs of groups to compare.
+    """Groups of rows in which neighbours are sought, and pairs of groups whose distances compare.
 
-    `own` and `other` are the two groups of each pair, such as a class and all other rows; `prior`
-    is added to the pair's log ratio of distances."""
+    A pair is, for example, a class, `own`, and all other rows, `other`; `prior` is added to its log
+    ratio of distances. `counts` (n,) marks the rows that can be neighbours."""
 
     members: list
     own: np.ndarray
@@ -51,9 +51,9 @@ class ReferenceGroups:
 
     @classmethod
     def from_classes(cls, y, n_classes=None, balanced=False, counts=None):
-        """Return a pair of groups for each class: its rows, and all other rows.
+        """Return the groups of each class, paired with all other rows; y has class codes, or -1.
 
-        `balanced` corrects log ratios for group sizes; `counts` limits the labelled candidates."""
+        `balanced` corrects log ratios for group sizes; only rows with `counts` are neighbours."""
         counts = (y >= 0) & (True if counts is None else counts)
         K = int(n_classes or y.max() + 1)
         members = [np.flatnonzero(counts & (y == c)) for c in range(K)]
@@ -67,20 +67,20 @@ class ReferenceGroups:
 
     @classmethod
     def from_sample(cls, n, rows):
-        """Return two groups: data rows at positions `rows`, len(rows) random points from n on."""
+        """Return two groups: the data rows `rows`, and as many random points, stored from n on."""
         members = [rows, n + np.arange(len(rows))]
         return cls(members, np.array([0]), np.array([1]), np.zeros(1), np.ones(n, bool))
 
     def membership(self, rows):
-        """Return whether each group contains each of m rows (positions), 1 or 0, (m, groups)."""
+        """Return whether data rows, at positions `rows`, are in each group: 1 or 0, (m, groups)."""
         return np.column_stack([np.isin(rows, m) for m in self.members]).astype(np.int64)
 
 
 def cluster_losses(X, views, k=None, *, alpha=ALPHA, seed=0, n_samples=N_SAMPLES, threads=1):
-    """Return losses (rows, views), low where rows are denser than uniform samples (Sect. 2.2.2).
+    """Return losses (rows, views), low if rows are denser than uniform samples (Sect. 2.2.2).
 
-    A loss is the geometric mean over samples of ((own / uniform)^d / v)^(1 - alpha): d features,
-    distances to the k-th nearest row and sample point, and volume v from `reference_volumes`."""
+    A loss is the geometric mean over samples of ((own / uniform)^d / v)^(1 - alpha) in d features.
+    own and uniform are distances to the k-th nearest row and sample point; v is a volume."""
     volumes, how = reference_volumes(X, views), {"seed": seed, "n_samples": n_samples}
     ratios = cluster_ratios(X, X, views, volumes, k, leave_out=True, threads=threads, **how)
     return np.exp((1.0 - alpha) * ratios[:, :, 0])
@@ -108,8 +108,9 @@ def regression_losses(X, y, views, k=None, *, weight=None, threads=1):
 def log_ratios(X, references, groups, member, views, k, threads=1, pair=None):
     """Return log ratios (rows, views, pairs) of the distances from rows X to two groups of rows.
 
-    A ratio is d log(nu_own / nu_other) plus the pair's prior, with d features and nu the distance
-    to the k-th nearest row of a group. member (rows, groups) : 1 if a row is in a group
+    A ratio is d log(nu_own / nu_other) + prior in d features; nu is the distance to the k-th
+    nearest row of a group. `groups` has the pairs of groups, rows of `references`, and priors.
+    member : (rows, groups) 1 if a row is in a group
     pair : pair to use for each row (-1: all); if given, only the smallest ratio is returned"""
     n_columns, pair = (len(groups.own), np.full(len(X), -1)) if pair is None else (1, pair)
     among = np.unique(np.concatenate(groups.members))  # other rows do not count, nor for the unit
@@ -126,13 +127,14 @@ def log_ratios(X, references, groups, member, views, k, threads=1, pair=None):
         args = (out, some, sizes, rows, member, sides, pairs, k, pair)
         for_blocks(kernels.log_ratios, len(some), *args, threads=threads)
 
-    return by_base(fill, (len(X), n_columns), views, refs).transpose(1, 0, 2)
+    return fill_by_first_feature(fill, (len(X), n_columns), views, refs).transpose(1, 0, 2)
 
 
-def by_base(fill, shape, views, refs):
-    """Return an array (views, *shape); fill(out, views, sizes, base) fills the views of one base.
+def fill_by_first_feature(fill, shape, views, refs):
+    """Compute an array (views, *shape) by calls of `fill` for views that share their first feature.
 
-    The base is a view's feature with most distinct values; the order of features has no effect."""
+    In each view, the feature with most distinct values comes first, so that the order of features
+    has no effect. fill(out, views, sizes, base) gets the views that start with feature `base`."""
     values = [np.sort(x) for x in refs]
     keys = [(-np.count_nonzero(np.diff(x)), x.tobytes()) for x in values]
     rank = np.empty(len(refs) + 1, np.int64)
@@ -193,7 +195,9 @@ def reference_volumes(X, views):
 
 
 def value_cells(x):
-    """Return low and high ends per value: halfway to the next values if repeated, else itself."""
+    """Return low and high ends of a range for each of the values x (n,), in which to spread it.
+
+    The range of a repeated value extends halfway to the next values; others have no range."""
     value, of, count = np.unique(x, return_inverse=True, return_counts=True)
     if len(value) < 2:
         return x.copy(), x.copy()
@@ -205,7 +209,9 @@ def value_cells(x):
 
 
 def _generators(X, seed, draw):
-    """Return a random generator per feature, seeded by its values, in the order of `by_content`."""
+    """Return a random generator per feature, in the order of `by_content`.
+
+    Its seed depends on the feature's values, so that the order of features has no effect."""
     seen, out = {}, []
     for f in by_content(X):
         x = np.sort(X[~np.isnan(X[:, f]), f])
@@ -224,8 +230,8 @@ def _generators(X, seed, draw):
 def class_ratios(Q, X, y, views, k=None, *, leave_out=False, threads=1, **groups):
     """Return log distance ratios (rows of Q, views, classes); small ones speak for the class.
 
-    The ratio is the distance to the k-th nearest row of the class in X over that to other classes,
-    to the power of the number of features. With `leave_out`, Q is X, and each row is left out."""
+    A ratio is d log(nu_own / nu_other) in d features. The nu are distances to the k-th nearest row
+    in X of the class and of others. With `leave_out`, Q is X, and each row is left out."""
     groups = ReferenceGroups.from_classes(y, **groups)
     member = np.zeros((len(Q), len(groups.members)), np.int64)
     if leave_out:
@@ -236,10 +242,11 @@ def class_ratios(Q, X, y, views, k=None, *, leave_out=False, threads=1, **groups
 def cluster_ratios(
     Q, X, views, volumes, k=None, *, seed=0, n_samples=1, counts=None, leave_out=False, threads=1
 ):
-    """Return log ratios (rows of Q, views, 1), small where rows X are denser than uniform samples.
+    """Return log ratios (rows of Q, views, 1), small if rows X are denser than uniform samples.
 
-    In d features, a ratio is the mean over samples of log((nu_X / nu_uniform)^d / volume), with nu
-    the distance to the k-th nearest row (`counts`) or point. leave_out : Q is X, each left out"""
+    In d features, a ratio is the mean over samples of log((nu_X / nu_uniform)^d / volume). nu is
+    the distance to the k-th nearest row (of those with `counts`) or sample point. With `leave_out`,
+    Q is X, and each row is left out."""
     rows = np.arange(len(X)) if counts is None else np.flatnonzero(counts)
     member = np.zeros((len(Q), 2), np.int64)
     if leave_out:
@@ -254,7 +261,7 @@ def cluster_ratios(
 
 
 def nearest_view(ratios):
-    """Return each row's view (feature set) with the smallest log ratio over the classes, or -1."""
+    """Return each row's view with the smallest log ratio (rows, views, classes), or -1 if none."""
     if not ratios.size:
         return np.full(len(ratios), -1)
     smallest = ratios.min(axis=2)
@@ -273,10 +280,13 @@ class NumberAnswers:
 
 
 def number_answers(near, y, B, *, weight=None):
-    """Return the NumberAnswers: the view to which most neighbours belong, and its prediction.
+    """Predict numbers by the view to which most of a row's neighbours belong; return NumberAnswers.
 
-    near[j] : distances and positions of neighbours i in view j. With w_i = weight / distance, the
-    share of view j is the mean of B_ij by weights w_i, its prediction that of y_i by w_i B_ij."""
+    near : per view, distances and positions (rows, k) of the neighbours
+    B : (training rows, views) shares of the views in each training row
+
+    Neighbours i have weights w_i = weight / distance. The share of view j is the mean of B_ij by
+    w_i; its prediction is the mean of y_i by w_i B_ij."""
     weight = np.ones(len(y)) if weight is None else weight
     q = len(near[0][0]) if near else 0
     share, value = np.full((2, q, len(near)), np.nan)

@@ -58,7 +58,7 @@ class Neighbours:
     def positions(self, view, k, *, like=None, threads=1):
         """Return positions (rows, k) of the k nearest rows in a view (feature set); -1 for none.
 
-        Of too many rows tied at the k-th distance, evenly spaced ones in order of `like` count."""
+        Of too many rows tied for the last place, evenly spaced ones in order of `like` count."""
         args, order = self._sorted(view, k)
         rank = np.empty(len(order), np.int64)
         rank[rows_by_content(self.refs.T, like)] = np.arange(len(order))
@@ -68,7 +68,7 @@ class Neighbours:
         return np.where(out >= 0, order[out], -1)
 
     def _sorted(self, view, k):
-        """Return arguments of a compiled search in a view, and the order in which it sorts X."""
+        """Return the arguments of a compiled search in a view, and the order of the sorted rows."""
         at = np.array(sorted(features(view), key=lambda f: (-self.distinct[f], f)), np.int64)
         order = self.order[at[0]]
         place = np.append(np.argsort(order), -1)  # the last is for rows that are not among the refs
@@ -79,10 +79,10 @@ class Neighbours:
 def nearest(Q, X, view, k, category_distance=None, *, like=None, own=None, threads=1):
     """Return distances and positions (rows, k) of the rows of X nearest to each row of Q in a view.
 
-    If Q is None, rows X are queried, each left out. Missing neighbours have infinite distance and
-    position -1. `like` (a value per row of X) sorts ties, as in `Neighbours.positions`.
-    category_distance is, per feature, the squared distance between two levels of a factor; for
-    `own` see `Neighbours.among`."""
+    If Q is None, rows X are queried, each left out. Missing neighbours have infinite distance
+    and position -1. `like` (a value per row of X) sorts ties. category_distance is, per feature,
+    the squared distance between two levels of a factor; `own` are positions in X to leave out,
+    or -1."""
     among = Neighbours.among(Q, X, category_distance, own)
     at = among.positions(view, k, like=like, threads=threads)
     total = np.zeros(at.shape)
@@ -113,7 +113,7 @@ def single_precision(X, references):
 
 
 def unit_digits(references):
-    """Return the exponent of the power of two near the typical distance of values from medians."""
+    """Return the exponent of a power of two near the typical size of features, their unit."""
     size = np.abs(references - _centres(references))
     typical = [np.median(z[z > 0]) for z in size.T if (z > 0).any()]
     if not typical:

@@ -66,7 +66,7 @@ def _rows(fit, data):
 
 
 def _query(fit, row):
-    """Return features (a,) of one row, the number of the set that predicts it, and row label."""
+    """Return a row's values on the axes, the number of the view that predicts it, and its label."""
     batch = one_row(fit, row)
     return fit.estimates.rows(batch)[0], int(fit._answers(batch).view[0]), batch.index[0]
 
@@ -74,7 +74,7 @@ def _query(fit, row):
 def _view(fit, j, X, served, star, training):
     """Return the panel (View) of feature set j with rows X; `served` is each row's feature set.
 
-    `star` is (features, feature set, label) of an explained row, or None."""
+    `star` is an explained row or None: its values on the axes, its feature set and label."""
     e = fit.estimates
     at = e.columns(j)
     chosen, near, place = False, None, None
@@ -89,7 +89,7 @@ def _view(fit, j, X, served, star, training):
 
 
 def _drawn(fit, j, X):
-    """Return the d features of set j for rows X (m, a), (m, d): original units, or level codes."""
+    """Return coordinates of rows X in the d features of set j, (m, d): original units, or codes."""
     e = fit.estimates
     each = zip(e.columns(j), view_values(fit, X, j), strict=True)
     return np.column_stack([X[:, a] if e.is_factor(a) else x for a, x in each]).astype(float)

@@ -109,7 +109,7 @@ def _header(fit):
 
 
 def penalty_label(tasks):
-    """Return the label of the penalty lambda with its unit, for a set `tasks` of response kinds."""
+    """Return the label of the penalty, such as "Lambda / var(L)"; its unit depends on the tasks."""
     unit = "unit" if len(tasks) > 1 else "var(L)" if tasks == {NUMBERS} else "(1 - alpha)^2"
     return f"Lambda / {unit}"
 

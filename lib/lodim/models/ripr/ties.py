@@ -7,7 +7,7 @@ DIGITS = 9  # digits of shares and means that order views
 
 
 def merge_close(X, counted):
-    """Return X with near-equal values (up to rounding) made equal, as found in `counted` rows."""
+    """Return X with values made equal that differ by rounding; `counted` rows decide which do."""
     own = X[counted]
     for x in own.T:
         order = np.argsort(x, kind="stable")[: np.count_nonzero(~np.isnan(x))]
@@ -33,7 +33,7 @@ def match_close(Q, X):
 
 
 def _tolerance(value):
-    """Return the tolerance (n,) within which values (n,) count as equal, by their sizes."""
+    """Return by how much each value (n,) of a feature may differ from others to count as equal."""
     if not len(value):
         return np.zeros(0)
     size = np.abs(value - np.median(value))

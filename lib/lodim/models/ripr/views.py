@@ -47,7 +47,7 @@ def features(view):
 
 
 def by_content(X):
-    """Return an order of the features that depends only on their values, (p,)."""
+    """Return an order (p,) of the features of X by their values, independent of their positions."""
     total = _coarse(np.sort(np.nan_to_num(X), axis=1).sum(axis=1))
     keys = []
     for x in _coarse(X.T):
@@ -63,13 +63,13 @@ def _coarse(x):
 
 
 def rows_by_content(X, first=None):
-    """Return an order of the rows of X by their values only; values `first` are compared first."""
+    """Return an order of the rows of X by `first`, if given, and then by their values."""
     columns = X[:, by_content(X)].T[::-1]
     return np.lexsort(columns if first is None else (*columns, first))
 
 
 def redundant(X, views):
-    """Return whether each view has two copies of a feature, (d*,) bool."""
+    """Return whether each view has two equal features, (views,) bool."""
     same = np.append(_originals(X), -1)  # the last pads views
     out = np.zeros(len(views), bool)
     for a, b in combinations(range(views.shape[1]), 2):
@@ -78,9 +78,9 @@ def redundant(X, views):
 
 
 def of_one_factor(views, axis_of):
-    """Return whether each view has several features, all of one factor, (d*,) bool.
+    """Return whether each view has several features, all of one factor, (views,) bool.
 
-    axis_of : (p,) axis of each feature"""
+    axis_of : (p,) number of each feature's axis; the columns of a factor share an axis"""
     axis = axis_of[views]
     return ((axis == axis[:, :1]) | (views < 0)).all(axis=1) & (dims(views) > 1)
 
@@ -130,9 +130,10 @@ def merit(L, weight=None):
 
 
 def screened_views(p, min_dim, max_dim, losses_of, max_views, weight=None):
-    """Return at most `max_views` sets of min_dim to max_dim features, and whether these are all.
+    """Return up to `max_views` sets of min_dim to max_dim of p features, and whether these are all.
 
-    If too many, sets of d features extend the sets of d - 1 of most `merit` in losses_of(sets)."""
+    If there are more, sets of d features only extend the best sets of d - 1 features, those of most
+    `merit`. losses_of(sets) returns the losses (rows, sets)."""
     max_dim = min(max_dim, p)
     if count(p, min_dim, max_dim) <= max_views:
         return enumerate_views(p, min_dim, max_dim), True
@@ -170,16 +171,16 @@ def extensions(parents, p):
 
 @dataclass(frozen=True, eq=False)
 class Axes:
-    """Axes of distances: each number, and each factor with all its levels.
+    """Axes on which distances are measured: a number, or a factor with all its levels.
 
-    of : axis of each feature; scaled : whether features have unit standard deviation"""
+    of : (p,) axis of each feature; scaled : whether features have unit standard deviation"""
 
     of: np.ndarray
     scaled: bool
 
     @classmethod
     def from_design(cls, design, scaled):
-        """Return the Axes of a design's features; `scaled` if the features have unit variance."""
+        """Return the Axes of a design's features; the columns of a factor share an axis."""
         same = np.diff(design.term_of, prepend=-1) == 0
         alone = np.array(
             [
@@ -191,10 +192,10 @@ class Axes:
         return cls(np.cumsum(~(same & alone[design.term_of])) - 1, scaled)
 
     def category_distance(self, A, weight):
-        """Return the squared distance of two levels on each axis of A; 0 for numbers.
+        """Return the squared distance between two levels on each axis, given rows A; 0 for numbers.
 
-        With scaled features, the mean squared difference of two rows on a factor is 2, as on a
-        standardized number; otherwise levels have distance one."""
+        With scaled features, it makes the mean squared difference of two rows on a factor 2, as on
+        a standardized number. Otherwise it is 1."""
         out = np.zeros(A.shape[1])
         for axis in factors(self.of):
             known = ~np.isnan(A[:, axis])
@@ -210,10 +211,11 @@ def factors(axis_of):
     return np.flatnonzero(np.bincount(axis_of) > 1)
 
 
-def places(X, axis_of):
+def axis_values(X, axis_of):
     """Return the values of rows X on each axis: numbers, or codes of levels; NaN if missing.
 
-    A code is the level's position among the columns of its factor, or -1 if it has no column."""
+    A code is the position of the level among the columns of its factor, or -1 if it has none.
+    axis_of (p,) is the axis of each column of X."""
     out = X[:, np.flatnonzero(np.diff(axis_of, prepend=-1))]
     for axis in factors(axis_of):
         levels = X[:, axis_of == axis]
@@ -223,6 +225,6 @@ def places(X, axis_of):
 
 
 def spread_codes(A, category_distance):
-    """Return A with codes of levels times 2 sqrt(category_distance); numbers do not change."""
+    """Return axis values A with codes of levels so far apart that levels are never neighbours."""
     # Twice the distance of the levels, so that no two codes are close.
     return A * np.where(category_distance > 0.0, 2.0 * np.sqrt(category_distance), 1.0)

@@ -23,7 +23,7 @@ SAMPLE = 2000  # most rows on which views are chosen
 class Voters:
     """Training rows that vote: a row is predicted by the mean target of its nearest voters.
 
-    target, prior : indicators of the classes or the standardized response, and their mean"""
+    Targets are class indicators (n, classes), or a standardized response; `prior` is their mean."""
 
     A: np.ndarray  # values on the axes (numbers or codes of a factor's levels), NaN if missing
     category_distance: np.ndarray  # squared distance of two levels per axis, zero for a number
@@ -57,7 +57,7 @@ class Voters:
 
     @property
     def goal(self):
-        """Targets of the loss; class indicators are smoothed, so that none is exactly 0 or 1."""
+        """Targets to predict, with class indicators smoothed so that none is exactly 0 or 1."""
         if not self.classes:
             return self.target
         return smoothed_targets(self.target.argmax(axis=1), self.target.shape[1])
@@ -67,18 +67,19 @@ class Voters:
         return self.target.shape[1] > 1
 
     def sums(self, views, k, Q=None, threads=1, own=None):
-        """Return sums (views, rows, C + 1) of C targets and of weights over the k nearest voters.
+        """Return sums (views, rows, C + 1) over the k nearest voters: of C targets, and of weights.
 
-        Weights fall with the distance. Rows are Q, or the voters themselves, each left out.
-        For `own` see `Neighbours.among`."""
+        Weights fall with the distance. Q has the rows to predict, by default the voters, each left
+        out. `own` (rows,) are the positions of the rows Q among the voters, or -1."""
         values = self.weight[:, None] * np.column_stack([self.target, np.ones(len(self.A))])
         near = Neighbours.among(Q, self.A, self.category_distance, own)
         return near.sums(views, k, values, FALLING, threads)
 
     def evidence(self, sums):
-        """Return log ratios (for numbers, differences) of the neighbours' mean target to the prior.
+        """Return how far the neighbours' mean target is from the prior, (views, rows, C).
 
-        sums : result of `Voters.sums`; two rows with the prior as their target are added to them"""
+        It is a log ratio for classes, a difference for numbers. `sums` is the result of
+        `Voters.sums`. Two rows with the prior as their target are added to the neighbours."""
         total = sums[..., -1:] + PRIOR_ROWS
         if not self.classes:
             return sums[..., :-1] / total
@@ -86,9 +87,9 @@ class Voters:
 
 
 def smoothed_targets(code, n_classes):
-    """Return class indicators that allow no infinite log-odds: 1 - 1 / (n + 2) for a row's class.
+    """Return targets (n, classes) of class codes (n,) that allow no infinite log-odds.
 
-    n is the number of rows of the class; the other classes share the remainder."""
+    They are 1 - 1 / (m + 2) for a row's class, which has m rows; other classes share the rest."""
     doubt = 1.0 / (np.bincount(code, minlength=n_classes)[code] + 2.0)
     out = np.repeat((doubt / max(1, n_classes - 1))[:, None], n_classes, axis=1)
     out[np.arange(len(code)), code] = 1.0 - doubt
@@ -116,7 +117,7 @@ class Choice:
 def choose_views(voters, seed, *, min_dim, max_dim, k, n_views, max_views, threads):
     """Return the feature sets in which the training rows (voters) predict best, as a Choice.
 
-    Defaults of None: n_views 8, max_views 2,000 per number of features, k the best of three."""
+    For None, n_views is 8, max_views 2,000 per number of features, and k the best of three."""
     own = voters.at(sample(voters, SAMPLE, seed))
     few = own.at(sample(own, 1000, seed))  # single views are compared on fewer rows
     on = _axes_to_compare(own.A, voters.A)
@@ -144,7 +145,7 @@ def choose_views(voters, seed, *, min_dim, max_dim, k, n_views, max_views, threa
 
 
 def _axes_to_compare(*samples):
-    """Return positions of the axes that vary, in the first of `samples` that has such an axis."""
+    """Return the axes that vary in the first of `samples` (rows, axes), or else in a later one."""
     for A in samples:
         varies = [len(np.unique(x[~np.isnan(x)])) > 1 for x in A.T]
         if any(varies):
@@ -169,8 +170,8 @@ def sample(voters, most, seed):
 def compare(voters, on, bounds, k, max_views, threads):
     """Return the views (sets of axes) of lowest leave-one-out loss, and how many were compared.
 
-    A view has bounds[0] to bounds[1] of the axes `on`. If there are too many views with d axes,
-    only extensions of the best views with d - 1 axes are compared."""
+    A view has bounds[0] to bounds[1] of the axes at positions `on`. If there are too many views
+    with d axes, only extensions of the best views with d - 1 axes are compared."""
     low, high = bounds
     p, room, parents, kept = len(on), max_views, None, []
     if room is not None and room < p:
@@ -201,14 +202,14 @@ def single_losses(voters, views, k, threads):
     parts = [views[at : at + step] for at in range(0, len(views), step)]
     total = np.zeros_like(voters.target)
     evidence = (voters.evidence(voters.sums(part, k, threads=threads)) for part in parts)
-    return np.concatenate([factors(voters, total, new, threads)[1] for new in evidence])
+    return np.concatenate([best_factors(voters, total, new, threads)[1] for new in evidence])
 
 
-def factors(voters, total, new, threads=1):
-    """Return the factor t that minimizes the loss with each further feature set j, and the loss.
+def best_factors(voters, total, new, threads=1):
+    """Return the best factor t of the evidence with each further feature set, and the losses, (r,).
 
-    The scores of the training rows (voters) are prior + t (total + new[j]), with `total` the
-    evidence of the selected sets. The prior is log class shares, or the mean of numbers."""
+    Scores of the training rows (voters) are prior + t (total + new[j]). `total` (rows, C) is the
+    evidence of the selected sets, new[j] that of set j; the prior is log class shares or a mean."""
     weight = voters.weight / voters.weight.sum()
     if voters.classes:
         t, losses, base = np.ones(len(new)), np.empty(len(new)), np.log(voters.prior)
@@ -231,10 +232,10 @@ def forward_selection(voters, views, k, most, threads=1):
     features than another must have a loss lower by 0.5%."""
     evidence = voters.evidence(voters.sums(views, k, threads=threads))
     total, size = np.zeros_like(voters.target), dims(views)
-    null = factors(voters, total, evidence[:1] * 0.0)[1][0]
+    null = best_factors(voters, total, evidence[:1] * 0.0)[1][0]
     chosen, losses = [], [null]
     while len(chosen) < min(most, len(views)):
-        new = factors(voters, total, evidence, threads)[1]
+        new = best_factors(voters, total, evidence, threads)[1]
         new[chosen] = np.inf
         # A view with more features must lower the loss by 0.5% more.
         fewest = size[new <= new.min() + 0.005 * losses[-1]].min()
@@ -248,10 +249,10 @@ def forward_selection(voters, views, k, most, threads=1):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def class_factors(lo, hi, factor, losses, base, total, new, goal, weight):
-    """Fill factor and losses, for sets lo to hi - 1, with the factor t >= 0 of lowest log-loss.
+    """Write the factor t >= 0 of lowest log-loss with each of the sets lo to hi - 1, and its loss.
 
-    The class probabilities are softmax(base + t (total + new[j])): log priors, and evidence of the
-    selected sets and of set j. `goal` holds target probabilities."""
+    Class probabilities are softmax(base + t (total + new[j])): log priors, evidence of the selected
+    sets, and evidence of set j. `goal` (rows, classes) has target probabilities."""
     n, K = total.shape
     z = np.empty(K)
     for j in range(lo, hi):

@@ -9,7 +9,7 @@ from lodim.models.ripr import ties
 from lodim.models.ripr.ensemble import CLASSES, NUMBERS, Answers, Ensemble
 from lodim.models.ripr.neighbours import nearest
 from lodim.models.ripr.settings import VOTE
-from lodim.models.ripr.vote import Voters, factors
+from lodim.models.ripr.vote import Voters, best_factors
 
 
 @forms.record
@@ -34,7 +34,7 @@ class VotingViews(Ensemble):
         return refs[~np.isnan(self.X[refs]).all(axis=1)]
 
     def query(self, X=None, threads=1):
-        """Return the predictions for rows X; without X for the training rows, each left out."""
+        """Return predictions (Answers) for rows X; by default leave-one-out for training rows."""
         voters = voters_of(self)
         evidence = evidence_of(self, voters, X, threads)
         known = self.complete(self.X if X is None else X)
@@ -42,11 +42,11 @@ class VotingViews(Ensemble):
         view = np.where(known.any(axis=1), ties.argmin(-share), -1)
         loss = np.where(known, 1.0 - share, np.inf)
         code = codes(self, voters, evidence) if voters.classes else None
-        says_each = says(self, voters, evidence, known)
-        return Answers(view, says_each, loss, scores(self, voters, evidence), code)
+        by_view = predictions_by_view(self, voters, evidence, known)
+        return Answers(view, by_view, loss, scores(self, voters, evidence), code)
 
     def nearest(self, j, X, k):
-        """Return distances and positions of k training rows nearest to X in set j, or inf, -1."""
+        """Return distances and positions of the k training rows nearest to X in set j."""
         refs, k = self.references, min(k, len(self.references))
         distance, at = nearest(X, self.X[refs], self.views[j], k, self.category_distance)
         return distance, np.where(at >= 0, refs[at], -1)
@@ -70,7 +70,7 @@ def voters_of(e):
 
 
 def evidence_of(e, voters, X=None, threads=1):
-    """Return evidence (feature sets, rows, classes) for X, or for training rows, each left out."""
+    """Return evidence (feature sets, rows, classes) for X, or leave-one-out for training rows."""
     X, own = e.queried(X)
     return voters.evidence(voters.sums(e.views, e.k, X, threads, own))
 
@@ -80,7 +80,7 @@ def calibrated(e, threads=1):
     voters = voters_of(e)
     evidence, known = evidence_of(e, voters, threads=threads), e.complete(e.X)
     total = evidence[:, e.references].sum(axis=0)
-    t, _ = factors(voters, np.zeros_like(total), total[None], threads)
+    t, _ = best_factors(voters, np.zeros_like(total), total[None], threads)
     e = replace(e, factor=float(t[0]))
     share = shares(e, voters, evidence, known)
     served = np.where(known.any(axis=1), ties.argmin(-share), -1)
@@ -122,7 +122,7 @@ def best_class(e, z):
     return e.preferred[ties.argmin(-z[:, e.preferred])]
 
 
-def says(e, voters, evidence, known):
+def predictions_by_view(e, voters, evidence, known):
     """Return the prediction of each row by each feature set alone: class code, number, or NaN."""
     if voters.classes:
         each = [best_class(e, np.log(voters.prior) + own) for own in evidence]

@@ -41,10 +41,11 @@ class Mixture:
 
 
 def solve(L, delta, lambda_, constraints=None, *, weight=None, **solver):
-    """Return the shares B (rows, views) that minimize `_objective`, and the minimum.
+    """Assign rows to views at fixed penalties delta (views,); return shares and objective.
 
-    This step of Algorithm 2.1.1 of Fiterau (2014) has the cost lambda_ * weight * delta, with delta
-    per view. Raises ArgumentError if no assignment satisfies the constraints."""
+    The shares B (rows, views) minimize squared excess losses + lambda_ * delta under the
+    constraints. This is one step of Algorithm 2.1.1 of Fiterau (2014). Raise ArgumentError if no
+    assignment satisfies the constraints; `solver` are options of CVXPY."""
     import cvxpy as cp  # a second and a half to import
 
     c = constraints or ViewConstraints()
@@ -70,8 +71,8 @@ def solve(L, delta, lambda_, constraints=None, *, weight=None, **solver):
 def _objective(cp, B, L, cost, weight, hard):
     """Return sum_i weight_i (u_i - smallest_i)^2 + sum_ij cost_ij B_ij as a CVXPY expression.
 
-    u_i = sum_j B_ij L_ij is the row's mean loss over the views, smallest_i its smallest loss. With
-    one view per row (`hard`), the expression is linear in B."""
+    The mean loss of row i over its views is u_i = sum_j B_ij L_ij; smallest_i is its smallest loss.
+    With one view per row (`hard`), the expression is linear in B."""
     finite = np.isfinite(L)
     known = np.where(finite, L, 0.0)
     best = np.where(finite.any(axis=1), np.where(finite, L, np.inf).min(axis=1), 0.0)
@@ -84,7 +85,9 @@ def _objective(cp, B, L, cost, weight, hard):
 
 
 def _cvxpy_constraints(B, constraints, served):
-    """Return CVXPY constraints on the assignment B; rows without a finite loss are not `served`."""
+    """Return budget, group and user constraints on the shares B (rows, views), for CVXPY.
+
+    `served` (rows,) bool tells which rows have a finite loss; groups constrain only these."""
     c, rules = constraints, []
     if c.cost is not None:
         rules.append(B @ np.asarray(c.cost, float) <= c.budget)
@@ -200,12 +203,12 @@ def _checked_constraints(rules):
 
 
 def _prices(prices, design):
-    """Return a user's prices (q,), and which features belong to each of them, bool (q, p)."""
+    """Return a user's prices (q,), and which features each price is for, (q, p) bool."""
     if prices is None:
         return None, None
     if not isinstance(prices, Mapping):
         raise ArgumentError(f"prices must be a dict of column to price, not {prices!r}")
-    parts = _parts(design)
+    parts = _features_by_name(design)
     unknown = [name for name in prices if name not in parts]
     if unknown:
         known = ", ".join([*list(parts)[:12], *["..."] * (len(parts) > 12)])
@@ -216,8 +219,8 @@ def _prices(prices, design):
     return _numbers(list(prices.values()), "prices"), has
 
 
-def _parts(design):
-    """Return which features belong to each name of a data column or feature, as a dict of bool."""
+def _features_by_name(design):
+    """Return a dict: name of a data column or feature -> which features it has, (p,) bool."""
     needs = [{name for part in term for name in factors.needs(part)} for term in design.terms]
     made = {name: np.array([name in needs[t] for t in design.term_of]) for name in design.features}
     single = {name: np.array(design.names) == name for name in design.names}
@@ -242,7 +245,7 @@ def _groups(groups, n):
 
 
 def _by_row(entries, name, n):
-    """Return the array (n,) of a user's `entries` per row; raise if there are not n."""
+    """Return a user's `entries`, one per row, as an array (n,); raise unless there are n."""
     if isinstance(entries, str) or np.ndim(entries) != 1 or len(entries) != n:
         raise ArgumentError(f"{name} must have an entry for each of the {n} rows of the data")
     return np.asarray(entries)

@@ -9,10 +9,11 @@ from lodim.models.ripr.views import row_blocks
 
 
 def assignment_path(L, unit, least, *, weight=None, threads=1):
-    """Return increasing penalties in units of `unit`, and for each the Assignment of rows to views.
+    """Return increasing penalties in units of `unit`, and the Assignment of rows to views for each.
 
-    The grid grows by at most 24 penalties at each end, until the largest selects at most one view
-    (of a share above `least`) and the two smallest select the same views."""
+    L (rows, views) are the losses; a view is selected if its share of the rows exceeds `least`. The
+    largest penalty selects at most one view, the two smallest select the same views. To reach this,
+    at most 24 penalties are added at each end."""
 
     def at(penalty):
         return assign(L, unit * penalty, weight=weight, threads=threads)
@@ -35,11 +36,11 @@ def assignment_path(L, unit, least, *, weight=None, threads=1):
 
 
 def select_lambda(path, errors_of, control, weight=None):
-    """Return the position of the largest penalty of low error on a path, and its errors by row.
+    """Return the position of the largest penalty with a low error, and the errors (rows,) there.
 
-    Its mean error exceeds the smallest one by at most `control.tolerance` standard errors of the
-    paired difference. path : Assignments for increasing penalties; errors_of(Assignment, columns)
-    returns leave-one-out errors"""
+    An error is low if its mean exceeds the smallest one by at most `control.tolerance` standard
+    errors of their paired difference. `path` has Assignments for increasing penalties.
+    errors_of(Assignment, selected views) returns leave-one-out errors (rows,)."""
     views = [a.selected(control.least) for a in path]
     by_row = _errors(path, views, errors_of)
     w = np.ones(by_row.shape[1]) if weight is None else weight
@@ -58,7 +59,9 @@ def select_lambda(path, errors_of, control, weight=None):
 
 
 def _errors(path, views, errors_of):
-    """Return leave-one-out errors (penalties, rows), computed once for equal assignments."""
+    """Return leave-one-out errors (penalties, rows), computed only once for equal assignments.
+
+    path : Assignment per penalty; views : its selected views; errors_of : as in `select_lambda`"""
     known, errors = {}, []
     for a, J in zip(path, views, strict=True):
         key = tuple(J), a.mass[np.isin(a.views, J)].tobytes()
@@ -69,10 +72,11 @@ def _errors(path, views, errors_of):
 
 
 def class_errors(ratios, y, columns):
-    """Return a function (ignored, views) -> leave-one-out errors by row: 0, 1 or mean over ties.
+    """Return a function that computes each row's leave-one-out error if only some views are used.
 
-    ratios : log distance ratios (rows, views in `columns`, classes); the smallest one in the given
-    views predicts the class. The error is NaN if the class or all ratios are missing."""
+    It takes an Assignment, which it ignores, and the positions of the views, out of `columns`. The
+    smallest of the log distance `ratios` (rows, columns, classes) predicts the class. An error is 0
+    or 1, in between for ties, and NaN if the class or all ratios are missing."""
 
     def errors_of(_, J):
         own = ratios[:, np.searchsorted(columns, J)]
@@ -87,9 +91,11 @@ def class_errors(ratios, y, columns):
 
 
 def number_errors(near, y, L, weight=None):
-    """Return a function (Assignment, views) -> squared leave-one-out errors over the variance of y.
+    """Return a function that computes each row's leave-one-out error if only some views are used.
 
-    Rows are reassigned to the given views. near[j] : distances and positions of neighbours"""
+    It takes an Assignment and the positions of the views, and reassigns the rows to these by their
+    losses L (rows, views). Errors are squared, in units of the variance of y. near[j] has distances
+    and positions of neighbours in view j."""
 
     def errors_of(assignment, J):
         if not len(J):

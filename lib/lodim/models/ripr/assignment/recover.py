@@ -24,7 +24,7 @@ UNIT_LAMBDA = 1.0  # largest penalty of the final assignment to the views found,
 class Control:
     """Rarely changed settings of the search for views (feature sets).
 
-    least, most : share of rows above which a view is kept; largest number of views, or None"""
+    A view is kept if its share of the rows exceeds `least`; `most` limits the number of views."""
 
     # order of the divergence; a loss is a ratio of distances to the power 1 - alpha
     alpha: float = losses.ALPHA
@@ -66,12 +66,14 @@ class RecoveryData:
         return losses.cluster_losses(X, views, k, alpha=alpha, seed=self.seed, **how)
 
     def log_ratios(self, k, columns):
-        """Return leave-one-out log distance ratios (rows, `columns`, classes) by `class_ratios`."""
+        """Return leave-one-out log distance ratios (rows, views, classes) for views `columns`."""
         how = {"balanced": self.control.balanced, "leave_out": True, "threads": self.threads}
         return losses.class_ratios(self.X, self.X, self.y, self.views[columns], k, **how)
 
     def held_out_errors(self, L, k, columns):
-        """Return a function (Assignment, views out of `columns`) -> leave-one-out errors by row."""
+        """Return a function (Assignment, positions of views) -> leave-one-out errors (rows,).
+
+        It computes the errors if only these views, out of `columns`, are used."""
         X, y = self.X, self.y
         if self.task == "class":
             return lambda_path.class_errors(self.log_ratios(k, columns), y, columns)
@@ -95,10 +97,11 @@ class Recovery:
 
 
 def recover(data, *, k=None, lambda_=None, L=None):
-    """Return the Recovery: views (feature sets) selected by Algorithm 2.1.1, and their rows.
+    """Select views (feature sets) by Algorithm 2.1.1 of Fiterau (2014); return the Recovery.
 
-    lambda_ is in units of `Recovery.unit`. None means 2 for clustering, otherwise chosen by errors;
-    for classes, forward selection if it has clearly fewer. L : losses (rows, views) if known"""
+    lambda_ is the penalty in units of `Recovery.unit`. None means 2 for clustering; otherwise
+    leave-one-out errors choose it. For classes, forward selection may then replace the algorithm,
+    if it has clearly fewer errors. L are the losses (rows, views) if known."""
     number = k or data.default_k
     best, errors = _by_penalty(data, number, lambda_, L)
     if data.task != "class" or lambda_ is not None:
@@ -111,7 +114,9 @@ def recover(data, *, k=None, lambda_=None, L=None):
 
 
 def _better(rival, best, n_more, weight):
-    """Return whether a rival with n_more more views errs less, by over n_more + 0.5 SE."""
+    """Return whether errors `rival` (rows,) are clearly fewer than `best`, with n_more more views.
+
+    Their sums must differ by more than n_more + 0.5 standard errors of the difference."""
     known = ~np.isnan(rival) & ~np.isnan(best)
     w = np.where(known, 1.0 if weight is None else weight, 0.0)
     gain = w * np.where(known, best - rival, 0.0)
@@ -120,7 +125,7 @@ def _better(rival, best, n_more, weight):
 
 
 def _by_penalty(data, k, lambda_, L):
-    """Return the Recovery for a penalty, and the leave-one-out errors if they chose it, else None.
+    """Return the Recovery for a penalty, and the rows' errors if they chose the penalty, else None.
 
     If lambda_ is None, it is 2 for clustering; otherwise leave-one-out errors choose it."""
     L = data.losses(k) if L is None else L
@@ -168,20 +173,24 @@ def _by_forward_selection(data, k, L):
 
 
 def keep_largest(L, search, control, weight=None):
-    """Return the `largest` views of `search` (columns of L), and the rows' Assignment to them."""
+    """Drop small views of an Assignment `search`; return the other views and a new Assignment.
+
+    The views are columns of the losses L (rows, views), the largest share of rows first."""
     order = largest(search.mass, control)
     columns = search.views[order]
     return columns, reassign(L[:, columns], search, search.mass[order], weight)
 
 
 def largest(mass, control):
-    """Return one to `control.most` views with `mass` above `control.least`, largest first."""
+    """Return the positions of the views to keep, given their shares of the rows, `mass` (views,).
+
+    At most `control.most` views have a share above `control.least`; at least one is kept."""
     order = ties.descending(mass)
     return order[mass[order] > min(control.least, 0.999 * mass.max())][: control.most]
 
 
 def refit(L, columns, lambda_, weight=None):
-    """Return the views `columns`, largest first, and the Assignment of the rows to them alone."""
+    """Assign rows to the views `columns` alone; return the views, largest first, and Assignment."""
     own = assign(L[:, columns], lambda_, weight=weight)
     mass = np.zeros(len(columns))
     mass[own.views] = own.mass
@@ -193,7 +202,7 @@ def refit(L, columns, lambda_, weight=None):
 
 
 def single_errors(L, weight=None):
-    """Return each view's error rate: share of rows with loss above 1; a loss of 1 counts half."""
+    """Return each view's share of wrong rows, whose loss L exceeds 1; a loss of 1 counts half."""
     weight, out = np.ones(len(L)) if weight is None else weight, np.zeros(L.shape[1])
     for rows in row_blocks(L):
         for end in (1.0 - 1e-8, 1.0 + 1e-8):  # tolerance of a tie
@@ -211,9 +220,9 @@ def candidates(L, weight=None, most=60):
 def forward_selection(ratios, y, most, weight=None, tolerance=1.0):
     """Return positions of at most `most` views (feature sets), selected one by one.
 
-    `ratios` are log distance ratios (rows, views, classes). Each step adds the view that most
-    raises the mean probability of the own class, if it lowers the number of errors by more than
-    `tolerance` times its square root."""
+    `ratios` are log distance ratios (rows, views, classes). Each step adds the view with the
+    highest mean probability of the true class. It stops unless the errors fall by more than
+    `tolerance` times the square root of their number."""
     weight = np.where(y >= 0, 1.0 if weight is None else weight, 0.0)
     weight = weight * np.count_nonzero(weight) / weight.sum()
     leasts, doubts, wrongs = _by_view(ratios, y)
@@ -233,10 +242,10 @@ def forward_selection(ratios, y, most, weight=None, tolerance=1.0):
 
 
 def _by_view(ratios, y):
-    """Return smallest log ratio, doubt and error (rows, views) of each view (feature set) alone.
+    """Return how each view alone predicts each row: smallest log ratio, doubt, error (rows, views).
 
-    Doubt is one minus the probability, softmax(-ratios), of the row's class. Error is 0 or 1, or
-    the share of other classes among those tied for the smallest ratio."""
+    Doubt is one minus the probability, softmax(-ratios), of the true class. Error is 0 or 1, or the
+    share of other classes among those tied for the smallest ratio."""
     own = np.maximum(y, 0)[:, None, None]
     p, right = softmax(-np.minimum(ratios, losses.ABSENT), axis=2), ties.argmin_shares(ratios)
     doubt, wrong = (1.0 - np.take_along_axis(z, own, axis=2)[:, :, 0] for z in (p, right))

@@ -40,7 +40,9 @@ class Assignment:
 
 
 def _assignment(views, first, second, share, mass, lambda_, log, converged):
-    """Return the Assignment of rows to `views` (feature sets), without views that have no rows."""
+    """Return an Assignment to `views`, after removing the views to which no row is assigned.
+
+    The other arguments are its fields; `log` has the objectives of all rounds."""
     used = np.flatnonzero(mass > 0.0)
     place = np.append(np.searchsorted(used, np.arange(len(views))), -1)
     first, second, log = place[first], place[second], np.array(log)
@@ -48,7 +50,7 @@ def _assignment(views, first, second, share, mass, lambda_, log, converged):
 
 
 def with_log(own, search):
-    """Return the Assignment `own` with the objectives of `search`; converged if both are."""
+    """Return the Assignment `own` with the log of the search before; converged if both are."""
     converged = search.converged and own.converged
     return replace(own, objective=search.objective, converged=converged)
 
@@ -73,7 +75,7 @@ def next_vertex(row, delta, u, v):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def assign_rows(lo, hi, L, delta, lambda_, first, second, share):
-    """Fill first, second and share of the rows lo to hi - 1, as `solve_rows` describes."""
+    """Write the best views of rows lo to hi - 1 into the arrays that `solve_rows` returns."""
     for i in range(lo, hi):
         row, at = L[i], -1
         for j in range(row.size):
@@ -99,10 +101,11 @@ def assign_rows(lo, hi, L, delta, lambda_, first, second, share):
 
 
 def solve_rows(L, delta, lambda_, threads=1):
-    """Return each row's best one or two views (feature sets): first, second, share of the second.
+    """Return the best one or two views per row, (n,) each: first, second, share of the second.
 
-    They minimize (loss - smallest loss)^2 + lambda_ * penalty, for means of loss and penalty over
-    the row's views. The minimum is on the lower left convex hull of the points (loss, penalty)."""
+    They minimize (loss - smallest loss)^2 + lambda_ * penalty, with losses L (n, views) and
+    penalties delta (views,), for means over the row's views. The minimum is on the lower left
+    convex hull of the points (loss, penalty)."""
     n = len(L)
     first, second, share = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
 
@@ -131,7 +134,7 @@ def _loss_tolerance(lambda_):
 
 
 def _level_least(L, lambda_):
-    """Return the losses L (rows, views); those tied with a row's smallest become equal to it."""
+    """Return losses L (rows, views), those nearly equal to a row's smallest made exactly equal."""
     best = L.min(axis=1, keepdims=True, initial=np.inf)
     return np.ascontiguousarray(np.where(best + _loss_tolerance(lambda_) >= L, best, L))
 
@@ -167,7 +170,9 @@ def assign(L, lambda_, *, weight=None, threads=1):
 
 
 def reassign(L, search, mass, weight=None):
-    """Return the Assignment of rows to views with fixed penalties search.lambda_ * (1 - mass)."""
+    """Assign rows to all views of L again, at the fixed penalties search.lambda_ * (1 - mass).
+
+    `search` is an earlier Assignment, `mass` (views,) each view's share of its rows."""
     rows = solve_rows(_level_least(L, search.lambda_), 1.0 - mass, search.lambda_)
     c = _masses(*rows, np.ones(len(L)) if weight is None else weight, L.shape[1])
     first, second, share = rows
@@ -183,10 +188,10 @@ def _masses(first, second, share, weight, n_views):
 
 
 def _objective(L, best, first, second, share, weight, c, lambda_):
-    """Return F = sum_i w_i (u_i - L*_i)^2 + lambda_ (W - sum_j c_j^2 / (2 W)), which never rises.
+    """Return the objective of `assign` for given best views of the rows; it never rises.
 
-    u_i is the mean loss of row i over its views, L*_i (best) its smallest loss, w_i its weight, c_j
-    the weight of the rows of view j, and W the total weight."""
+    It is sum_i w_i (u_i - best_i)^2 + lambda_ (W - sum_j c_j^2 / (2 W)). Row i has weight w_i, mean
+    loss u_i over its views, and smallest loss best_i. View j has rows of weight c_j, out of W."""
     rows = np.flatnonzero(first >= 0)
     t = share[rows]
     u = (1.0 - t) * L[rows, first[rows]] + t * L[rows, second[rows]]

@@ -160,7 +160,7 @@ class ViewSearch:
         return replace(recovery, views=self.views[columns], assignment=own, forward=False)
 
     def _constrained(self, L, recovery):
-        """Return the selected columns of losses L, and a Mixture under the user's constraints."""
+        """Assign rows under the user's constraints; return selected columns of L and a Mixture."""
         lambda_, rows = recovery.lambda_ * recovery.unit, self.rows[self.used]
         constraints, weight = self.settings.constraints, self.weights
         every = constraints.on_views(self.views, rows)
@@ -175,7 +175,7 @@ class ViewSearch:
         return J[order], own
 
     def _in_order(self, L, recovery):
-        """Return the selected columns of losses L, and the Assignment of rows in order of time."""
+        """Assign rows in order of time; return selected columns of L and an Assignment."""
         rank = np.argsort(self.order[self.used], kind="stable")
         weight = None if self.weights is None else self.weights[rank]
         lambda_ = recovery.lambda_ * recovery.unit
@@ -208,7 +208,7 @@ def flat_features(batch):
 
 
 def _positions(views, on):
-    """Convert views with positions among the features `on` to positions among all features."""
+    """Convert positions among the features `on`, in views padded with -1, to those among all."""
     out = np.sort(np.where(views >= 0, on[views], on.max() + 1), axis=1)
     return np.where(out > on.max(), -1, out)
 
