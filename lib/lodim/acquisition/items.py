@@ -111,9 +111,7 @@ class Items:
 
 
 def resource_use(network, resources):
-    """Return how much of each resource each purchase uses, (resources, purchases).
-
-    `network` has the names of the purchases; `resources` is the argument of `acquire`."""
+    """Return how much of each resource each purchase in a Network uses, (resources, purchases)."""
     rows = []
     for name, needs in resources.items():
         if name == "price":

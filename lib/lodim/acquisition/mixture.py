@@ -99,9 +99,7 @@ class Mixture:
         return out
 
     def predict(self, V, columns, n_classes):
-        """Return class probabilities (K, m), or mean and SD (2, m), given values V (columns, m).
-
-        n_classes is 0 for a numeric response."""
+        """Return class probabilities (K, m), or mean and SD (2, m), given values V (columns, m)."""
         shares, centre, residual = self._conditional(V, columns)
         to_shares(shares)
         if n_classes:
@@ -297,9 +295,7 @@ def _choose(X, y, weight, fold, n_classes, item_of, seed):
 
 
 def _normal_scores(X):
-    """Return quantiles of each column of X, and the standardized normal scores that replace them.
-
-    Ties get their mean score; missing values (NaN) are ignored."""
+    """Return quantiles of each column of X, and standardized normal scores that replace them."""
     levels = (np.arange(KNOTS) + 0.5) / KNOTS
     knots = np.nanquantile(X, levels, axis=0, method="inverted_cdf").T
     scores = np.empty_like(knots)

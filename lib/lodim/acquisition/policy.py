@@ -81,7 +81,6 @@ class Policy:
     name = "acquire"
 
     def _check_fields(self):
-        """Raise a ValueError unless response, predictor, prices and design agree."""
         label, K = self.mixture.label, len(self.design.levels or ())
         if K and not np.isin(self.y, np.arange(K)).all():
             raise ValueError("y has codes of no class")

@@ -38,7 +38,6 @@ def summary(policy) -> Report:
 
 
 def text(policy) -> str:
-    """Return the text that print(policy) shows."""
     lines = [
         f"Rows: {len(policy.y):,}; trade-off: {policy.trade_off:.4g} loss per unit of price",
         f"Held-out loss from random subsets of features: {_held_out(policy):.4g}",

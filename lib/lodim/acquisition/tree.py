@@ -113,8 +113,7 @@ class _Growing:
     def node(self, rows, bought, depth, questions=QUESTIONS):
         """Return the Node, with all nodes below it, for rows whose first purchases are `bought`.
 
-        At most `depth` purchases follow. At most `questions` questions about known values come
-        before the next purchase."""
+        At most `depth` purchases follow, after at most `questions` splits by known values."""
         k = len(bought)
         actions = np.array([self.action(r, k) for r in rows])
         item, count = Counter(actions.tolist()).most_common(1)[0]
@@ -151,8 +150,7 @@ class _Growing:
     def _branches(self, rows, bought, after):
         """Split rows by one of the columns `bought`, so that branches differ in the next purchase.
 
-        `after` are the rows' next purchases. Return pairs (text, positions in `rows`), with a text
-        such as "age below 50"."""
+        `after` are the next purchases. Return pairs (text such as "age below 50", positions)."""
         coded = pd.Series(after).astype("category").cat.codes.to_numpy()
         # What follows counts most; the prediction separates branches that go on alike.
         spread = max(self.answers.std(), 1e-9)

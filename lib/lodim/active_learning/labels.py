@@ -54,8 +54,8 @@ def _check_apart(response, labelled, pool):
 def declare_levels(response, *frames):
     """Return data frames with the same categories for each text column, so that all can be encoded.
 
-    The column `response` stays as it is. So do columns whose first frame already has all levels,
-    and the same type as the other frames if it is categorical."""
+    A column changes only if a later frame has new levels, or if the first one is categorical and a
+    later one has another type. The column `response` never changes."""
     known = [frame for frame in frames if frame is not None]
     new = {}
     for name in known[0].columns.drop(response, errors="ignore"):
@@ -87,9 +87,7 @@ def _levels(x):
 
 
 def _in_order(levels, columns):
-    """Return the distinct values `levels` of several columns as a list, in the order to declare.
-
-    It is the order of the categorical column with most levels, new levels last; or else sorted."""
+    """Return the `levels` of columns in the order of the longest categorical, or else sorted."""
     if any(isinstance(x.dtype, pd.CategoricalDtype) for x in columns):
         longest = max((_levels(x) for x in columns), key=len)
         return [*longest, *[level for level in levels if level not in set(longest)]]
@@ -121,7 +119,7 @@ def to_series(labels, response):
 def check_labels(labels, learner, new):
     """Return a user's labels as a Series by row label; raise DataError for rows outside the pool.
 
-    `new` : whether to accept classes that no labelled row has, as always before the first fit"""
+    Classes that no labelled row has are only accepted if `new`, or before the first fit."""
     labels = to_series(labels, learner.response)
     unknown = labels.index.difference(learner.pool.index)
     if len(unknown):

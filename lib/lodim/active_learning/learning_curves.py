@@ -54,13 +54,9 @@ def learning_curves(
     --------
     >>> import lodim as ld
     >>> iris = ld.data("iris").sample(frac=1, random_state=0)
-    >>> settings = {"test": iris[100:], "m": 2, "lambda_": 0.1}
-    >>> runs = {
-    ...     score: ld.active(
-    ...         ld.gbmap, "species ~ .", iris[:10], iris[10:100], score=score, **settings
-    ...     ).replay(iris["species"], n=20, rounds=2)
-    ...     for score in ("uncertainty", "random")
-    ... }
+    >>> start = ld.ripr, "species ~ .", iris[:10], iris[10:100]
+    >>> runs = {s: ld.active(*start, score=s, test=iris[100:]) for s in ("margin", "random")}
+    >>> runs = {s: run.replay(iris["species"], n=20, rounds=2) for s, run in runs.items()}
     >>> ld.learning_curves(runs).n_labelled.tolist()
     [10, 30, 50]
     """
@@ -217,12 +213,9 @@ class LearningCurves:
         --------
         >>> import lodim as ld
         >>> wine = ld.data("wine").sample(frac=1, random_state=0)
-        >>> runs = {
-        ...     score: ld.active(
-        ...         ld.ripr, "cultivar ~ .", wine[:15], wine[15:35], score=score, test=wine[90:]
-        ...     ).replay(wine["cultivar"])
-        ...     for score in ("margin", "random")
-        ... }
+        >>> start = ld.ripr, "cultivar ~ .", wine[:15], wine[15:35]
+        >>> runs = {s: ld.active(*start, score=s, test=wine[90:]) for s in ("margin", "random")}
+        >>> runs = {s: run.replay(wine["cultivar"]) for s, run in runs.items()}
         >>> ld.learning_curves(runs).wins("margin").shape
         (3, 1)
         """
@@ -313,8 +306,7 @@ def _standard_error(values):
 def _paired(gain):
     """Return the p-value of a paired t test per column of `gain` (repetitions, rounds).
 
-    The test is whether the mean difference is zero. p is 1 if all differences are 0, and NaN
-    with one repetition."""
+    The test is whether the mean is zero. p is 1 for zeros, and NaN with one repetition."""
     if len(gain) < 2:
         return np.full(gain.shape[1], np.nan)
     mean, error = gain.mean(axis=0), _standard_error(gain)

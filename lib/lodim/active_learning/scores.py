@@ -59,10 +59,9 @@ def diverse(learner, rng):
 
 
 def infogain(learner, rng):
-    """Return how much each row's label is expected to reduce the entropy of a Learner's pool, (n,).
+    """Return how much each row's label is expected to reduce the total entropy of a pool, (n,).
 
-    The entropy is summed over the pool. The model is refitted with each possible label of the 20
-    most uncertain rows; all other rows get NaN."""
+    The model is refitted with each possible label of the 20 most uncertain rows; others get NaN."""
     now = entropies(learner.fit, learner.pool)
     out = np.full(len(now), np.nan)
     p = learner.fit.predict(learner.pool, "prob").to_numpy(float)
@@ -106,9 +105,7 @@ def user_score(function, learner):
 
 
 def _votes_of_bootstraps(learner, rng):
-    """Return the classes (rows, fits) that stratified bootstrap fits predict for a Learner's pool.
-
-    Missing predictions are None."""
+    """Return the classes (rows, fits) that bootstrap fits predict for a Learner's pool, or None."""
     groups = learner.labelled.groupby(learner.response, sort=True, observed=True).indices.values()
     votes = np.full((len(learner.pool), learner.size), None, dtype=object)
     for k in steps(range(learner.size), learner.size, "committee"):
@@ -134,9 +131,8 @@ def top(score, n, rng):
 def far_apart(score, X, known, n, rng):
     """Choose n rows of X at random, preferring high scores and rows far apart; return positions.
 
-    The chance of a row is proportional to (score + 0.02) times its squared distance to the
-    nearest row chosen or labelled (`known`) before. Larger distances than the median count as
-    the median."""
+    The chance of a row is proportional to (score + 0.02) times its squared distance to the nearest
+    row chosen or labelled (`known`) before. Distances are at most their median."""
     scored = np.flatnonzero(~np.isnan(score))
     distance = nearest(X, known)
     cap = np.median(distance[scored]) if len(scored) else np.inf

@@ -198,7 +198,6 @@ class _Python(Program):
         return "{" + ", ".join(f"{key}: {value}" for key, value in pairs) + "}"
 
     def assignment(self, node):
-        """Return the lines that assign expression `node` to a variable, its label as comment."""
         text, name, note = self.formula(node)[0], self.name(node), ""
         if node.label and node.label.replace(" ", "_") != name:
             note = f"  # {ascii(node.label)[1:-1][:60]}"

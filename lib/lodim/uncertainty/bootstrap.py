@@ -154,9 +154,7 @@ def bootstrap(
 
 
 def _estimates_as(reference):
-    """Return a function that gives the estimates of any refit as a Series, indexed by term.
-
-    They are comparable with those of the fit `reference`, such as in the order of dimensions."""
+    """Return a function: refit -> Series of its estimates by term, comparable with `reference`."""
 
     def estimates(one):
         frame = one._comparable(reference)

@@ -150,9 +150,7 @@ class HeldOut:
         return out
 
     def sets(self, scores, level):
-        """Return which of C classes are in the sets of m new rows, (m, C) bool.
-
-        `scores` (K, m, C) of the new rows come from K fits."""
+        """Return which of C classes are in the sets of m new rows, (m, C), by scores (K, m, C)."""
         if self.of_class is None:
             return self.below(scores) < self._needed(level)
         each = (self.of(c).sets(scores[..., [c]], level) for c in range(scores.shape[2]))
@@ -214,9 +212,7 @@ def adaptive(p, u):
 
 
 def row_uniforms(X, seeds):
-    """Return a number from 0 to 1 per row of X (n, q), random but equal for equal rows.
-
-    `seeds` has q + 1 entries: one per column and one more."""
+    """Return random numbers in [0, 1] for rows X (n, q), given q + 1 seeds; equal rows agree."""
     *of_features, last = seeds
     direction = np.array([np.random.default_rng(s).normal() for s in of_features])
     along = np.nan_to_num(X) @ direction if len(direction) else np.zeros(len(X))

@@ -353,5 +353,4 @@ def percentile(replicates, level):
 
 
 def standard_errors(replicates):
-    """Return the standard deviations (q,) of bootstrap replicates (R, q), ignoring NaN."""
     return pd.DataFrame(replicates).std().to_numpy()

@@ -46,9 +46,8 @@ def unimodal(q, p, cutoff, n_pairs):
 def r_concave(q, p, cutoff, n_pairs):
     """Bound the expected number of terms that are stable by chance; NaN if not valid.
 
-    A half selects q of p terms on average. The share of the n_pairs pairs in which both halves
-    select a term must be (-1/2)-concave, that of halves (-1/4)-concave (Shah and Samworth 2013, Eq.
-    8)."""
+    A half selects q of p terms on average. The share of n_pairs in which both halves select a term
+    must be (-1/2)-concave, that of halves (-1/4)-concave (Shah and Samworth 2013, Eq. 8)."""
     theta, B = q / p, n_pairs
     t = int(np.ceil(cutoff * 2.0 * B - ROUNDING))
     most = min(largest_tail(theta**2, t - B, B, 0.5), largest_tail(theta, t, 2 * B, 0.25))
@@ -58,8 +57,8 @@ def r_concave(q, p, cutoff, n_pairs):
 def largest_tail(mean, t, B, r):
     """Return the largest possible P(X >= t / B) of a (-r)-concave variable with a given mean.
 
-    X has the values 0, 1 / B, ..., 1. The maximum is a mixture of D(k) and D(k + 1) for B X: D(k)
-    has probabilities proportional to (a + j)^(-1 / r), j = 0 to k (Shah and Samworth 2013, App.
+    X is 0, 1 / B, ..., or 1. At the maximum, B X is a mixture of D(k) and D(k + 1). D(k) has
+    probabilities proportional to (a + j)^(-1 / r), j = 0 to k (Shah and Samworth 2013, App.
     A.4)."""
     from scipy.optimize import brentq, minimize_scalar
 

@@ -43,11 +43,11 @@ def invert_root(S, root):
 
 @njit(cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
 def prepare(lo, hi, active, V, Z, cov, h2, results):
-    """Fill `results` with projected rows and kernel covariances, for V[active[lo:hi]] (r, k).
+    """Compute the inputs of `pair_sums` for the projections V[active[lo:hi]] (r, k).
 
-    Z (r, n) are rows, cov (C, r, r) class covariances, h2 (C,) squared bandwidths. Entry i of each
-    array in `results` gets, for v = V[active[i]]: v'Z; cov v; and, for each pair of classes A <= B,
-    inverse Cholesky factor and log determinant of h2_A v'cov_A v + h2_B v'cov_B v."""
+    Z (r, n) are rows, cov (C, r, r) class covariances, h2 (C,) squared bandwidths. Entry i of the
+    arrays in `results` gets v'Z (projected rows) and cov v, for v = V[active[i]]. For classes A <=
+    B, it gets inverse Cholesky factor and log determinant of h2_A v'cov_A v + h2_B v'cov_B v."""
     P, spread, root, log_det = results
     r, k = V.shape[1:]
     C, S = h2.size, np.empty((k, k))
@@ -85,7 +85,9 @@ def prepare(lo, hi, active, V, Z, cov, h2, results):
 
 @njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
 def whiten(P, first, size, root, U):
-    """Fill U[:, :size] with root @ P[:, first : first + size]; root (k, k) is lower triangular."""
+    """Convert the columns P[:, first : first + size] to units of a kernel: U[:, :size] = root @ P.
+
+    root (k, k) is the kernel's inverse Cholesky factor, which is lower triangular."""
     for j in range(root.shape[0]):
         for i in range(size):
             U[j, i] = root[j, 0] * P[0, first + i]
@@ -120,7 +122,9 @@ def weigh_kernels(scale, w, shift, e):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def subtract_forces(x, U, e, T):
-    """Subtract e * (x - U), forces by kernels e, from T; return the sum of the forces."""
+    """Subtract the forces e * (x - U) between a point x and points U from T; return their sum.
+
+    All are in one dimension; e are the kernels between x and each of U."""
     total = 0.0
     for i in range(e.size):
         t = e[i] * (x - U[i])
@@ -133,8 +137,9 @@ def subtract_forces(x, U, e, T):
 def row_sums(u, scale, U, w, after, size, shift, e, T, R):
     """Return the sum of kernels between points u[:, a] and U[:, i] with i >= after + a; add forces.
 
-    Kernels are scale[a] w[i] exp(shift - distance^2 / 2). Forces, kernel times u[:, a] - U[:, i],
-    are added to R[:, a] and subtracted from T[:, i]. Columns of U from `size` on are padding."""
+    A kernel is scale[a] w[i] exp(shift - distance^2 / 2), a force the kernel times the points'
+    difference. Forces are added to R[:, a], subtracted from T[:, i]. U has `size` columns and
+    padding."""
     k, total = len(u), 0.0
     for a in range(scale.size):
         first = max(0, after + a)
@@ -155,11 +160,11 @@ def row_sums(u, scale, U, w, after, size, shift, e, T, R):
 
 @njit(**INNER)
 def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, forces_b):
-    """Return the sum of kernels between the rows of two spans (first, stop); add forces.
+    """Return the sum of kernels between the rows of two ranges, span_a and span_b; add forces.
 
     P (k, n) are projected rows, root is the kernel's inverse Cholesky factor; kernels are
-    multiplied by exp(shift). A force is the kernel times the difference of two rows. If the spans
-    start with the `same` row, (i, j) and (j, i) are one pair."""
+    multiplied by exp(shift). The kernel times the difference of two rows is added to their forces_a
+    and forces_b. If the ranges start with the `same` row, (i, j) and (j, i) are one pair."""
     (a0, a1), (b0, b1), (u, U, v, e, T, R, scale) = span_a, span_b, scratch
     k, total, rows = root.shape[0], 0.0, a1 - a0
     whiten(P, a0, rows, root, u)
@@ -194,9 +199,9 @@ def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, force
 def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
     """Fill `totals` and `forces` with sums over all pairs of rows, for parallel tasks lo to hi - 1.
 
-    Task t takes part of the row blocks of projection t // stripes. P and root are from `prepare`;
-    class c has rows start[c] to start[c + 1] - 1. totals[t] (C, C) gets sums of kernels times
-    exp(shift); forces[t, c] (k, n) gets, per row, the sum of kernel times difference to class c."""
+    Task t takes part of the row blocks of projection t // stripes; `prepare` gives P and root.
+    Class c has rows start[c] to start[c + 1] - 1. totals[t] (C, C) gets sums of kernels, each times
+    exp(shift). forces[t, c] (k, n) gets, per row, the sum of kernel times difference to class c."""
     k, C, wide = P.shape[1], start.size - 1, CHUNK + LANES
     u, R = np.empty((k, BLOCK)), np.empty((k, BLOCK))
     U, T = np.empty((k, wide)), np.empty((k, wide))
@@ -217,9 +222,9 @@ def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def add_forces(P, F, first, stop, share, root, M, g):
-    """Add share * root' F to the gradient g and P F' to M (k, k), for rows `first` to `stop` - 1.
+    """Add share * root' F to the gradient g (k, n), and P F' to M (k, k), for a range of rows.
 
-    F (k, n) are forces from `pair_sums`, P (k, n) projected rows; g is (k, n)."""
+    It ends before `stop`. F (k, n) are forces from `pair_sums`, P (k, n) projected rows."""
     for j in range(M.shape[0]):
         for m in range(M.shape[0]):
             s, x = 0.0, share * root[m, j]
@@ -231,10 +236,11 @@ def add_forces(P, F, first, stop, share, root, M, g):
 
 @njit(cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
 def finish(lo, hi, active, stripes, rows, sums, potential, gradient):
-    """Compute log potentials and the gradient of their weighted sum, for projections active[lo:hi].
+    """Compute log integrals of products of two class densities, and the gradient of a weighted sum.
 
-    A potential is the integral of the product of two class densities: potential[i] (C, C) and
-    gradient[active[i]] (r, k) are filled. `sums` has results of `prepare` and `pair_sums`."""
+    They are for the projections active[lo:hi]: potential[i] (C, C) gets the logs,
+    gradient[active[i]] (r, k) the gradient. `rows` has rows, class sizes, bandwidths and weights of
+    the integrals; `sums` has results of `prepare` and `pair_sums`."""
     Z, P, start, size, h2, share = rows
     spread, root, log_det, shift, totals, forces = sums
     C, (k, n) = size.size, P.shape[1:]

@@ -41,9 +41,8 @@ def pair_sums(X, weight, owner, begin, V, root, shift):
 
     A row's force by a class is the sum of kernels times its differences from the class's rows.
     moments[i, b, :, a r + d] sums feature d times the force by class b, over rows of class a. X are
-    rows in tiles on the GPU; weight, owner, begin are from `upload_classes`; V (q, r, k) are
-    projections. root (the kernels' inverse Cholesky factors) and shift (of exponents) are per pair.
-    """
+    rows on the GPU; `upload_classes` gives weight, owner, begin; V (q, r, k) are projections. Per
+    pair of classes, root is the kernel's inverse Cholesky factor, shift is added to exponents."""
     (q, r, k), C = V.shape, root.shape[1]
     U = _project(X, owner, V, root)
     forces = X.scratch("forces", U.shape)
@@ -58,9 +57,9 @@ def pair_sums(X, weight, owner, begin, V, root, shift):
 
 
 def _project(X, owner, V, root):
-    """Return rows' coordinates in units of the kernels, (q, C, k, n_tiles, 64).
+    """Return the rows' coordinates in units of the kernels, (q, C, k, n_tiles, 64).
 
-    Those at [i, c] are for projection V[i] and the kernel between class c and the row's class;
+    Those at [i, c] are for projection V[i] and the kernel between class c and the row's class.
     `root` has inverse Cholesky factors of the kernels. The first axis may be longer than q."""
     (q, _, k), C = V.shape, root.shape[1]
     U = X.scratch("coordinates", (together(len(X), C, k), C, k, len(X), TILE))
@@ -71,9 +70,10 @@ def _project(X, owner, V, root):
 
 @cuda.jit(cache=True)
 def _coordinates(X, owner, into, U):
-    """Fill U with the coordinates of a tile's rows in units of one kernel, for `_project`.
+    """Fill U with the coordinates of rows in units of a kernel, one block of 64 rows per GPU block.
 
-    into[q, a, b] converts features to coordinates for the kernel between classes a and b."""
+    into[q, a, b] converts features X to coordinates for the kernel between classes a and b. `owner`
+    has the class of each block of rows."""
     t, c, q = cuda.blockIdx.x, cuda.blockIdx.y, cuda.blockIdx.z
     row, tile_class = cuda.threadIdx.x, owner[t]
     a, b = min(tile_class, c), max(tile_class, c)
@@ -86,10 +86,10 @@ def _coordinates(X, owner, into, U):
 
 @cuda.jit(device=True)
 def _squares(U, q, c, tile_class, t, s, last, point, E):
-    """Fill E with squared distances of this thread's row in tile t to its share of rows in tile s.
+    """Fill E with squared distances of this thread's row in block t to some rows in block s.
 
-    U has coordinates from `_project`, for projection q; c is the class of tile s. Dimensions are
-    copied to the shared memory `point` in chunks, of which chunk `last` is copied last."""
+    U has coordinates from `_project`, for projection q; c is the class of block s. Dimensions are
+    copied to the shared memory `point` in chunks, chunk `last` at the end."""
     thread, k = cuda.threadIdx.x, U.shape[2]
     row, first = thread % TILE, thread // TILE * PARTNERS_PER_THREAD
     chunks = (k + CHUNK - 1) // CHUNK
@@ -111,7 +111,7 @@ def _squares(U, q, c, tile_class, t, s, last, point, E):
 
 @cuda.jit(device=True)
 def _sum_over_segments(room, x):
-    """Return the sum of x over the threads with the same row; `room` is shared memory for it."""
+    """Return the sum of x over all threads with this thread's row, by shared memory `room`."""
     row, segment = cuda.threadIdx.x % TILE, cuda.threadIdx.x // TILE
     cuda.syncthreads()
     room[segment, row] = x
@@ -124,10 +124,10 @@ def _sum_over_segments(room, x):
 
 @cuda.jit(cache=True, **limit_registers(REGISTERS))
 def _pair_sums(U, weight, owner, begin, shift, forces, ends):
-    """Fill `forces` with one class's forces on the rows of a tile, and `ends` with sums of kernels.
+    """Compute one class's forces on a block of 64 rows, and its sums of kernels, as in `pair_sums`.
 
-    Forces are defined in `pair_sums`. U is from `_project`; owner is the class of each tile, begin
-    the first tile of each class; `shift` is added to the kernels' exponents."""
+    `forces` and `ends` are filled. U is from `_project`; owner is the class of each block, begin
+    the first block of each class; `shift` is added to the kernels' exponents."""
     point = cuda.shared.array((CHUNK, TILE), np.float64)
     room = cuda.shared.array((SEGMENTS, TILE), np.float64)
     E, pull = cuda.local.array(PARTNERS_PER_THREAD, np.float64), cuda.local.array(CHUNK, np.float64)
@@ -173,7 +173,7 @@ def _pair_sums(U, weight, owner, begin, shift, forces, ends):
 def _moments(X, forces, begin, out):
     """Fill `out` with the moments that `pair_sums` returns: sums of features times forces.
 
-    `forces` is from `_pair_sums`; begin has the first tile of each class."""
+    `_pair_sums` gives `forces`; begin has the first block of 64 rows of each class."""
     parts = cuda.shared.array((CHUNK, WARPS, LANES), np.float64)
     totals = cuda.local.array(CHUNK, np.float64)
     lane, warp, q = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES, cuda.blockIdx.z

@@ -59,13 +59,11 @@ class Densities:
     log_prior: np.ndarray = forms.real(N_CLASSES, most=0)
 
     def _check_fields(self):
-        """Raise a ValueError unless every tile belongs to a class."""
         if self.start[0] != 0 or self.start[-1] != len(self.U):
             raise ValueError("the rows of the classes are not where the densities are")
 
 
 def _widened(densities, width):
-    """Return the kernel densities with kernels `width` times as wide."""
     d, k = densities, densities.root.shape[1]
     spread = {name: getattr(d, name) / width for name in ("U", "low", "high", "root")}
     return replace(d, **spread, scale=d.scale - k * np.log(width))
@@ -74,8 +72,8 @@ def _widened(densities, width):
 def fit_densities(Z, code, weight, options, cells=True):
     """Return kernel densities of classes `code` at coordinates Z (n, k), and the rows' positions.
 
-    Positions are two arrays (n,), tile and place in it, for `log_densities`. With `cells`, means of
-    small cells replace the rows of a large class, whose positions are -1."""
+    Positions are two arrays (n,): block of 64 rows, and place in it, for `log_densities`. With
+    `cells`, a large class is replaced by means of small cells; then its rows' positions are -1."""
     C, k = int(code.max()) + 1, Z.shape[1]
     size = np.bincount(code, weight, C)
     h2 = bandwidths(size, k, options.gamma)
@@ -131,7 +129,9 @@ def _cells(u, w):
 
 
 def log_densities(densities, Z, threads=1, place=None):
-    """Return log densities (m, C) at points Z (m, k); a training row at its `place` is left out."""
+    """Return log densities (m, C) of the classes at points Z (m, k).
+
+    If the points are training rows, `place` has their positions, and each is left out."""
     d, P = densities, np.ascontiguousarray(np.clip(Z, -FARTHEST, FARTHEST).T)
     classes = ClassTiles(d.root, d.U, d.w, d.low, d.high, d.start)
     return class_log_sums(P, classes, place, threads) + d.scale

@@ -17,9 +17,9 @@ MIN_GPU_PAIRS = 2**22  # pairs of rows from which "auto" uses a GPU
 
 
 def shares(size, average=False):
-    """Return the weights (C, C) of log integrals of f_A f_B in the divergence, for classes A <= B.
+    """Return the weights (C, C) of the log integrals of f_A f_B, A <= B, in the divergence.
 
-    They are 1 if A = B, else -2, for two classes. For more, pairs are added, or averaged
+    For two classes, they are 1 if A = B, else -2. For more, pairs are added, or averaged
     (`average`) by products of class sizes. For a single class the weight is -1, for the entropy."""
     C = len(size)
     if C == 1:
@@ -117,7 +117,7 @@ class Divergence:
         """Fill `totals` with sums of kernels and `forces` with forces, over pairs of rows.
 
         `rows` are projected rows (q, k, n), or on a GPU projections (q, r, k). Per pair of classes,
-        root is the kernel's inverse Cholesky factor; shift is added to the kernel's exponent."""
+        root is the kernel's inverse Cholesky factor; shift is added to exponents."""
         if self._tiles is not None:
             totals[:], forces[:] = self._tiles.run(pair_sums, *self._classes, rows, root, shift)
             return
@@ -130,7 +130,9 @@ class Divergence:
         return (sums[:, self._upper] < 1e-200).any()
 
     def _shift_to_closest(self, V, root, shift):
-        """Fill shift (q, C, C) with half the least squared distance of two classes' rows."""
+        """Fill shift (q, C, C) so that the kernel of the two closest rows of two classes is one.
+
+        This avoids underflow. V (q, r, k) are projections; root are inverse Cholesky factors."""
         spans = [slice(*ends) for ends in pairwise(self._sample.start)]
         for q, P in enumerate(V.transpose(0, 2, 1) @ self._sample.Z):
             for a, b in zip(*np.triu_indices(len(spans), 1), strict=True):
@@ -160,9 +162,9 @@ def kernel_widths(sample, theta, gamma):
 
 
 def _boxes(Z, weight, width):
-    """Return m boxes (m, 2, k) around a class's rows Z (n, k), and bounds (m,) of its mass outside.
+    """Return m boxes around a class's rows Z (n, k), as corners (m, 2, k), and the mass outside.
 
-    A box is its lower and its upper corner; width (k,) are the SDs of the kernels."""
+    The mass (m,) is an upper bound; width (k,) are the SDs of the kernels."""
     share = weight / weight.sum()
     # Boxes leave out up to 10% of the rows on each side, and extend by up to four kernel widths.
     cut = np.quantile(Z, [(c, 1.0 - c) for c in (0.0, 0.005, 0.02, 0.05, 0.1)], axis=0)

@@ -43,10 +43,10 @@ def fit_stages(batch, family, settings, eval_batch=None):
 
 
 def fold_scores(train, test, family, settings, gammas, first_gamma=None, warm_start=None):
-    """Fit to `train` per kernel width in `gammas`; return a list of linear predictors of `test`.
+    """Fit to the rows `train`; return linear predictors (n, K) of `test` per width in `gammas`.
 
-    Each is (n, K). The first search, of `first_gamma`, has many starts, or starts at the projection
-    warm_start (p, k). Without a fit, the null model predicts."""
+    The first search, of `first_gamma`, has many starts, or starts at the projection `warm_start`.
+    If no fit is possible, the null model predicts."""
     try:
         rows = ClassRows.from_batch(train, settings, count_classes(family))
         plan = replace(_plan(settings), **(QUICK if warm_start is None else CLOSE))
@@ -93,7 +93,7 @@ def with_dimensions(problem):
 
 
 def _counted(batch):
-    """Return the batch; weights that sum to less than the number of rows are scaled to this sum."""
+    """Return the batch; weights that sum to less than the number of rows are scaled up to it."""
     # 1e-12: rounding errors of a sum of weights.
     if batch.weights is None or batch.weight_sum >= batch.n_positive * (1.0 - 1e-12):
         return batch
@@ -151,7 +151,7 @@ def fit_view(batch, settings, family, first_gamma=None):
 
 
 def _classifier(V, batch, rows, settings, family):
-    """Return V (p, k) with axes for print, the rows' coordinates (m, k), and the fitted Rule."""
+    """Return V (p, k) rotated to the printed axes, the rows' coordinates (m, k), and the Rule."""
     n_classes, (code, weight) = count_classes(family), (rows.code, rows.weight)
     if n_classes > 1:
         _check_spread(rows.X @ V, code, weight)
@@ -326,10 +326,10 @@ def _calibration_splits(problem, view, log):
 
 
 def _factors_of_others(rule, loss, part, draw):
-    """Return the calibration factor (n, 1) of each held-out row, chosen on the other folds.
+    """Return the calibration factor (n, 1) for each held-out row, chosen by rows of other folds.
 
-    loss (n, factors) has each row's loss by each factor; `rule` chooses from sums of losses. part
-    and draw (n,) are each row's fold and its repetition of the cross-validation."""
+    loss : (n, factors) each row's loss by each factor; `rule` chooses the one of lowest sum
+    part, draw : (n,) each row's fold, and its repetition of the cross-validation"""
     total, own = (
         np.zeros((draw.max() + 1, loss.shape[1])),
         np.zeros((part.max() + 1, loss.shape[1])),

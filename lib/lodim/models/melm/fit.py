@@ -47,8 +47,7 @@ class MelmFit(Fit):
     Examples
     --------
     >>> import lodim as ld
-    >>> wine = ld.data("wine")
-    >>> fit = ld.melm("cultivar ~ alcohol + flavanoids + proline", wine, gamma=1.0, k=2)
+    >>> fit = ld.melm("cultivar ~ alcohol + flavanoids + proline", ld.data("wine"), gamma=1.0, k=2)
     >>> fit
     <BLANKLINE>
     Call:  melm("cultivar ~ alcohol + flavanoids + proline", data=df, k=2,
@@ -178,7 +177,6 @@ class MelmFit(Fit):
         return super()._predict(batch, type)
 
     def _coordinates(self, batch):
-        """Return the coordinates (n, k) of the rows of a batch in the projection."""
         return project(self.estimates.V, batch.X, batch.n)
 
     def tidy(self) -> pd.DataFrame:
@@ -398,8 +396,7 @@ class MelmFit(Fit):
         Examples
         --------
         >>> import lodim as ld
-        >>> formula = "cultivar ~ alcohol + flavanoids + proline"
-        >>> ax = ld.melm(formula, ld.data("wine"), gamma=1.0, k=2).plot("view")
+        >>> ax = ld.melm("cultivar ~ alcohol + proline", ld.data("wine"), gamma=1.0, k=2).plot()
         """
         return super().plot(kind, ax, **arguments)
 

@@ -95,8 +95,8 @@ def log_sum(u, classes, c, tile, place, gaps, e):
 def log_sums(lo, hi, step, P, classes, tile, place, out):
     """Fill out[i, c] with the log of class c's summed kernels at point P[:, i], for a range of i.
 
-    The range is lo * step to hi * step - 1. tile[i] and place[i] say which row of `classes` is
-    point i, and is left out; -1 for none."""
+    The range is lo * step to hi * step - 1. For a training row i, tile[i] and place[i] are its
+    position in `classes` (block of 64 rows, row) to leave out, else -1."""
     root, start = classes.root, classes.start
     k, m = P.shape
     u, at, e = np.empty((k, 1)), np.empty(k), np.empty(TILE)
@@ -137,7 +137,7 @@ def pack_tiles(u, w):
 def class_log_sums(P, classes, place=None, threads=1):
     """Return the log of each class's summed kernels, (m, C), at the columns of P (k, m).
 
-    place[:, i] are tile and place of the row that is point i, and is left out; -1 for none."""
+    For a training row i, place[:, i] is its position (block of 64 rows, row) to leave out."""
     m = P.shape[1]
     place = np.full((2, m), -1) if place is None else place
     out = np.empty((m, len(classes.root)))

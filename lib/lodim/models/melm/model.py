@@ -50,11 +50,9 @@ class Melm(Model):
     held_out_deviance = staticmethod(calibrated_deviance)
 
     def validate(self, problem):
-        """Return the checked problem, with the number of dimensions k."""
         return estimate.with_dimensions(super().validate(problem))
 
     def fit(self, problem):
-        """Return the fit to the problem's data; gamma and covariance are chosen if not given."""
         if problem.settings.gamma is not None or problem.family.name == "none":
             return self.run(problem)
         problem, tried = _chosen(problem)
@@ -62,7 +60,6 @@ class Melm(Model):
         return self.run(problem, tried, found=found)
 
     def assemble(self, problem, view, log, selection, for_path):
-        """Return the MelmFit of a View, calibrated if the settings say so and not `for_path`."""
         settings, family = problem.settings, problem.family
         if not view.converged:
             warn_not_converged(

@@ -17,9 +17,7 @@ LOADINGS, CORRELATIONS = "loadings", "correlations"
 
 
 def view(fit, ax, *, data=None, dimensions=None, arrows=LOADINGS, top=8, contours=True):
-    """Draw rows in the projection, with densities, decision boundary and the `top` longest arrows.
-
-    Arrows are loadings or correlations. Three dimensions show only rows and arrows."""
+    """Draw rows in the projection, densities, decision boundary and the `top` longest arrows."""
     training = _training_rows(fit)
     rows = training if data is None else _new_rows(fit, data)
     which = _dimensions(fit, dimensions)
@@ -176,7 +174,9 @@ def _contour_levels(density, rows):
 
 
 def _curves(fit, rule, rows, near):
-    """Return a dict: points x on a line, class densities, and likeliest class `best` (-1: none)."""
+    """Return class densities and the likeliest class on a line, as a dict: x, density, best.
+
+    near : coordinates of the rows shown; best : codes, -1 if all densities are small, or None"""
     ends = biplot.frame(np.vstack([near, rows.xy]))[:, 0]
     # A class narrower than the spacing has its peak only at its rows.
     x = np.union1d(np.linspace(*ends, LINE), near[(near >= ends[0]) & (near <= ends[1])])

@@ -51,7 +51,6 @@ class Rows:
         return self.weight * (self.size / np.bincount(self.code, self.weight))[self.code]
 
     def _check_fields(self):
-        """Raise a ValueError unless every class has rows."""
         if len(np.unique(self.code)) < len(self.size):
             raise ValueError("rows have none of some class")
 
@@ -194,7 +193,9 @@ class Rule:
 
 
 def fit_rule(settings, Z, code, weight, present, n_classes, n_scores):
-    """Return the Rule fitted to rows Z (n, k), whose class is present[code] among `n_classes`."""
+    """Return the Rule fitted to rows with coordinates Z (n, k) and class codes (n,).
+
+    Codes are positions in `present`, the classes with rows, out of n_classes."""
     rows = Rows.draw(Z, code, weight, settings.reference_rows, settings.seed)
     background = Background.from_rows(Z, code, weight)
     options, width = density_options(settings), 1.0
@@ -210,7 +211,6 @@ def fit_rule(settings, Z, code, weight, present, n_classes, n_scores):
 
 
 def density_options(settings):
-    """Return the settings of a fit's kernel densities."""
     return DensityOptions(settings.gamma or 1.0, settings.covariance, settings.prior == "equal")
 
 

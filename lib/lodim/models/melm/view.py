@@ -111,7 +111,10 @@ def upright(V, Z, share):
 
 
 def _axes(means, share, covariances):
-    """Return axes (k, k), the first m along class means, the others along class spreads; and m."""
+    """Return axes (k, k), and how many of them, the first m, separate the class means.
+
+    Spreads of classes differ along the others. means (C, k) and covariances are those of the
+    classes, share (C,) their weights."""
     values, vectors = _eigen((means.T * share) @ means)
     # Eigenvalues below 1e-6 of the largest are zero: class means do not differ along these axes.
     n_mean_axes = int((values > 1e-6 * max(values[0], 1e-300)).sum())

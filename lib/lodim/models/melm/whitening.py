@@ -84,7 +84,7 @@ def center_by_class(X, code, weight):
 
 
 def _shrinkage(rows, values, share, n, shrinkage_factor):
-    """Return 1 - t and a variance v, for the shrunk covariance (1 - t) S + v I.
+    """Return the factor 1 - t and variance v of a shrunk covariance (1 - t) S + v I.
 
     S is the covariance of `rows` with weights `share`, `values` are its nonzero eigenvalues. The
     odds t / (1 - t) are shrinkage_factor times those of the intensity of Ledoit and Wolf."""
@@ -96,9 +96,10 @@ def _shrinkage(rows, values, share, n, shrinkage_factor):
 
 
 def _with_means(vectors, values, between, varies):
-    """Append directions in which only class means differ to `vectors`, and zeros to `values`.
+    """Add directions in which only class means differ to the eigenvectors of rows within classes.
 
-    between (C, p) are centred class means. Features with varies (p,) False do not contribute."""
+    Return vectors (p, m) and `values`, their eigenvalues, with zeros added. between (C, p) are
+    centred class means; only features with `varies` (p,) True contribute."""
     rest = np.where(varies, between, 0.0)
     rest = rest - rest @ vectors @ vectors.T
     _, size, more = np.linalg.svd(rest, full_matrices=False)
@@ -117,7 +118,9 @@ def _units(X, residual, share):
 
 
 def _separates(rows, between, vectors):
-    """Return whether class means vary more than rows do in their class, outside `vectors`' span."""
+    """Return whether class means vary more than rows within classes, apart from some directions.
+
+    Those are the columns of `vectors` (p, m). `between` are centred class means."""
     row_rest = rows - rows @ vectors @ vectors.T
     mean_rest = between - between @ vectors @ vectors.T
     rounding = NULL**2 * ((between**2).sum() + (rows**2).sum())

@@ -34,7 +34,7 @@ def calibrate(problem, prototypes, widen=True):
 
 
 def _state_with(problem, batch, prototypes):
-    """Return the state of the rows `batch` after all prototypes are added."""
+    """Return the training state (BatchState) of a batch of rows after adding all prototypes."""
     state = BatchState(batch, problem.family, problem.settings)
     for c in range(1, prototypes.n_batches + 1):
         state.add(prototypes.single_batch(c))
@@ -42,7 +42,7 @@ def _state_with(problem, batch, prototypes):
 
 
 def _growth(problem):
-    """Return the ratio, at least 1, of mean absolute errors on held-out and on training rows."""
+    """Return the ratio, at least 1, of mean absolute errors on held-out rows to training errors."""
     if count_units(problem.batch) < 2:
         return 1.0
     fitted = new = 0.0
@@ -59,7 +59,7 @@ def _growth(problem):
 def _error_sizes(state, prototypes):
     """Return the absolute error of each training row, (n,), in SD, without its own prototype.
 
-    With loss="density", it is the absolute normal quantile of the distribution function at y."""
+    With loss="density", it is the absolute normal quantile that corresponds to the response."""
     if state.loss == DENSITY:
         return np.abs(ndtri(_cdf_at_response(state, prototypes)))
     return np.abs(state.y - state.a / state.b)
@@ -77,10 +77,10 @@ def _new_error_sizes(state, prototypes, batch):
 
 
 def _variances(state, prototypes):
-    """Return prototype variances (M,), the null model's variance, and rows' residual / SD (n,).
+    """Return the variance of each prototype (M,), of the null model, and rows' residual / SD (n,).
 
-    A prototype's variance is the mean squared residual of its rows. A row's variance averages
-    these, with weight times similarity as weights, and the null model's variance, with weight 1."""
+    A prototype's variance is the mean squared residual of its rows. A row's variance is a mean of
+    these (by weight times similarity) and of the null model's variance (with weight 1)."""
     residual = state.y - state.a / state.b
     square = residual**2
     null = float(state.weight @ square)

@@ -84,10 +84,7 @@ def _scaled_to(weight, whole):
 
 
 def check_rows(problem):
-    """Return the problem; raise if a class has too few rows or the loss does not suit the response.
-
-    A class of N rows needs ceil(N / 2) of at least 1 / (2 eta) and above 1 / (2 (1 - eta)), where
-    eta is max_fraction, or 1/2: condition 2.14 of Ruf (2022)."""
+    """Return the problem; raise if a class has too few rows, or the loss is unsuitable."""
     levels = problem.design.response.levels
     _check_loss(problem, levels)
     eta, batch = problem.settings.max_fraction or 0.5, problem.batch

@@ -23,14 +23,14 @@ class Points(NamedTuple):
 
     active: np.ndarray  # (D,) positions of the features
     v: np.ndarray  # (D,) feature weights
-    V: np.ndarray  # matrix from `scaled`, from which similarities with rows are computed
+    V: np.ndarray  # matrix from `similarity_matrix`, from which similarities with rows are computed
     w: np.ndarray  # (J,) weights of the points
     target: np.ndarray  # (J,) class codes or numeric responses
 
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def multiply(V, T, Z):
-    """Fill Z (M, 64) with V (M, K) times T (K, 64); M and K are multiples of four, T and Z flat."""
+    """Compute the matrix product Z (M, 64) = V (M, K) T (K, 64) in place; T and Z are flat."""
     # Flat T and Z show the compiler that their rows do not overlap. Callers write V[::1], which
     # hides the memory layout of V: one compilation then also suits transposed matrices.
     M, K = V.shape
@@ -59,12 +59,11 @@ def multiply(V, T, Z):
 
 
 @njit(cache=True, error_model="numpy")
-def scaled(x, v, rows, columns):
-    """Return a matrix V whose product with a data row gives log similarities with J points.
+def similarity_matrix(x, v, rows, columns):
+    """Return a matrix V whose product with a data row gives its log similarities with J points.
 
-    Row j of V is (z, -|z|^2 / 2, 1), where z = v * x[rows[j], columns]. The data row is (t, 1,
-    -|t|^2 / 2), where t = v times its features. V is padded with zeros to multiples of four rows
-    and columns."""
+    Row j of V is (z, -|z|^2 / 2, 1), with z = v * x[rows[j], columns] for feature weights v. The
+    data row is (t, 1, -|t|^2 / 2), with t = v times its features. V is padded with zeros."""
     J, D = rows.size, columns.size
     V = np.zeros((-(-J // FOUR) * FOUR, -(-(D + 2) // FOUR) * FOUR), v.dtype)
     for j in range(J):
@@ -81,7 +80,7 @@ def scaled(x, v, rows, columns):
 def similarities(tile, points, T, G):
     """Fill G with similarities exp(-1/2 sum_d v_d^2 (x_id - x_jd)^2) of points and rows (Eq. 2.3).
 
-    tile (p, 64) holds the rows i. G is flat, one row of 64 per point j; T is a work array."""
+    tile (p, 64) holds the rows i, `points` the points j. G is flat, 64 values per point."""
     active, v, V, w, _ = points
     zero, minus_half, D = tile.dtype.type(0), tile.dtype.type(-0.5), active.size
     half_norm = T[(D + 1) * TILE : (D + 2) * TILE]
@@ -130,7 +129,9 @@ def agreement(y, target, u, loss, h):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def slopes(y, weight, A, B, loss, alpha, beta):
-    """Return the loss of 64 estimates A / B; fill alpha, beta with its derivatives by A and B."""
+    """Return the loss of the estimates A / B of 64 rows with responses y.
+
+    alpha, beta : filled with the derivatives of the loss by A and B, (64,) each"""
     value = 0.0
     for i in range(TILE):
         a, b, weight_i = float(A[i]), float(B[i]), float(weight[i])
@@ -152,8 +153,8 @@ def slopes(y, weight, A, B, loss, alpha, beta):
 def add_impacts(G, first, stop, w, h, A, B):
     """Add points `first` to `stop` - 1 to numerators A and denominators B of 64 estimates A / B.
 
-    Each adds its weight w times its similarity G to B, and h (64,) times this product to A; h is
-    the agreement of the points' common response with the rows' responses."""
+    Each adds its weight w times its similarity G to B, and h times this to A. h (64,) is the
+    agreement of the points' common response with those of the rows."""
     for j in range(first, stop):
         row, wj = G[j * TILE : (j + 1) * TILE], w[j]
         for i in range(TILE):
@@ -166,8 +167,8 @@ def add_impacts(G, first, stop, w, h, A, B):
 def weight_slope(G, j, w, slope):
     """Return the derivative of the loss of 64 rows by the weight w of candidate j.
 
-    slope (64,) is the derivative by the product of w and similarity. Row j of G, the similarities,
-    is multiplied by w and slope in place, for the gradient by feature weights."""
+    G : similarities; row j is multiplied by w and slope, for the gradient by feature weights
+    slope : (64,) derivative of the loss by the product of w and similarity"""
     row, s = G[j * TILE : (j + 1) * TILE], w - w
     for i in range(TILE):
         c = row[i] * slope[i]
@@ -178,10 +179,10 @@ def weight_slope(G, j, w, slope):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def width_slope(G, j, y, target, u, h, alpha):
-    """Return the loss derivative by the inverse width u due to prototype j, divided by its weight.
+    """Return the part of prototype j, per weight, in the derivative of 64 rows' loss by u.
 
-    h (64,) is the normal density of y around `target`, row j of G has the similarities with the
-    rows, alpha (64,) is the derivative of the loss by the numerators of the estimates."""
+    u is the inverse width of the normal densities, h (64,) their height at y for mean `target`. G
+    are similarities; alpha (64,) is the derivative of the loss by the estimates' numerators."""
     row, narrow, s = G[j * TILE : (j + 1) * TILE], h.dtype.type(1) / u, u - u
     for i in range(TILE):
         d = y[i] - target
@@ -191,7 +192,7 @@ def width_slope(G, j, y, target, u, h, alpha):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def feature_sum(T, Y, k, last):
-    """Return sum_i s_i t_i^2 - 2 t_i Y_ki over 64 rows i, for the derivative by feature weight k.
+    """Return sum_i s_i t_i^2 - 2 t_i Y_ki over 64 rows: part of the derivative by feature weight k.
 
     t_i is the weighted feature (row k of T); Y_ki and s_i are rows k and `last` of Y."""
     t, y = T[k * TILE : (k + 1) * TILE], Y[k * TILE : (k + 1) * TILE]
@@ -203,14 +204,15 @@ def feature_sum(T, Y, k, last):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def loss_gradient(lo, hi, partials, scoring, step, points, runs, u, loss):
-    """Fill `partials` with the loss of the scoring rows and its gradient (Ruf 2022, Eqs. 2.8-2.12).
+    """Write the loss of the scoring rows and its gradient (Ruf 2022, Eqs. 2.8-2.12) to `partials`.
 
     The estimate of row i is A_i / B_i, where A_i = a_i + sum_j w_j h_ij G_ij and B_i = b_i + sum_j
     w_j G_ij. Candidate j has weight w_j, similarity G_ij (0 if it is row i) and agreement h_ij (see
-    `agreement`). Candidates in `points` with positive weight come first; `runs` has the starts of
-    runs with equal responses. Each block, lo to hi - 1, has `step` tiles and a row of `partials`:
-    the loss, its derivative by u, for each feature d sum_ij C_ij v_d^2 (x_id^2 - 2 x_id x_jd), and
-    the derivatives by w_j. C_ij is w_j times the derivative of row i's loss by w_j."""
+    `agreement`). In `points`, candidates of positive weight come first; `runs` has the starts of
+    runs with equal responses.
+    Each of the parts lo to hi - 1 has `step` blocks of 64 rows, and a row of `partials`: the loss,
+    its derivative by u, sum_ij C_ij v_d^2 (x_id^2 - 2 x_id x_jd) per feature d, and derivatives by
+    w_j. C_ij is w_j times the derivative of row i's loss by w_j."""
     X, y, weight, own = scoring.X, scoring.y, scoring.weight, scoring.own
     _, _, V, w, target = points
     kind = X.dtype
@@ -251,10 +253,10 @@ def loss_gradient(lo, hi, partials, scoring, step, points, runs, u, loss):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def kernel_sums(lo, hi, X, step, points, values, out):
-    """Add sum_j values_qj G_ij to out[t, q, i]; G_ij is the similarity of row i and prototype j.
+    """Add sums over prototypes of `values` times similarity to out[t, q, i], for row i of block t.
 
-    Tiles t of X from lo * step to hi * step - 1 are processed. `values` contains the prototypes'
-    weights, and is padded with zeros to multiples of four rows and columns."""
+    Blocks of 64 rows in X from lo * step to hi * step - 1 are processed. values (Q, J) include the
+    prototypes' weights, and are padded with zeros to multiples of four rows and columns."""
     V, kind = points.V, X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.zeros(V.shape[0] * TILE, kind)
     S = np.empty(values.shape[0] * TILE, kind)
@@ -270,9 +272,8 @@ def kernel_sums(lo, hi, X, step, points, values, out):
 def agreement_sums(lo, hi, X, step, y, points, u, loss, A, B):
     """Add prototypes to the numerators A and denominators B of the rows' estimates A / B.
 
-    Each adds its weight times its similarity with the row to B, and this product times its
-    agreement with the response y to A (see `agreement`). Tiles lo * step to hi * step - 1 are
-    processed."""
+    Each adds its weight times its similarity to B, and this times its agreement with the response y
+    to A (see `agreement`). Blocks of 64 rows from lo * step to hi * step - 1 are processed."""
     V, w, kind = points.V, points.w, X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.empty(V.shape[0] * TILE, kind)
     h = np.empty(TILE, kind)
@@ -285,9 +286,9 @@ def agreement_sums(lo, hi, X, step, y, points, u, loss, A, B):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def kernel_rows(lo, hi, X, step, points, out):
-    """Fill out[t, j, i] with weight w_j times similarity of prototype j and row i of tile t.
+    """Fill out[t, j, i] with weight w_j times similarity of prototype j and row i of block t.
 
-    Tiles of X from lo * step to hi * step - 1 are processed."""
+    Blocks of 64 rows in X from lo * step to hi * step - 1 are processed."""
     V, w, kind = points.V, points.w, X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.empty(V.shape[0] * TILE, kind)
     for t in range(lo * step, min(hi * step, X.shape[0])):
@@ -299,7 +300,7 @@ def kernel_rows(lo, hi, X, step, points, out):
 
 @njit(cache=True)
 def square_sums(V, c, out):
-    """Add sum_j c_j V_jk^2 to out[k], which completes the derivatives by feature weights."""
+    """Add sum_j c_j V_jk^2, the last part of the derivative by feature weight k, to out[k]."""
     for j in range(c.size):
         if c[j] != 0.0:
             for k in range(out.size):

@@ -30,17 +30,16 @@ def count_blocks(n_tiles):
     return -(-n_tiles // each)
 
 
-def width(J):
-    """Return J, the number of points, rounded up to a multiple of 64."""
+def padded_size(J):
+    """Return J, the number of points, rounded up to a multiple of 64, as GPU arrays need."""
     return -(-J // TILE) * TILE
 
 
 def loss_gradient(X, rows, own, candidates, points, v, w, u, active, order, loss):
     """Return the loss of the scoring rows and its derivatives by u, v (D,) and w (J,), in a vector.
 
-    `cpu_kernels.loss_gradient` explains the symbols. v are weights of the features `active`, w of
-    the candidates `order`, those with positive weight first. X are features on the GPU; rows, own,
-    candidates and points are from `upload_rows`."""
+    v are weights of the features `active`, w of the candidates `order` (positive ones first), u an
+    inverse width. X are features on the GPU; the next four arguments are from `upload_rows`."""
     D, J, n_blocks = active.size, order.size, count_blocks(len(X))
     live = np.count_nonzero(w.astype(X.dtype))
     tail = [1.0, ROOT_HALF * u, u / ROOT_TAU, 1.0 / ROOT_TAU]
@@ -48,7 +47,7 @@ def loss_gradient(X, rows, own, candidates, points, v, w, u, active, order, loss
     index = upload(np.concatenate([active, order]))
     partials = X.scratch("partials", (n_blocks, 2 + D + J))
     sums = X.scratch("sums", (2 + D + J,))
-    grid = width(J) // TILE, D + 2
+    grid = padded_size(J) // TILE, D + 2
     launch(_gather_points, grid, TILE, candidates, theta, index, D, J, points)
     arguments = X.array, rows, own, index, theta, points, D, J, live, loss, partials
     launch(_loss_gradient, n_blocks, THREADS, *arguments)
@@ -60,12 +59,12 @@ def loss_gradient(X, rows, own, candidates, points, v, w, u, active, order, loss
 
 
 def kernel_sums(X, points, values, out):
-    """Add sums of `values` times similarities over prototypes to `out`, which is in main memory.
+    """Add sums over prototypes of `values` times similarity to out[t, q, i], for row i of block t.
 
-    The arguments are as in `cpu_kernels.kernel_sums`, but X is on the GPU."""
+    X is on the GPU, in blocks of 64 rows; `out` is in main memory."""
     active, v, V, w, _ = points
     D, J, Q = active.size, w.size, out.shape[1]
-    x, weights = np.zeros((D, width(J)), X.dtype), np.zeros((Q, width(J)), X.dtype)
+    x, weights = np.zeros((D, padded_size(J)), X.dtype), np.zeros((Q, padded_size(J)), X.dtype)
     x[:, :J], weights[:, :J] = ROOT_HALF * V[:J, :D].T, values[:Q, :J]
     arrays = active, (ROOT_HALF * v).astype(X.dtype), x, weights, out
     *inputs, there = map(upload, arrays)
@@ -75,7 +74,7 @@ def kernel_sums(X, points, values, out):
 
 @cuda.jit(cache=True)
 def _gather_points(candidates, theta, index, D, J, points):
-    """Fill points (D + 2, width(J)): weighted features, weight and response of J candidates.
+    """Fill `points` with weighted features (D), weight and response of J candidates, by column.
 
     theta has the D feature weights, then the candidates' weights; `index` has the positions of the
     features, then of the candidates. Columns from J on become zero."""
@@ -92,10 +91,10 @@ def _gather_points(candidates, theta, index, D, J, points):
 
 @cuda.jit(device=True)
 def _stage(tile, j, first, size, stage):
-    """Copy `size` features, from `first` on, of 64 rows and of the 64 points from j on to `stage`.
+    """Copy weighted features of 64 rows and 64 points to shared memory, `stage`.
 
-    `tile` is (X, number of the tile, active features, their weights, points, number of features).
-    Rows are multiplied by the weights here, `points` already are."""
+    `tile` is (X, number of the block of rows, active features, their weights, points, number of
+    features). `size` features from `first` on are copied, of the points from j on."""
     (X, t, active, v, points, _), (row, point) = tile, stage
     for e in range(cuda.threadIdx.x, size * TILE, THREADS):
         k, i = e // TILE, e % TILE
@@ -105,9 +104,9 @@ def _stage(tile, j, first, size, stage):
 
 @cuda.jit(device=True)
 def _similarities(tile, j, stage, G):
-    """Fill this thread's G (4, 4) with similarities of four rows of `tile` and four points.
+    """Fill this thread's G (4, 4) with the similarities of four rows and four points.
 
-    The points are among the 64 from j on; `stage` is shared memory."""
+    Rows are in `tile` (see `_stage`), points are among 64 from j on; `stage` is shared memory."""
     D, (row, point) = tile[5], stage
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     for r in range(ROWS_PER_THREAD):
@@ -130,10 +129,10 @@ def _similarities(tile, j, stage, G):
 
 @cuda.jit(device=True)
 def _leave_out(own, t, index, D, J, first, G):
-    """Set entries of G (4, 4) to zero where a row of tile t and a point are the same row.
+    """Set the similarity G (4, 4) of this thread's rows with themselves, as candidates, to zero.
 
-    The points are this thread's from `first` on. own[t] and index[D:] are positions of rows and
-    points."""
+    own[t, i] is the candidate that row i of block t is, or -1; index[D:] are the numbers of the J
+    candidates. This thread's start at `first`."""
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     for c in range(ROWS_PER_THREAD):
         j = first + yours + SIDE * c
@@ -147,7 +146,8 @@ def _leave_out(own, t, index, D, J, first, G):
 def _agreement(y, target, normal, loss):
     """Return a point's agreement with a row's response y, and its derivative by u.
 
-    See `cpu_kernels.agreement`. normal = (1, u / sqrt(2), u / sqrt(2 pi), 1 / sqrt(2 pi))."""
+    The agreement of response `target` is as in `cpu_kernels.agreement`; u is an inverse width.
+    normal = (1, u / sqrt(2), u / sqrt(2 pi), 1 / sqrt(2 pi))."""
     one, narrow, height, peak = normal
     if loss == CLASSES:
         return one if y == target else one - one, one - one
@@ -171,11 +171,10 @@ def _slopes(y, a, b, weight, loss):
 
 @cuda.jit(device=True)
 def _estimates(tile, rows, own, J, live, normal, loss, stage, G, A, B, room):
-    """Store this thread's part of numerators and denominators of 64 estimates in `room`.
+    """Write this thread's part of the numerators and denominators of 64 estimates to `room`.
 
-    Denominators are sums of weight times similarity over the first `live` of J points; in
-    numerators, agreement of responses is another factor. `room` and `stage` are shared memory; A, B
-    and G are work arrays."""
+    Denominators sum weight times similarity over the first `live` of J points; numerators sum this
+    times agreement. `room` and `stage` are shared memory; A, B, G are work arrays."""
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     _, t, index, _, points, D = tile
     for r in range(ROWS_PER_THREAD):
@@ -200,7 +199,7 @@ def _estimates(tile, rows, own, J, live, normal, loss, stage, G, A, B, room):
 
 @cuda.jit(device=True)
 def _column(room, start, i):
-    """Return the sum of column i of the shared memory `room`, over 16 rows from `start` on."""
+    """Return the sum of 16 entries in column i of `room` (shared memory), from row `start` on."""
     total = 0.0
     for part in range(SIDE):
         total += float(room[(start + part) * PITCH + i])
@@ -211,10 +210,9 @@ def _column(room, start, i):
 def _feature_sums(tile, j, stage, C, zero, room, out):
     """Add sum_ij C_ij (v_d (x_id - x_jd))^2 / 2 over 64 rows i and 64 points j to out[d].
 
-    v are feature weights, x rows and points, all in `tile`. C (4, 4) is this thread's part of
-    C_ij: the weight of point j times the derivative of row i's loss by it. The argument j is the
-    first point; `zero` is 0 in the precision of the sums; `stage`
-    and `room` are shared memory."""
+    v are feature weights, x rows and points, all in `tile` (see `_stage`); the points start at j. C
+    (4, 4) is this thread's part of C_ij: weight of point j times derivative of row i's loss by it.
+    `zero` is 0 in the precision of the sums; `stage` and `room` are shared memory."""
     D, (row, point) = tile[5], stage
     thread = cuda.threadIdx.x
     mine, yours = thread % SIDE, thread // SIDE
@@ -249,11 +247,10 @@ def _feature_sums(tile, j, stage, C, zero, room, out):
 
 @cuda.jit(cache=True, **limit_registers(REGISTERS))
 def _loss_gradient(X, rows, own, index, theta, points, D, J, live, loss, partials):
-    """Fill a thread block's row of `partials` with the loss of its rows and its derivatives.
+    """Write the loss of a thread block's rows, and its derivatives, to a row of `partials`.
 
-    `theta` has the feature weights, the candidates' weights and constants from u; `index` has
-    positions of features and candidates; `points` is from `_gather_points`, its first `live` of
-    positive weight."""
+    `theta` has the feature weights, the candidates' weights and constants from u; `index` has the
+    positions of features and candidates. The first `live` columns of `points` have weight > 0."""
     row = cuda.shared.array((CHUNK, TILE), X.dtype)
     point = cuda.shared.array((CHUNK, TILE), X.dtype)
     room = cuda.shared.array(N_EXCHANGED, X.dtype)
@@ -323,7 +320,7 @@ def _add_partials(partials, sums):
 
 @cuda.jit(cache=True, **limit_registers(REGISTERS))
 def _kernel_sums(X, active, v, points, values, out):
-    """Add sums over points of values times similarities with each row of X to `out`.
+    """Add sums of `values` times similarity over all points to `out`, for each row of X.
 
     points (D, n_points) are already multiplied by v, the weights of the features `active`."""
     row = cuda.shared.array((CHUNK, TILE), X.dtype)
@@ -350,8 +347,8 @@ def _kernel_sums(X, active, v, points, values, out):
 def upload_rows(X, scoring, x, target):
     """Return the arguments rows, own, candidates and points of `loss_gradient`, on the GPU.
 
-    They are: y, a, b and weight, (n_tiles, 4, 64), and `own` of the ScoringRows; features and
-    response of the candidates, (p + 1, J), from x (J, p) and target (J,); a work array."""
+    rows : y, a, b and weight of the ScoringRows, (n_tiles, 4, 64); own : their field `own`
+    candidates : features x and response `target` (p + 1, J); points : a work array"""
     rows = np.stack([scoring.y, scoring.a, scoring.b, scoring.weight], axis=1)
-    room = np.zeros((x.shape[1] + 2, width(len(x))), X.dtype)
+    room = np.zeros((x.shape[1] + 2, padded_size(len(x))), X.dtype)
     return upload(rows), upload(scoring.own), upload(np.vstack([x.T, target])), upload(room)

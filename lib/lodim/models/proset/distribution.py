@@ -23,10 +23,7 @@ CHUNK = 64  # tiles of rows per step
 
 @forms.record
 class Calibration:
-    """Percentiles 0 to 100 of the training rows' familiarity and errors.
-
-    Each row is estimated without its own prototype. Variances are relative to the response's
-    variance."""
+    """Percentiles 0 to 100 of the training rows' familiarity and errors, without own prototypes."""
 
     familiarity: np.ndarray = forms.real(101, least=0)  # of sum_j w_j G_j(x), Eq. 4.5
     # loss="squared": percentiles of residuals / SD. loss="density": percentiles of the distribution
@@ -38,7 +35,7 @@ class Calibration:
 
 
 def mean_and_variance(prototypes, calibration, X, n, threads):
-    """Return the mean and variance of (response - null model) / SD for each row, (n,) each."""
+    """Return mean and variance (n,) of each row's standardized response: (y - null model) / SD."""
     density = prototypes.loss == DENSITY
     second = prototypes.y**2 + _widths(prototypes) ** 2 if density else calibration.variance
     values = np.column_stack([response_values(prototypes), second])
@@ -69,8 +66,7 @@ def quantiles(prototypes, calibration, X, n, levels, threads):
 def _inverse_cdf(prototypes, W, total, p):
     """Return the quantile at level p of each row's mixture of normals, (r,), by bisection.
 
-    W (r, M) are the weights of the prototypes' normals; total (r,) adds the null model's, which is
-    1."""
+    W (r, M) are the weights of the prototypes' normals; total (r,) = 1 + their sum per row."""
     y, width = prototypes.y, _widths(prototypes)
     # A mixture's quantile lies between the quantiles of its normals. Bisection in arcsinh keeps
     # steps fine for narrow normals although others are wide.
@@ -95,7 +91,9 @@ def density(prototypes, X, n, y, threads):
 
 
 def _mixed(prototypes, X, n, y, threads, normal):
-    """Return each row's mean, (n,), of normal(z, SD) over its mixture, with z = (y - mean) / SD."""
+    """Return the mean of a function over each row's mixture of normals, (n,).
+
+    normal(z, SD) is called for each normal, with z = (y - mean) / SD."""
     width, out = _widths(prototypes), np.empty(n)
     for rows, W, total in _mixtures(prototypes, X, n, threads):
         values = normal((y[rows, None] - prototypes.y) / width, width)
@@ -104,7 +102,9 @@ def _mixed(prototypes, X, n, y, threads, normal):
 
 
 def _mixtures(prototypes, X, n, threads):
-    """Yield (rows, W, total): weights W (r, M) of the M prototypes' normals, and 1 + sums of W."""
+    """Yield each block of rows with its mixtures of normals, as (rows, W, total).
+
+    W (r, M) are the weights of the prototypes' normals, total (r,) = 1 + their sums."""
     for lo in range(0, len(X), CHUNK):
         rows = slice(lo * TILE, min(n, (lo + CHUNK) * TILE))
         W = impacts(prototypes, X[lo : lo + CHUNK], rows.stop - rows.start, threads)

@@ -32,10 +32,9 @@ ROUNDS = 10, 10, 10, 20, 30, 60, 100, 200  # evaluations per round of `_descend`
 def fit_stages(batch, family, settings, eval_batch=None, previous=None):
     """Fit batches of prototypes in turn; after each, yield prototypes, log and predictions.
 
-    A batch minimizes Eq. 2.8 of Ruf (2022), given the earlier ones. After an empty batch,
-    prototypes and log are None. `previous`, the (prototypes, log) of a fit to the same rows,
-    supplies the first batches. Predictions are linear predictors (n, K) of `eval_batch`, or
-    None."""
+    A batch minimizes Eq. 2.8 of Ruf (2022), given the earlier ones; if it is empty, prototypes and
+    log are None. `previous`, the (prototypes, log) of a fit to the same rows, supplies the first
+    batches. Predictions are linear predictors (n, K) of `eval_batch`, or None."""
     state = BatchState(batch, family, settings)
     used, ended, base, sums = np.zeros(len(state.varies), bool), False, None, None
     if eval_batch is not None:
@@ -120,7 +119,7 @@ def _prototypes(state, split, x, v, w, u):
 
 
 def _gain(state, before, after):
-    """Return the decrease of the loss from prototypes `before` to `after`, and its SE."""
+    """Return the decrease of the loss if prototypes `after` replace `before`, and its SE."""
     losses = [state.losses(*state.estimates_with(part)) for part in (before, after)]
     each = losses[0] - losses[1]
     gain = state.weight @ each
@@ -128,7 +127,7 @@ def _gain(state, before, after):
 
 
 def _previous_batch(prototypes, c, state):
-    """Return batch c of an earlier fit, with all p features; raise DataError if data differ."""
+    """Return batch c of an earlier fit, with all p features; raise DataError if the data differ."""
     part = prototypes.single_batch(c)
     at = np.searchsorted(state.batch.rows, part.row)
     at = np.minimum(at, state.batch.n - 1)
@@ -190,11 +189,11 @@ def minimize(objective, loss, features, J, settings):
 
 
 def _descend(function, t, lower, D, max_iter, stop):
-    """Minimize from t within the bounds `lower`, in rounds without idle parameters.
+    """Minimize `function` from t within the lower bounds `lower`; return a Minimum.
 
-    Return a Minimum. `function` returns value and gradient, given t and the parameters in use
-    (None: all). Parameters at a bound that would not lower the loss are idle, and checked again at
-    the end. The first D are feature weights."""
+    function(t, kept) returns value and gradient, given the parameters in use (None: all). To save
+    time, parameters at a bound that would not lower the loss are left out, and checked at the end.
+    D is the number of feature weights, which come first."""
     (value, gradient), n_eval, n_iter, steps = function(t, None), 1, 0, Steps(len(t))
     keep = (t > lower) | (gradient < 0.0)
     for k in count():

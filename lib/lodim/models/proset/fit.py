@@ -60,8 +60,7 @@ class ProsetFit(Fit):
     Examples
     --------
     >>> import lodim as ld
-    >>> iris = ld.data("iris")
-    >>> fit = ld.proset("species ~ .", iris, lambda_v=0.05)
+    >>> fit = ld.proset("species ~ .", ld.data("iris"), lambda_v=0.05)
     >>> fit
     <BLANKLINE>
     Call:  proset("species ~ .", data=df, lambda_v=0.05)
@@ -219,8 +218,7 @@ class ProsetFit(Fit):
         Examples
         --------
         >>> import lodim as ld
-        >>> iris = ld.data("iris")
-        >>> fit = ld.proset("species ~ .", iris, lambda_v=0.05)
+        >>> fit = ld.proset("species ~ .", ld.data("iris"), lambda_v=0.05)
         >>> fit.tidy().round(2)
                    term  estimate  std_estimate  batches
         0  sepal_length      0.00          0.00        0
@@ -246,8 +244,7 @@ class ProsetFit(Fit):
         Examples
         --------
         >>> import lodim as ld
-        >>> iris = ld.data("iris")
-        >>> fit = ld.proset("species ~ .", iris, lambda_v=0.05)
+        >>> fit = ld.proset("species ~ .", ld.data("iris"), lambda_v=0.05)
         >>> fit.batches()[["n_candidates", "n_prototypes", "n_features"]]
            n_candidates  n_prototypes  n_features
         0           150             7           2
@@ -274,8 +271,7 @@ class ProsetFit(Fit):
         Examples
         --------
         >>> import lodim as ld
-        >>> iris = ld.data("iris")
-        >>> fit = ld.proset("species ~ .", iris, lambda_v=0.05)
+        >>> fit = ld.proset("species ~ .", ld.data("iris"), lambda_v=0.05)
         >>> fit.glance().iloc[:, :5]
                 family    n  n_dropped  p  n_batches
         0  multinomial  150          0  4          1
@@ -366,8 +362,7 @@ class ProsetFit(Fit):
         Examples
         --------
         >>> import lodim as ld
-        >>> iris = ld.data("iris")
-        >>> fit = ld.proset("species ~ .", iris, lambda_v=0.05)
+        >>> fit = ld.proset("species ~ .", ld.data("iris"), lambda_v=0.05)
         >>> fit.feature_weights().round(2)
         array([[0.  , 0.  , 1.47, 1.52]])
         """
@@ -433,8 +428,7 @@ class ProsetFit(Fit):
         Examples
         --------
         >>> import lodim as ld
-        >>> iris = ld.data("iris")
-        >>> fit = ld.proset("species ~ .", iris, lambda_v=0.05)
+        >>> fit = ld.proset("species ~ .", ld.data("iris"), lambda_v=0.05)
         >>> fit.shrink().design.names
         ('petal_length', 'petal_width')
         """
@@ -484,8 +478,7 @@ class ProsetFit(Fit):
         Examples
         --------
         >>> import lodim as ld
-        >>> iris = ld.data("iris")
-        >>> fit = ld.proset("species ~ .", iris, lambda_v=0.05)
+        >>> fit = ld.proset("species ~ .", ld.data("iris"), lambda_v=0.05)
         >>> ax = fit.plot("weights")
         """
         return super().plot(kind, ax, **arguments)
@@ -502,11 +495,9 @@ class ProsetFit(Fit):
     # Shared by the above -----------------------------------------------------------------------
 
     def _impacts(self, batch):
-        """Return each prototype's weight times its similarity with each row, (n, M)."""
         return impacts(self.estimates, batch.X, batch.n, self._threads)
 
     def _familiarity(self, batch):
-        """Return the similarity of each row to the prototypes, weighted and summed, (n,)."""
         t = self.estimates
         ones = np.ones((len(t), 1))
         return weighted_sums(t, ones, batch.X, batch.n, self._threads, self._engine)[:, 0]

@@ -62,7 +62,6 @@ class Proset(Model):
     combine = staticmethod(combine)
 
     def validate(self, problem):
-        """Return the problem with numbers for "auto" penalties; raise if there are too few rows."""
         problem = super().validate(problem)
         settings, n = problem.settings, max(1, problem.batch.n_positive)
         lambda_w = 1e-6 * min(1.0, 1000.0 / n) if problem.family.name == "gaussian" else 1e-8
@@ -71,7 +70,6 @@ class Proset(Model):
         return candidates.check_rows(replace(problem, settings=replace(settings, **auto)))
 
     def fit(self, problem):
-        """Return the fit; first choose penalties and number of batches if they are not given."""
         settings, few = problem.settings, problem.batch.n_positive <= 1000
         given = settings.n_batches is not None and settings.lambda_w is not None
         auto = problem.arguments["lambda_v"] == "auto"
@@ -83,14 +81,9 @@ class Proset(Model):
         return self.run(*choose(problem, {name: GRIDS[name] for name in to_choose}))
 
     def selects(self, settings):
-        """Return True, since the penalty can set feature weights to zero."""
         return True
 
     def assemble(self, problem, prototypes, log, selection, for_path):
-        """Return the ProsetFit of prototypes and log.
-
-        `selection` is the table of cross-validation, or None. A fit `for_path` (one of several, for
-        a path of penalties) stores no typical row and usually no calibration."""
         batch = problem.batch
         if not log["converged"].all():
             failed = np.flatnonzero(~log["converged"]) + 1

@@ -6,7 +6,13 @@ import numpy as np
 
 from lodim.engine import tiles
 from lodim.engine.blocks import for_blocks, on_host, place
-from lodim.models.proset.cpu_kernels import DENSITY, Points, loss_gradient, scaled, square_sums
+from lodim.models.proset.cpu_kernels import (
+    DENSITY,
+    Points,
+    loss_gradient,
+    similarity_matrix,
+    square_sums,
+)
 from lodim.solve.objective import ElasticNet
 
 MOST_BLOCKS = 64  # most blocks of rows, each with its partial sums
@@ -25,7 +31,7 @@ class ScoringRows(NamedTuple):
 
     @classmethod
     def from_tiles(cls, packed, y, a, b, weight, own):
-        """Return ScoringRows from features `packed` in blocks of 64 rows, and other fields (n,)."""
+        """Return ScoringRows from features `packed` in blocks of 64 rows; others are (n,)."""
         dtype = packed.dtype.type
         y, a, weight = (tiles.pad(z, len(packed), dtype) for z in (y, a, weight))
         # Padding has no weight, but the logarithm of its estimate must exist.
@@ -62,8 +68,7 @@ class BatchObjective:
     def __call__(self, theta, among=None):
         """Return value and gradient of the objective at parameters theta = (v, w, u).
 
-        `among` (J,) bool marks candidates with a gradient (None: all); it must include positive
-        weights."""
+        If given, `among` (J,) bool marks the candidates that need a gradient, at least if w > 0."""
         p, J = self._x.shape[1], len(self._x)
         v, w, u = theta[:p], theta[p : p + J], theta[-1]
         active, order = np.flatnonzero(v), self._by_target
@@ -91,7 +96,7 @@ class BatchObjective:
         candidates at positions `order`."""
         rows, kind, D = self._scoring, self._X.dtype, len(active)
         small_w, small_v, target = w.astype(kind), v.astype(kind), self._target[order]
-        V = scaled(self._x, small_v, order, active)
+        V = similarity_matrix(self._x, small_v, order, active)
         new = (target[1:] != target[:-1]) | ((small_w[1:] > 0) != (small_w[:-1] > 0))
         runs = np.concatenate([[0], np.flatnonzero(new) + 1, [len(w)]])
         step = -(-len(rows.X) // MOST_BLOCKS)

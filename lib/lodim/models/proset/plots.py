@@ -104,8 +104,7 @@ def shapley(fit, ax, *, data, row=0, reference=None, level=None, top=15):
 def _plane(fit, ax, to_plane, names, of, data, row, named, title=None):
     """Draw the prototypes at positions `of`, rows of `data` and one row; label the `named` largest.
 
-    `to_plane` maps active features (n, A) to coordinates (n, 2), whose axes are labelled
-    `names`."""
+    to_plane(x) returns coordinates (n, 2) of active features (n, A); `names` label the axes."""
     t, levels = fit.estimates, fit.levels
     size, meaning, star, faint = t.w[of], "prototype weight", None, None
     if row is not None:
@@ -186,8 +185,8 @@ def batch_map(x, w, v):
 def surface_over(fit, two, r):
     """Return a grid over two features: x and y (G,), estimates (G, G, K), familiarity (G, G).
 
-    x and y are in original units. `two` are the features' positions; other active features have the
-    standardized values r (A,)."""
+    x and y are in original units. `two` are the features' positions; other active features have
+    their standardized values in r (A,)."""
     t, d = fit.estimates, fit.design
     on = t.features[two]
     low = np.minimum(t.x[:, two].min(axis=0), r[two])

@@ -21,7 +21,7 @@ from lodim.models.proset.cpu_kernels import (
     Points,
     kernel_rows,
     kernel_sums,
-    scaled,
+    similarity_matrix,
 )
 
 LOSS_NAMES = {CLASSES: "classes", SQUARED: "squared", DENSITY: "density"}
@@ -92,7 +92,6 @@ class Prototypes:
         return replace(self, features=np.arange(x.shape[1]), x=x, v=v)
 
     def _check_fields(self):
-        """Raise a ValueError unless there are batches and the loss suits the response."""
         B = len(self.v)
         if not B or self.batch.max(initial=1) > B:
             raise ValueError("there is no batch, or a prototype is of none of them")
@@ -175,8 +174,8 @@ def batch_points(prototypes, c, of):
     """Return the prototypes at positions `of`, of batch c, as Points."""
     t, v = prototypes, prototypes.v[c - 1]
     on = np.flatnonzero(v)
-    x = np.ascontiguousarray(t.x)  # avoids another compilation of `scaled`
-    return Points(t.features[on], v[on], scaled(x, v[on], of, on), t.w[of], t.y[of])
+    x = np.ascontiguousarray(t.x)  # avoids another compilation of `similarity_matrix`
+    return Points(t.features[on], v[on], similarity_matrix(x, v[on], of, on), t.w[of], t.y[of])
 
 
 def run_kernel(kernel, X, threads, *args):
@@ -204,28 +203,28 @@ def _padded(M):
 
 
 def response_values(prototypes):
-    """Return values for `weighted_sums`: one-hot classes (M, K), or the columns 1 and y (M, 2)."""
+    """Return the prototypes' responses, for `weighted_sums`, as columns whose sums give estimates.
+
+    They are one-hot classes (M, K); for a numeric response, the columns 1 and y (M, 2)."""
     if prototypes.loss == CLASSES:
         return np.eye(prototypes.n_classes)[prototypes.y.astype(int)]
     return np.column_stack([np.ones(len(prototypes)), prototypes.y])
 
 
 def null_sums(null, base):
-    """Return the null model's sums, (n, Q), to which the sums over prototypes are added.
+    """Return the null model's part (n, Q) of the sums over prototypes that give the estimates.
 
-    For classes, they are the class probabilities at offsets `base`. For a numeric response, they
-    are the sum of weights, 1, and the sum of weighted responses, 0. `null` (Prototypes or
-    BatchState) has the level of the null model."""
+    For classes, they are the class probabilities at offsets `base`. For numbers, they are the sum
+    of weights, 1, and of weighted responses, 0. `null` is a Prototypes or BatchState."""
     if null.loss == CLASSES:
         return prior(null.level, base, null.n_classes)
     return np.tile([1.0, 0.0], (len(base), 1))
 
 
 def link_scores(null, sums, base):
-    """Return linear predictors (n, n_scores) from sums over prototypes and null model (Eq. 2.6).
+    """Return linear predictors (n, n_scores), given sums over prototypes and null model (Eq. 2.6).
 
-    base (n, n_scores) are the rows' offsets; `null` has the null model: Prototypes or a BatchState.
-    """
+    base (n, n_scores) are offsets; `null` (Prototypes or BatchState) has the null model."""
     if null.loss != CLASSES:
         return base + null.level + null.scale * (sums[:, 1:] / sums[:, :1])
     log = np.log(np.maximum(sums, 1e-300))
@@ -280,7 +279,9 @@ def estimates_at(prototypes, x, threads):
 
 
 def score_nodes(prototypes, features, offset):
-    """Return the linear predictors as expressions of standardized `features` and `offset`."""
+    """Return the linear predictors as symbolic expressions, which an export writes as code.
+
+    `features` and `offset` are expressions of the standardized features and of the offset."""
     t = prototypes
     values = response_values(t)
     sums = [_kernel_sum(t, values[:, q], features) for q in range(values.shape[1])]
@@ -297,7 +298,7 @@ def score_nodes(prototypes, features, offset):
 
 
 def _kernel_sum(t, values, features):
-    """Return the sum of values times weights times similarities as an expression of `features`."""
+    """Return a symbolic expression: sum over prototypes of values times weight and similarity."""
     parts = []
     for c in range(1, t.n_batches + 1):
         of = t.of_batch(c)
@@ -315,9 +316,7 @@ def _kernel_sum(t, values, features):
 
 
 def _prior(t, offset):
-    """Return expressions of the null model's class probabilities, for an export.
-
-    t are the Prototypes, `offset` is the expression of the offset."""
+    """Return the null model's class probabilities as symbolic expressions, given an offset."""
     if isinstance(offset, Constant):
         return [
             Constant(float(p)) for p in prior(t.level, np.zeros((1, len(t.level))), t.n_classes)[0]

@@ -63,7 +63,7 @@ class BatchState:
         return self.y.astype(int) if self.loss == CLASSES else np.zeros(len(self.y), int)
 
     def losses(self, a, b):
-        """Return the loss of each row, (n,), given estimates a / b."""
+        """Return the loss of each row, (n,), given numerators a and denominators b of estimates."""
         if self.loss == SQUARED:
             return (a / b - self.y) ** 2
         return np.log(b) - np.log(a)
@@ -99,7 +99,7 @@ class BatchState:
         return ScoringRows.from_tiles(X, self.y, self.a, self.b, weight, own)
 
     def estimates_with(self, part):
-        """Return numerators and denominators, (n,) each, as if the prototypes `part` were added."""
+        """Return numerators and denominators (n,) of estimates, if prototypes `part` were added."""
         if not len(part):
             return self.a, self.b
         a, b = self._with_sums(part, self.loss, self.a)
@@ -107,10 +107,10 @@ class BatchState:
         return a if self.loss == SQUARED else np.maximum(a, self.a), np.maximum(b, self.b)
 
     def _with_sums(self, part, loss, start):
-        """Return numerators and denominators of estimates, (n,) each, with the prototypes `part`.
+        """Return numerators and denominators (n,) of estimates after adding the prototypes `part`.
 
-        Without them, numerators are `start`. `loss` selects the agreement that enters numerators
-        (see `cpu_kernels.agreement`). A row's own prototype is subtracted, which needs float64."""
+        Numerators were `start` before. `loss` selects what is added to them, as in
+        `cpu_kernels.agreement`. A row's own prototype is subtracted, which needs float64."""
         X, n = self.batch.X, self.batch.n
         y, a, b = (tiles.pad(z, len(X)) for z in (self.y, start, self.b))
         points = batch_points(part, 1, np.arange(len(part)))
@@ -128,7 +128,7 @@ class BatchState:
         return a, b
 
     def prototype_rows(self, part):
-        """Return positions of rows merged in the prototypes `part`, and the rows' weights."""
+        """Return positions of the rows merged in prototypes `part`, and each row's weight."""
         share = part.w / np.maximum(np.bincount(part.member_of, minlength=len(part)), 1)
         return np.searchsorted(self.batch.rows, part.member), share[part.member_of]
 

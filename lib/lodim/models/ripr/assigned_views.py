@@ -53,8 +53,7 @@ class AssignedViews(Ensemble):
     def nearest(self, j, X=None, k=None):
         """Return distances and positions (m, k) of the training rows nearest to X in feature set j.
 
-        Only rows in `references` count; -1 is for none. Without X, training rows are each left
-        out."""
+        Only `references` count; -1 is for none. Without X, each training row is left out."""
         refs, (X, own) = self.references, self.queried(X)
         k = min(k or self.k, max(1, len(refs)))
         distance, position = nearest(X, self.X[refs], self.views[j], k, like=self.y[refs], own=own)
@@ -149,12 +148,10 @@ class ClusterViews(AssignedViews):
     task = CLUSTERS
 
     def assign(self, X, answers):
-        """Return each row's cluster in its view `answers.view`, and squared distance to it."""
         return clusters.assign_clusters(self, X, answers)
 
     @property
     def cluster_names(self):
-        """Names of the clusters, such as "2.1" for the first one of the second feature set."""
         return clusters.cluster_names(self)
 
     def centres_in(self, feature):
@@ -174,7 +171,6 @@ class ClusterViews(AssignedViews):
         return Answers(view, value, np.exp(self.power * ratios[:, :, 0]), np.zeros((len(view), 0)))
 
     def _check_fields(self):
-        """Raise a ValueError if a cluster has no centre, or a view no cluster."""
         super()._check_fields()
         if (np.isnan(self.centres) & (self.views >= 0)[self.centre_view]).any():
             raise ValueError("a cluster has no place in its view")
@@ -194,9 +190,7 @@ def _at_view(value, view):
 
 
 def drop_unused_views(e, threads=1):
-    """Return the ensemble e without the feature sets that predict no training row.
-
-    Rows are assigned again after each removal, since ties may fall to other sets."""
+    """Return the ensemble e without the feature sets that predict no training row."""
     while True:
         on = np.unique(e.assigned_view[(e.assigned_view >= 0) & (e.weight > 0)])
         if len(on) in (0, len(e)):

@@ -30,9 +30,7 @@ def fit_clusters(e, n_clusters, seed):
 
 
 def assign_clusters(e, X, answers):
-    """Return each row's nearest cluster in its view `answers.view`, and the squared distance.
-
-    Rows without a view have -1 and NaN."""
+    """Return each row's nearest cluster in its view (-1: none), and the squared distance to it."""
     out, squared = np.full(len(X), -1), np.full(len(X), np.nan)
     for j in range(len(e)):
         rows, own = np.flatnonzero(answers.view == j), np.flatnonzero(e.centre_view == j)
@@ -52,9 +50,7 @@ def cluster_names(e):
 
 
 def _n_clusters(X, weight, rng):
-    """Return the largest number of clusters (at most 8) with a prediction strength of 0.85 or more.
-
-    The strength is the mean over ten random divisions of at most 2,000 rows into halves."""
+    """Return the largest number of clusters, at most 8, of prediction strength 0.85 or more."""
     most = min(8, len(np.unique(X, axis=0)))
     strength = np.zeros((10, most + 1))
     for each in strength:

@@ -142,9 +142,7 @@ def _views_vote(settings, lambda_):
 
 
 def assignment_ensemble(search, lambda_, L):
-    """Return the Ensemble that assigns to each row the feature set that predicts it, and a log.
-
-    L (n, views) are the losses of rows in feature sets, for the penalty lambda_."""
+    """Return the Ensemble that assigns one feature set to each row, and the log of the search."""
     recovery = search.recover(lambda_, None if lambda_ is None else L)
     used = float("nan") if recovery.forward else recovery.lambda_
     e = build_ensemble(search, recovery.views, recovery.assignment.matrix(), recovery.k, used)

@@ -50,8 +50,7 @@ class RiprFit(Fit):
     Examples
     --------
     >>> import lodim as ld
-    >>> iris = ld.data("iris")
-    >>> fit = ld.ripr("species ~ .", iris, max_dim=2, k=10)
+    >>> fit = ld.ripr("species ~ .", ld.data("iris"), max_dim=2, k=10)
     >>> fit
     <BLANKLINE>
     Call:  ripr("species ~ .", data=df, max_dim=2, k=10)
@@ -421,8 +420,7 @@ class RiprFit(Fit):
         Examples
         --------
         >>> import lodim as ld
-        >>> iris = ld.data("iris")
-        >>> fit = ld.ripr("~ petal_length + petal_width", iris, n_clusters=3, n_views=1)
+        >>> fit = ld.ripr("~ petal_length + petal_width", ld.data("iris"), n_clusters=3, n_views=1)
         >>> fit.clusters()["petal_width"].round(1).tolist()
         [0.2, 1.3, 2.1]
         """

@@ -57,11 +57,9 @@ class Ripr(Model):
     cv_grid = staticmethod(cv_grid)
 
     def validate(self, problem):
-        """Return the fitting problem with method and constraints filled in; raise if they clash."""
         return checked(super().validate(problem))
 
     def fit_together(self, problems):
-        """Return the fits of several problems (one per response) that share their feature sets."""
         for name in ("family", "order", "constraints"):
             if problems[0].arguments[name] is not None:
                 raise ArgumentError(f"{name} needs a single response: leave it out")
@@ -71,11 +69,9 @@ class Ripr(Model):
         return RiprFits({fit.design.response.name: fit for fit in fits})
 
     def selects(self, settings):
-        """Return True: the model uses only some of the features."""
         return True
 
     def assemble(self, problem, ensemble, log, selection, for_path):
-        """Return the RiprFit made of an ensemble, the log of its search, and a cross-validation."""
         if not log["converged"]:
             warn_not_converged("the search for views did not converge: try another lambda_")
         batch, lambda_ = problem.batch, problem.settings.lambda_

@@ -79,10 +79,9 @@ class Neighbours:
 def nearest(Q, X, view, k, category_distance=None, *, like=None, own=None, threads=1):
     """Return distances and positions (rows, k) of the rows of X nearest to each row of Q in a view.
 
-    If Q is None, rows X are queried, each left out. Missing neighbours have infinite distance
-    and position -1. `like` (a value per row of X) sorts ties. category_distance is, per feature,
-    the squared distance between two levels of a factor; `own` are positions in X to leave out,
-    or -1."""
+    If Q is None, rows X are queried, each left out. Missing neighbours have infinite distance and
+    position -1. `like` (a value per row of X) sorts ties. category_distance is the squared distance
+    between two levels of each factor; `own` are positions in X to leave out, or -1."""
     among = Neighbours.among(Q, X, category_distance, own)
     at = among.positions(view, k, like=like, threads=threads)
     total = np.zeros(at.shape)

@@ -86,9 +86,7 @@ def of_one_factor(views, axis_of):
 
 
 def _originals(X):
-    """Return for each feature the position of the feature that it copies, or its own, (p,).
-
-    Copies differ by at most 1e-8 of the largest value."""
+    """Return for each feature the position of the feature that it copies, or its own, (p,)."""
     out, random = np.arange(X.shape[1]), np.random.default_rng(0).random(len(X))
     total = np.einsum("if,i->f", np.nan_to_num(X), random)  # equal for copies, rarely otherwise
     for a, b in pairwise(np.argsort(total, kind="stable")):

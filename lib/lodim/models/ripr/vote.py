@@ -226,10 +226,7 @@ def best_factors(voters, total, new, threads=1):
 
 
 def forward_selection(voters, views, k, most, threads=1):
-    """Return positions of at most `most` selected views, and the losses after 0, 1, ... steps.
-
-    Each step must lower the loss by 1%, and by 0.1% of the null model's loss. A view with more
-    features than another must have a loss lower by 0.5%."""
+    """Return positions of at most `most` selected views, and the losses after 0, 1, ... steps."""
     evidence = voters.evidence(voters.sums(views, k, threads=threads))
     total, size = np.zeros_like(voters.target), dims(views)
     null = best_factors(voters, total, evidence[:1] * 0.0)[1][0]

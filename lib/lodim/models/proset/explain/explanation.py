@@ -80,7 +80,6 @@ class Explanation:
         )
 
     def _header(self):
-        """Return the pairs (label, value) above the tables."""
         observed = self.frame["target"].iloc[0]
         quantile = "unknown" if np.isnan(self.quantile) else f"{self.quantile:.2f}"
         return [
@@ -337,7 +336,9 @@ def _columns(fit):
 
 
 def _rows(fit, role, added, **columns):
-    """Return an explanation's table rows of one role, with contributions `added` (n_rows, K)."""
+    """Return a table of one kind of rows of an explanation, such as "query" or "prior".
+
+    added : (n_rows, K) contributions to the estimate; columns : further columns of the table"""
     frame = pd.DataFrame({"role": [role] * len(added), **columns})
     return pd.concat([frame, pd.DataFrame(added, columns=_columns(fit))], axis=1)
 
@@ -499,8 +500,7 @@ def export(fit: Any, data: Data | None = None) -> pd.DataFrame:
     Examples
     --------
     >>> import lodim as ld
-    >>> iris = ld.data("iris")
-    >>> fit = ld.proset("species ~ .", iris, lambda_v=0.05)
+    >>> fit = ld.proset("species ~ .", ld.data("iris"), lambda_v=0.05)
     >>> fit.export().shape[0]
     7
     """

@@ -73,8 +73,7 @@ def reference(fit: Any, data: Data | None = None) -> pd.DataFrame:
     Examples
     --------
     >>> import lodim as ld
-    >>> iris = ld.data("iris")
-    >>> fit = ld.proset("species ~ .", iris, lambda_v=0.05)
+    >>> fit = ld.proset("species ~ .", ld.data("iris"), lambda_v=0.05)
     >>> fit.reference().round(1)
         petal_length  petal_width
     51           4.5          1.5
@@ -95,10 +94,9 @@ def reference(fit: Any, data: Data | None = None) -> pd.DataFrame:
 
 
 def reference_values(fit, data):
-    """Return the standardized active features (A,) of a reference row; None: the typical row.
+    """Return the standardized active features (A,) of a reference row, by default the typical row.
 
-    `data` is a frame of one row, with the formula's columns or active features in original
-    units."""
+    `data` is a frame of one row: the formula's columns, or active features in original units."""
     if data is None:
         return _typical(fit).x
     names, on = active_names(fit), fit.estimates.features

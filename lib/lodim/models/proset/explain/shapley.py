@@ -104,10 +104,10 @@ def _levels(fit):
 
 
 def _values_of_row(fit, terms, x, r, base, n_permutations, rng):
-    """Return (2, 1 + P, K): [0] prediction at the reference and P Shapley values; [1] their SE.
+    """Return the prediction at the reference and P Shapley values, [0], and their SE, [1].
 
-    x and r (A,) are active features of the row and of the reference, `terms` positions of terms,
-    and base (1, K) is the offset."""
+    The shape is (2, 1 + P, K). x and r (A,) are active features of the row and of the reference,
+    `terms` (P,) positions of terms, base (1, K) the offset."""
     t = fit.estimates
     player = np.searchsorted(terms, fit.design.term_of[t.features])
     mixture = Mixture.from_prototypes(t, base)
@@ -139,8 +139,8 @@ def half_squares(x, prototypes, player_of, n_players):
 def coalition_values(at_row, at_reference, w, mixture):
     """Return a function from C sets of terms, bool (C, P), to estimates (C, K) by a Mixture.
 
-    Terms of a set have the row's values, others the reference's. at_row and at_reference (M, P) are
-    from `half_squares`; w (M,) are the prototypes' weights times similarity in all other terms."""
+    Terms of a set have the row's values, others the reference's. `half_squares` gives at_row and
+    at_reference (M, P). w (M,) are the prototypes' weights times similarity in all other terms."""
 
     def value(S):
         out = np.empty((len(S), mixture.targets.shape[1]))

@@ -54,10 +54,9 @@ def to_excel(
     >>> import lodim as ld
     >>> iris = ld.data("iris")
     >>> fit = ld.proset("species ~ .", iris, lambda_v=0.05)
-    >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
-    ...     fit.to_excel(Path(folder) / "iris.xlsx")
+    ...     fit.to_excel(folder + "/iris.xlsx")
     """
     if row is not None:
         fit.explain(row, **arguments).to_excel(path)

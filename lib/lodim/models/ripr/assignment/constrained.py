@@ -43,9 +43,8 @@ class Mixture:
 def solve(L, delta, lambda_, constraints=None, *, weight=None, **solver):
     """Assign rows to views at fixed penalties delta (views,); return shares and objective.
 
-    The shares B (rows, views) minimize squared excess losses + lambda_ * delta under the
-    constraints. This is one step of Algorithm 2.1.1 of Fiterau (2014). Raise ArgumentError if no
-    assignment satisfies the constraints; `solver` are options of CVXPY."""
+    The shares B (rows, views) minimize squared excess losses + lambda_ * delta, as a step of
+    Algorithm 2.1.1 of Fiterau (2014). Raise ArgumentError if no B satisfies the constraints."""
     import cvxpy as cp  # a second and a half to import
 
     c = constraints or ViewConstraints()

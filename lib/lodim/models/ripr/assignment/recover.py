@@ -125,9 +125,7 @@ def _better(rival, best, n_more, weight):
 
 
 def _by_penalty(data, k, lambda_, L):
-    """Return the Recovery for a penalty, and the rows' errors if they chose the penalty, else None.
-
-    If lambda_ is None, it is 2 for clustering; otherwise leave-one-out errors choose it."""
+    """Return the Recovery for a penalty, and the rows' errors if they chose it, else None."""
     L = data.losses(k) if L is None else L
     unit = (
         lambda_path.mean_row_variance(L)
@@ -211,17 +209,15 @@ def single_errors(L, weight=None):
 
 
 def candidates(L, weight=None, most=60):
-    """Return the positions of the `most` views with the lowest error if each were the only view.
-
-    L (n, views) are the losses of the rows."""
+    """Return positions of the `most` views with the lowest error alone, given losses L."""
     return np.sort(ties.descending(-single_errors(L, weight))[:most])
 
 
 def forward_selection(ratios, y, most, weight=None, tolerance=1.0):
     """Return positions of at most `most` views (feature sets), selected one by one.
 
-    `ratios` are log distance ratios (rows, views, classes). Each step adds the view with the
-    highest mean probability of the true class. It stops unless the errors fall by more than
+    `ratios` are log distance ratios (rows, views, classes). Each step adds the view with which the
+    mean probability of the true class is highest. It stops unless the errors fall by more than
     `tolerance` times the square root of their number."""
     weight = np.where(y >= 0, 1.0 if weight is None else weight, 0.0)
     weight = weight * np.count_nonzero(weight) / weight.sum()
