@@ -36,7 +36,7 @@ class Voters:
 
     @classmethod
     def of_classes(cls, A, category_distance, y, weight, n_classes):
-        """Return Voters for class codes y (n,); A and category_distance are fields of Voters."""
+        """Return Voters of class codes y (n,), given axis values A and squared level distances."""
         weight = weight / weight.mean()
         target = (y[:, None] == np.arange(n_classes)).astype(np.float64)
         prior = np.maximum(np.einsum("i,ic->c", weight, target) / weight.sum(), 1e-12)
@@ -44,7 +44,7 @@ class Voters:
 
     @classmethod
     def of_numbers(cls, A, category_distance, y, weight):
-        """Return Voters for numbers y (n,), to be standardized; A, category_distance are fields."""
+        """Return Voters of numbers y (n,), given axis values A and squared level distances."""
         weight = weight / weight.mean()
         mean = weight @ y / weight.sum()
         spread = np.sqrt(weight @ (y - mean) ** 2 / weight.sum()) or 1.0
