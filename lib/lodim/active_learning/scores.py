@@ -105,7 +105,7 @@ def user_score(function, learner):
 
 
 def _votes_of_bootstraps(learner, rng):
-    """Return the classes (rows, fits) that bootstrap fits predict for a Learner's pool, or None."""
+    """Return classes (rows, fits) that bootstrap fits predict for a pool; None if not predicted."""
     groups = learner.labelled.groupby(learner.response, sort=True, observed=True).indices.values()
     votes = np.full((len(learner.pool), learner.size), None, dtype=object)
     for k in steps(range(learner.size), learner.size, "committee"):

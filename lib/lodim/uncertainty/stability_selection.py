@@ -57,9 +57,8 @@ def r_concave(q, p, cutoff, n_pairs):
 def largest_tail(mean, t, B, r):
     """Return the largest possible P(X >= t / B) of a (-r)-concave variable with a given mean.
 
-    X is 0, 1 / B, ..., or 1. At the maximum, B X is a mixture of D(k) and D(k + 1). D(k) has
-    probabilities proportional to (a + j)^(-1 / r), j = 0 to k (Shah and Samworth 2013, App.
-    A.4)."""
+    X is 0, 1 / B, ..., or 1. At the maximum, B X is a mixture of D(k) and D(k + 1). D(k) is
+    proportional to (a + j)^(-1 / r) at j = 0 to k (Shah and Samworth 2013, App. A.4)."""
     from scipy.optimize import brentq, minimize_scalar
 
     eta, s = mean * B, -1.0 / r

@@ -137,9 +137,8 @@ def subtract_forces(x, U, e, T):
 def row_sums(u, scale, U, w, after, size, shift, e, T, R):
     """Return the sum of kernels between points u[:, a] and U[:, i] with i >= after + a; add forces.
 
-    A kernel is scale[a] w[i] exp(shift - distance^2 / 2), a force the kernel times the points'
-    difference. Forces are added to R[:, a], subtracted from T[:, i]. U has `size` columns and
-    padding."""
+    A kernel is scale[a] w[i] exp(shift - distance^2 / 2); a force is the kernel times a difference.
+    Forces are added to R[:, a] and subtracted from T[:, i]. U has `size` columns and padding."""
     k, total = len(u), 0.0
     for a in range(scale.size):
         first = max(0, after + a)

@@ -21,7 +21,7 @@ PROBLEMS = 32  # most problems that run together
 
 
 def upload_classes(sample):
-    """Upload a Sample's weights, its tiles' classes, and each class's first tile (C + 1,)."""
+    """Upload a Sample's weights, the class of each block of 64 rows, and classes' first blocks."""
     bounds = list(pairwise(sample.start))
     counts = [tiles.count(stop - start) for start, stop in bounds]
     parts = zip(bounds, counts, strict=True)

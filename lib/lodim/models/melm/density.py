@@ -43,7 +43,7 @@ class DensityOptions:
 
 @forms.record
 class Densities:
-    """Kernel densities of the classes: a normal density around each row, in T tiles of 64 rows."""
+    """Kernel densities of the classes: a normal density around each row, in T blocks of 64 rows."""
 
     # U, w: coordinates of the rows, transformed by the class's `root`; weights, zero on padding
     U: np.ndarray = forms.real("T", "k", TILE)
@@ -175,7 +175,7 @@ def select_width(rows, background, options, threads):
 
 
 def lowest_between(values, loss):
-    """Return the value of lowest loss, by a parabola; `values` are a geometric progression."""
+    """Return the value of lowest loss, interpolated by a parabola in the log of `values`."""
     loss = np.asarray(loss)
     at = int(np.flatnonzero(loss <= (1.0 + SAME) * loss.min())[0])
     if not 0 < at < len(loss) - 1:
