@@ -337,8 +337,8 @@ def names_rows(name, x):
 def repeats(rows, X):
     """Return the positions of rows that equal an earlier row; none if chance explains them.
 
-    rows : (n, q), features X and response. By chance about n^2 P / 2 pairs are equal, where P is
-    the product of the three smallest probabilities that two rows agree in a feature."""
+    rows : (n, q), features X and response. By chance about n^2 P / 2 pairs are equal. P is the
+    product of the three smallest probabilities that two rows agree in a feature."""
     n = len(rows)
     again = np.flatnonzero(pd.DataFrame(rows).duplicated().to_numpy())
     if len(again) < max(2, REPEATED * n):

@@ -163,8 +163,8 @@ def each(work, items, numbers, threads=None):
 def over_rows(kernel, tiles, *args, threads=1, runs=None):
     """Run a kernel (compiled loop) over all rows; it writes values per row to its last argument.
 
-    The call is kernel(lo, hi, tiles, *args) for blocks lo to hi - 1 of 4,096 rows; `runs` are the
-    ranges (lo, hi) of blocks to process, None for all."""
+    The call is kernel(lo, hi, tiles, *args) for blocks lo to hi - 1 of 4,096 rows. `runs` are the
+    ranges (lo, hi) of blocks to process; None means all."""
     if on_host(tiles):
         for_blocks(kernel, count_blocks(tiles), tiles, *args, threads=threads, runs=runs)
     else:

@@ -148,8 +148,8 @@ class LogLink(Family):
     def most_deviance(self, y):
         """Return the cap of a held-out row's deviance, which exceeds those of the null model.
 
-        It is the larger deviance of the smallest y with the largest y as its predicted mean, and of
-        the largest y with the mean of y as its predicted mean."""
+        It is the larger of two deviances: that of the smallest y at a predicted mean of max(y), and
+        that of the largest y at the mean of y."""
         extremes, means = np.array([y.min(), y.max()]), np.array([y.max(), y.mean()])
         return float(self.deviance(extremes, np.log(means)[:, None]).max()) or np.inf
 

@@ -27,7 +27,7 @@ def loss_slope(y, f, weight):
     """Return a row's weighted loss -log P(class) and its derivative in f.
 
     The class is coded by y (see `class_table`): 0 is the first class, with P = 1 / (1 + exp(f)),
-    and 1 the last, with P = 1 / (1 + exp(-f)). A class between two boundaries 2 h apart has
+    and 1 the last, with P = 1 / (1 + exp(-f)). For a class between two thresholds 2 h apart,
     y = -exp(-h) and P = 1 / (1 + exp(-f - h)) - 1 / (1 + exp(h - f))."""
     one, zero = like(1.0, f), like(0.0, f)
     if y >= zero:

@@ -36,8 +36,8 @@ def accumulate(difference, bin_of, weight, n_bins):
 def by_levels(up, down, code, weight, n_levels):
     """Return the centred accumulated local effect of ordered levels, (n_levels, K).
 
-    `up` and `down` (n, K) are changes of a row's prediction from its level to the next, and from
-    the previous to its level; NaN if there is none."""
+    up, down : (n, K) changes of a row's prediction, from its level to the next one, and from the
+    previous one to its level; NaN without such a level. code : (n,) levels"""
     total = np.bincount(code, weight, n_levels)
     step = np.zeros((n_levels, up.shape[1]))
     for k in range(n_levels - 1):

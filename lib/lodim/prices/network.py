@@ -93,9 +93,9 @@ def unfold(names, cost, parents, columns, sources=(), uses=None, set_cost=None):
 def _copies(names, parents, sources, uses, source_of):
     """Copy each node once per combination of the alternatives that it needs.
 
-    Return pairs (node, positions of the copies that this copy needs), in an order in which needed
-    copies come first; and a dict from node to its first copy. A series is a set of alternative
-    nodes, its sources. uses : series that a node needs; source_of : dict source -> its series"""
+    Return pairs (node, positions of the copies that this copy needs), needed copies first. Also
+    return a dict from node to its first copy. A series is a set of alternative nodes, its
+    sources. uses : series that a node needs; source_of : dict source -> its series"""
     used = [[u for k in series for u in sources[k]] for series in uses]
     needed = [(*some, *more) for some, more in zip(parents, used, strict=True)]
     copies: dict[int, list] = {}

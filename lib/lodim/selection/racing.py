@@ -62,7 +62,7 @@ def _race(runs, n_jobs):
     """Fit the stages of all runs (settings) in parallel, stage by stage, until all have finished.
 
     A run with an open number of stages stops if its loss rises and is 4 standard errors above the
-    lowest of all runs; every few stages, 2 standard errors are enough."""
+    lowest of all runs. Every few stages, 2 standard errors are enough."""
     heat = min(HEAT, runs[0].patience)
     running = [run for run in runs if not run.finished]
     folds = sum(len(run.splits) for run in running)

@@ -135,11 +135,11 @@ def parts(found, coef):
 
 @np.errstate(all="ignore")
 def squares(X, y, weights, offset, *, kept, T, family, coef, B, power):
-    """Compute the middle matrix of an HC (sandwich) covariance; return it as part of a vector.
+    """Compute Z' diag(u^2 / (1 - h)^power) Z, the middle matrix of an HC (sandwich) covariance.
 
-    The vector: the number of rows with leverage one; Z' diag(u^2 / (1 - h)^power) Z, raveled. u are
-    derivatives of log-likelihoods, h leverages; B is the nonrobust covariance over the dispersion.
-    coef (S, q) are coefficients of z = T'x, for design columns x at positions `kept`."""
+    Return a vector: the number of rows with leverage h = 1, then the raveled matrix. u are
+    derivatives of log-likelihoods; B is the nonrobust covariance per dispersion. coef (S, q) are
+    coefficients of z = T'x, the rows of Z, for design columns x at positions `kept`."""
     (S, q), whole = coef.shape, 0
     blocks, (value, vector) = _no_blocks(S, q), np.linalg.eigh(B)
     for part in RowBlock.of_span(X, kept, T, weights, y, offset):
