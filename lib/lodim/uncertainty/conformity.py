@@ -37,9 +37,9 @@ class ConformityScore:
     def of_rows(self, fit, batch, u):
         """Return a fit's predictions for n rows, in the form that the other methods need.
 
-        For C classes, they are the score that each class would have, (C, n); "aps" uses random
-        numbers u (n,). For numbers, they are low, high and step, (3, n): score t corresponds to the
-        interval from low - t step to high + t step. Rows without a prediction have NaN."""
+        For C classes: the score that each class would have, (C, n); "aps" uses random numbers u
+        (n,). For numbers: low, high and step, (3, n); a score t stands for the interval with the
+        ends low - t step and high + t step. Rows without a prediction have NaN."""
         mean = fit.family.mean(fit._score(batch))
         if self.of_classes:
             p = mean if mean.ndim == 2 else np.column_stack([1.0 - mean, mean])

@@ -77,7 +77,7 @@ class WorkerRows:
         return reduce(np.add, self.score.spans(_deviance, self.y, self.weight, self.family, shift))
 
     def boundary_sums(self, boundaries):
-        """Return a loss and two derivatives per threshold of ordered classes, (K - 1, 3)."""
+        """Return, per threshold between classes, a loss and its two derivatives, (K - 1, 3)."""
         rest = self.y, self.weight, self.family, boundaries
         return reduce(np.add, self.score.spans(_boundary_sums, *rest))
 

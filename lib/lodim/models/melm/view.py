@@ -103,7 +103,9 @@ def orient(V, X, code, weight):
 
 
 def upright(V, Z, share):
-    """Return signs (k,) that make the largest loading in each column of V (p, k) positive."""
+    """Return signs (k,) that make the largest loading in each column of V (p, k) positive.
+
+    If it is tied, coordinates Z (n, k) become skewed to the right; share (n,) are row weights."""
     up, down = V.max(axis=0), -V.min(axis=0)
     lean, tail = up - down, share @ (Z - share @ Z) ** 3
     tied = np.abs(lean) <= TIE * np.maximum(up, down)

@@ -223,19 +223,19 @@ def _assigned(e, search):
 
 
 def _class_views(common, search, settings):
-    """Return the calibrated ClassViews with fields `common` and each row's predicting view."""
+    """Make ClassViews of `common`, the fields of all ensembles, and calibrate the probabilities."""
     own = {"power": 1.0 - settings.alpha, "balanced": settings.balanced}
     e = _assigned(ClassViews(**common, **own, scale=np.array(INITIAL_SCALE)), search)
     return replace(e, scale=calibrate(e.evidence(threads=search.threads), search.y, search.weight))
 
 
 def _number_views(common, search, settings):
-    """Return the NumberViews with fields `common` and each row's predicting view."""
+    """Make NumberViews of `common`, the fields of all ensembles, and each row's predicting view."""
     return _assigned(NumberViews(**common), search)
 
 
 def _cluster_views(common, search, settings):
-    """Return the ClusterViews with fields `common`, and clusters in each feature set in use."""
+    """Make ClusterViews of `common`, the fields of all ensembles, with clusters in views in use."""
     views = common["views"]
     e = ClusterViews(
         **common,

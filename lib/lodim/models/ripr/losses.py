@@ -67,7 +67,9 @@ class ReferenceGroups:
 
     @classmethod
     def from_sample(cls, n, rows):
-        """Return two groups: the data rows `rows`, and as many random points, stored from n on."""
+        """Return two groups: the data rows at positions `rows`, and as many random points.
+
+        The random points follow the n data rows, from position n on."""
         members = [rows, n + np.arange(len(rows))]
         return cls(members, np.array([0]), np.array([1]), np.zeros(1), np.ones(n, bool))
 
