@@ -144,7 +144,8 @@ def _log(v):
 def expected_losses(joint, centre, residual, label, out):
     """Write each row's expected loss to `out`: entropy of its classes, or variance of a number.
 
-    `residual` is a number's variance per component; for the others see `observed_losses`."""
+    joint : (components, rows) log of weight times density; it is overwritten
+    centre, residual : a number's mean and variance in each component; label : its class, or -1"""
     to_shares(joint)
     m = len(out)
     out[:] = 0.0

@@ -213,7 +213,9 @@ def shrink(parts, p, pooling, independence):
 
 
 def learn(X, y, weight, n_classes, seed, per_class, pooling, independence):
-    """Return the Mixture fitted to rows X; `group` and `shrink` describe the arguments."""
+    """Return the Mixture of rows X, with at most `per_class` clusters per class (see `group`).
+
+    pooling, independence : how much the clusters' covariances are shrunk, see `shrink`"""
     parts = group(X, y, weight, n_classes, seed, per_class)
     return shrink(parts, X.shape[1], pooling, independence)
 
@@ -233,7 +235,7 @@ def choose(X, y, weight, fold, n_classes, item_of, seed):
 
 
 def _choose(X, y, weight, fold, n_classes, item_of, seed):
-    """Return the mixture of X with the lowest held-out loss, and a dict of its settings.
+    """Choose the settings of a mixture of X by cross-validation; return it and a dict of these.
 
     Settings are optimized one by one on predictions from random subsets of the data's columns."""
     rng = np.random.default_rng([seed, 1])

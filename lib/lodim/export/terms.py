@@ -408,7 +408,7 @@ def _number(value):
 
 
 def _joined(function, left, right):
-    """Return the expression of a binary operation such as "div"; powers 1 to 4 become products."""
+    """Return the expression function(left, right), such as "div"; powers 1 to 4 are products."""
     known = isinstance(right, ex.Constant)
     if function == "power" and known and right.value in (1.0, 2.0, 3.0, 4.0):
         return ex.product([left] * int(right.value))

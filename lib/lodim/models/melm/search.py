@@ -108,7 +108,7 @@ def make_basis(X, code, weight, settings):
 
 
 def _search(sample, basis, plan, theta, names):
-    """Return the best Manifold of a search from starts theta (q, r, k) of the kinds `names`."""
+    """Return the best Manifold of searches from starts theta (q, r, k), whose kinds are `names`."""
     few = sample.thinned(COARSE, plan.seed)
     objective = make_objective(few, plan)
     once = few is sample and len(theta) == 1

@@ -31,7 +31,7 @@ class ScoringRows(NamedTuple):
 
     @classmethod
     def from_tiles(cls, packed, y, a, b, weight, own):
-        """Return ScoringRows from features `packed` in blocks of 64 rows; others are (n,)."""
+        """Return ScoringRows with features `packed` in blocks of 64 rows; other fields are (n,)."""
         dtype = packed.dtype.type
         y, a, weight = (tiles.pad(z, len(packed), dtype) for z in (y, a, weight))
         # Padding has no weight, but the logarithm of its estimate must exist.

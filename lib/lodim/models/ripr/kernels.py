@@ -57,7 +57,7 @@ def squared_distances(rows, lo, hi, x, out):
 
 @njit(cache=True, fastmath=SUMS, inline="always")
 def mixed_distances(rows, lo, hi, x, out):
-    """Compute `squared_distances` in views with factors, whose levels are at distance level_gap."""
+    """Write squared distances of x to the rows refs[:, lo:hi] to out, in a view with factors."""
     refs, view, dim, level_gap = rows
     m, zero, beyond = hi - lo, np.float32(0), np.float32(4.0) * FAR
     for j in range(m):

@@ -88,7 +88,7 @@ def calibrated(e, threads=1):
 
 
 def scores(e, voters, evidence):
-    """Return linear predictors (rows, K), such as log-odds, or the predictions of numbers."""
+    """Return linear predictors (rows, K), or predicted numbers, given evidence (sets, rows, K)."""
     total = e.factor * evidence.sum(axis=0)
     if not voters.classes:
         return voters.mean + voters.spread * total
@@ -123,7 +123,7 @@ def best_class(e, z):
 
 
 def predictions_by_view(e, voters, evidence, known):
-    """Return the prediction of each row by each feature set alone: class code, number, or NaN."""
+    """Return predictions (rows, sets) by the evidence of each set alone: code, number or NaN."""
     if voters.classes:
         each = [best_class(e, np.log(voters.prior) + own) for own in evidence]
     else:

@@ -125,7 +125,7 @@ def _better(rival, best, n_more, weight):
 
 
 def _by_penalty(data, k, lambda_, L):
-    """Return the Recovery for a penalty, and the rows' errors if they chose it, else None."""
+    """Return the Recovery for lambda_ (None: chosen), and the rows' errors if they chose it."""
     L = data.losses(k) if L is None else L
     unit = (
         lambda_path.mean_row_variance(L)

@@ -75,7 +75,7 @@ def next_vertex(row, delta, u, v):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def assign_rows(lo, hi, L, delta, lambda_, first, second, share):
-    """Write the best views of rows lo to hi - 1 into the arrays that `solve_rows` returns."""
+    """Write the best views of rows lo to hi - 1 to first, second and share, as in `solve_rows`."""
     for i in range(lo, hi):
         row, at = L[i], -1
         for j in range(row.size):
