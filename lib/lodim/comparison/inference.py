@@ -95,7 +95,7 @@ def confidence_set(mean, covariance, degrees, seed=0):
 
 
 def joint_quantile(mean, covariance, degrees, seed=0):
-    """Return the half-width, in standard errors, of simultaneous 95% intervals for all pairs."""
+    """Return the half-width, in standard errors, of joint 95% intervals for all pairs of means."""
     draws, spread = joint_draws(covariance, degrees, seed), pair_errors(covariance, mean)
     return float(np.quantile(_largest(draws, spread, range(len(mean))), 1.0 - LEVEL))
 

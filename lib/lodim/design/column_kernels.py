@@ -111,7 +111,7 @@ def merge_moments(parts):
 
 
 def inverses(scale, dtype):
-    """Return 1 / scale for each scale (p,), or 0 if `pack` must divide, as for dtype float64."""
+    """Return 1 / scale (p,), by which `pack` multiplies; 0, for dtype float64, lets it divide."""
     if np.dtype(dtype) == np.float64:
         return np.zeros(len(scale))
     with np.errstate(all="ignore"):

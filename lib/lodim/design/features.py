@@ -173,8 +173,8 @@ def learn_tails(terms, table, prepared=None, *, at, size):
 def scaling(found, names, standardize):
     """Return mean, scale and size (p,) of features, and which are constant, (p,) bool.
 
-    found : moments (p, 5). If `standardize`, the scale is the standard deviation (1 for a
-    constant feature) and the size is 1; otherwise the two are exchanged."""
+    found : moments (p, 5). If `standardize`, the scale is the standard deviation and the size is 1,
+        else the scale is 1 and the size the standard deviation. It is 1 for a constant feature."""
     total, mean, spread, least, greatest = found.T
     with np.errstate(all="ignore"):
         sd = np.sqrt(spread / total)
@@ -277,7 +277,7 @@ class Features:
         return [self.terms[t] for t in np.unique(self._term_of[at])]
 
     def write(self, X, mean, scale, flat, limits):
-        """Standardize the features of all rows and write them to X; see `write_features`."""
+        """Write all rows' features to X, standardized by mean and scale; `flat` ones are 0."""
         if self._kept is not None:
             write_features(self.terms, self._kept[0], X, mean, scale, flat, limits, self._kept[1])
             return

@@ -83,7 +83,7 @@ class Rows:
 
 
 def read_frame_rows(frame, request, answers, inputs, missing):
-    """Read the complete rows of a Frame in memory as Rows; arguments as in `Reading.reader`."""
+    """Return the complete rows of a Frame in memory as Rows: columns in `request`, row inputs."""
     inputs = inputs.read(frame)
     read = read_complete(frame, list(request.names), answers, inputs, missing, learning=True)
     table, rows, *numbers = read
@@ -141,7 +141,7 @@ def scan(chunk, request, answers, inputs, missing):
 
 
 def read_source_rows(source, request, answers, inputs, missing):
-    """Read complete rows of a Source in one pass as Rows; arguments as in `Reading.reader`."""
+    """Return the complete rows of a Source as Rows: columns in `request`, row inputs; one pass."""
     needed = list(dict.fromkeys([*request.names, *answers, *inputs.names]))
     chunks.check_names(source, needed)
     first = _FirstPass(request, answers, inputs.arrays(), missing)

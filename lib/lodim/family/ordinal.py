@@ -42,7 +42,7 @@ def loss_slope(y, f, weight):
 
 @scalar
 def curvature(y, f, weight):
-    """Return the second derivative in f of a row's weighted loss; y and f as in `loss_slope`."""
+    """Return the second derivative in f of a row's weighted loss -log P(class), coded by y."""
     one, zero = like(1.0, f), like(0.0, f)
     if y >= zero:
         return logistic_curvature(y, f, weight)
@@ -187,7 +187,7 @@ class Ordinal(Family):
         return np.clip(np.cumsum(present)[:-1], 1, present.sum() - 1) - 1
 
     def boundary_sums(self, y, f, weight, boundaries):
-        """Return a loss and its derivatives per threshold, (K - 1, 3), as `_boundary_sums` does."""
+        """Return a loss and two derivatives per threshold, (K - 1, 3), summed over all rows."""
         y, f = np.ascontiguousarray(y, np.float64), np.ascontiguousarray(f)
         return sum_rows(lambda i: _boundary_sums(y[i], f[i], weight[i], boundaries), len(y))
 

@@ -299,7 +299,7 @@ def scored_rows(fit, source, offset):
 
 
 def _scored_rows(fit, frame, offset):
-    """Return the same three results as `scored_rows` for the rows of a Frame."""
+    """Return a Frame's rows with response and prediction: Batch, scores (n, K), losses (dict)."""
     reader = replace(fit._reader, weights=None)
     batch = reader.apply(frame, offset=offset, response=True)
     weights = RowInputs(weights=fit.design.weights).read(frame).weights

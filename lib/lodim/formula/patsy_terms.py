@@ -140,7 +140,7 @@ def _transform(name, state, data, settings, words):
 
 
 def _b_splines(x, state, include_intercept=False, lower_bound=None, upper_bound=None, **_):
-    """Return k B-splines (n, k), extrapolated by the outermost polynomials, as in R."""
+    """Return B-splines (n, k) of x with knots in `state`, extrapolated by polynomials as in R."""
     from scipy.interpolate import BSpline
 
     x, knots, order = x.reshape(len(x)), state["_all_knots"], state["_degree"] + 1

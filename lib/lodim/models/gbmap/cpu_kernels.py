@@ -160,7 +160,7 @@ def add_loss_gradient(tile, y, f, weight, v, b, form, rows, out):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def add_projected(tile, y, f, weight, v, b, form, rows, out):
-    """Add loss and gradient as `add_loss_gradient`, with intercept + w'x already in rows.z."""
+    """Add loss and gradient of 64 rows to out, for a learner whose intercept + w'x is in rows.z."""
     slope, r = rows.slope, rows.r
     add_learner(f, v, b, form, rows)
     tile_loss_slope(form.loss, y, rows.score, weight, rows.value, r)

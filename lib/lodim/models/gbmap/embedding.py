@@ -114,8 +114,8 @@ def _change(z0, z1, sign, s, t, beta, activation):
 def _path_length(z0, z1, sign, beta, activation, tolerance):
     """Return the total variation of f on the segment between z0 and z1, and a bound on its error.
 
-    f is as in `_change`. Where it is monotone, its variation is |change| (Lemma 3 of Patron et al.
-    2024); other parts are halved until the error is within `tolerance`."""
+    f is sum_j sign_j g(z_j). Where f is monotone, its variation is |change| (Lemma 3 of Patron et
+    al. 2024); other parts are halved until the error is within `tolerance`."""
     left, right = np.empty(64), np.empty(64)
     left[0], right[0], depth = 0.0, 1.0, 1
     length, error = 0.0, 0.0

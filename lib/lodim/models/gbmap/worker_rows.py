@@ -73,7 +73,7 @@ class WorkerRows:
         return self.X.spans(_of_margin, *columns, self.family, k, shift, function, args)
 
     def deviance(self, shift):
-        """Return the weighted mean deviance of the scaled responses; `shift` as in `margin`."""
+        """Return the weighted mean deviance of the scaled responses; `shift` : any thresholds."""
         return reduce(np.add, self.score.spans(_deviance, self.y, self.weight, self.family, shift))
 
     def boundary_sums(self, boundaries):
@@ -99,7 +99,7 @@ def margin(family, y, score, k, shift):
 
 
 def deviance(family, y, score, weight, shift):
-    """Return the weighted sum of deviances of rows, from score (n, K); `shift` as in `margin`."""
+    """Return the weighted sum of deviances of rows; `shift` : thresholds to add to score (n, K)."""
     return dot(weight, family.deviance(y, score + shift if shift.size else score))
 
 

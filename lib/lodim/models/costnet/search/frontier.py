@@ -131,7 +131,7 @@ def blend(refits, space, candidate):
 
 
 def estimates_of(refits, space, candidate):
-    """Return intercept (K,) and coefficients (r, K) of a CandidateModel, as `blend` describes."""
+    """Return intercept (K,) and coefficients (r, K) of a CandidateModel, a mean of two models."""
     on, relax = space.columns_of(candidate.state.used), candidate.relax
     if relax == 1.0:
         fit = refits(on)
