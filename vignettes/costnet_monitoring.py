@@ -130,9 +130,9 @@ ax.spines[["top", "right"]].set_visible(False)
 # %% [markdown]
 # The grey line in the plot is the variance of the noise. A budget of 1 buys only one signal. From a
 # budget of 3 on, the lasso alone has a larger error than the three rules together (curve "all").
-# The lasso weights a feature by its own price plus that of its signal, so it cannot use that the
-# second feature of a signal is cheap. The group penalty can use this, but it shrinks coefficients.
-# The greedy rule shrinks nothing.
+# The lasso charges each feature the full price of its signal, although a second feature of the same
+# signal costs little. The group penalty charges a signal once, but it shrinks coefficients. The
+# greedy rule shrinks nothing.
 #
 # How much of the difference is chance? The table shows the mean difference from the lasso over the
 # five data sets, and its standard error:

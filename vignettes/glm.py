@@ -134,8 +134,8 @@ separated.summary()
 #
 # Counts and amounts need another family. The rings of an abalone (a sea snail) are counts, so we
 # use `family="poisson"`, which has a log link. The strength of concrete is positive, and its
-# standard deviation is proportional to its mean, so we use `family="gamma"`. If counts belong to
-# different times of observation, give the logarithm of the time as `offset=`.
+# standard deviation is proportional to its mean, so we use `family="gamma"`. If counts were
+# collected over periods of different length, give the logarithm of the length as `offset=`.
 
 # %%
 abalone = ld.data("abalone")

@@ -63,7 +63,8 @@ def extend(V, columns, given, mixture, joint, centre, residual):
 
     V : values (columns, rows) of these features, whose positions are `columns`
     given : result of `condition` for the features known before, whose values all rows share
-    joint : (components, rows) log weight of each component + a factor * its log density
+    joint : (components, rows) log weight of each component + `factor` * log density of all these
+        features in it; `factor` weakens the density if there are many features
     centre, residual : mean (components, rows) and variance (components,) of a numeric response"""
     log_share, scales = mixture[0], mixture[-1]
     s, density, mean, cov, cross, y_mean, y_var = given

@@ -132,7 +132,7 @@ def far_apart(score, X, known, n, rng):
     """Choose n rows of X at random, preferring high scores and rows far apart; return positions.
 
     The chance of a row is proportional to (score + 0.02) times its squared distance to the nearest
-    row chosen or labelled (`known`) before. Distances are at most their median."""
+    row chosen or labelled (`known`) before. Distances above their median are set to the median."""
     scored = np.flatnonzero(~np.isnan(score))
     distance = nearest(X, known)
     cap = np.median(distance[scored]) if len(scored) else np.inf

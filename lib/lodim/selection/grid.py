@@ -70,7 +70,7 @@ def _check_values(name, values, model):
 def settings_at(problem, point):
     """Return the problem's settings, changed to the values of a grid point (dict name -> value).
 
-    A None in the point changes nothing if the setting is None in the call, too."""
+    A setting that is None in the point and in the call keeps its value, which the data chose."""
     ours = {k for k, v in point.items() if v is None and problem.arguments.get(k, 0) is None}
     return replace(problem.settings, **{k: v for k, v in point.items() if k not in ours})
 

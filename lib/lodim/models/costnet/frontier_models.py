@@ -148,7 +148,9 @@ def check_listed(fit):
 
 
 def position_of_budget(fit, budget):
-    """Return (True, index on the frontier) of the best model that costs at most `budget`."""
+    """Return (True, index) of the best model on the frontier that costs at most `budget`.
+
+    True says that the index counts models of the frontier, not of the path."""
     if not is_number(budget) or not budget >= 0:
         raise ArgumentError(f"budget must be a number of at least 0, not {budget!r}")
     check_listed(fit)

@@ -77,7 +77,7 @@ def forward(X, theta, sign, beta, activation, derivative, into, out):
 
 
 def add_learners(X, theta, sign, beta, activation, derivative, into, out):
-    """Run `cpu_kernels.forward` on the GPU: add each learner's values to `out`, on the GPU."""
+    """Run `cpu_kernels.forward` on the GPU: add learner j's values to column into[j] of out."""
     learners = upload(np.column_stack([sign, theta]))
     blocks = max(1, min(16 * PROCESSORS, X.shape[0] // (THREADS // TILE)))
     rest = beta, activation, derivative, upload(into), out

@@ -228,7 +228,9 @@ class HingeArrays(NamedTuple):
 
     @classmethod
     def of_size(cls, most, p, n, n_starts):
-        """Return arrays for n rows of p features, `most` directions and 2 n_starts learners."""
+        """Allocate arrays to search up to `most` directions of n rows (p, n) for starting learners.
+
+        Results have room for n_starts learners of each sign."""
         hinges, results = ((2, 2 * most), (3, 2, 2 * most)), ((2 * n_starts, 2 + p), 2 * n_starts)
         shapes = (most, p), most, *hinges, (most, n), (1 + MIXTURES, p), *results
         return cls(*map(np.empty, shapes))

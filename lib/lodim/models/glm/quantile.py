@@ -31,10 +31,12 @@ def fit(rows, basis, combination):
 
 
 def _minimize(X, y, share):
-    """Return the coefficients with the least check loss for the quantile `share`, and a log.
+    """Return the coefficients with the least check loss for the quantile `share`.
 
+    Also return whether the solver converged, and its number of iterations, as a dict.
     The dual problem maximizes y'a for X'a = (1 - share) X'1 and a between 0 and 1; its multipliers
-    are the coefficients (Koenker 2005, Sect. 6.2). It starts at least squares, for accuracy."""
+    are the coefficients (Koenker 2005, Sect. 6.2). The least-squares fit is subtracted first, for
+    accuracy."""
     start = np.linalg.lstsq(X, y, rcond=None)[0]
     rest = y - X @ start
     scale = np.abs(rest).mean() or 1.0

@@ -135,10 +135,11 @@ def subtract_forces(x, U, e, T):
 
 @njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
 def row_sums(u, scale, U, w, after, size, shift, e, T, R):
-    """Return the sum of kernels between points u[:, a] and U[:, i] with i >= after + a; add forces.
+    """Return the sum of kernels over the pairs of points u[:, a] and U[:, i], i >= after + a.
 
-    A kernel is scale[a] w[i] exp(shift - distance^2 / 2); a force is the kernel times a difference.
-    Forces are added to R[:, a] and subtracted from T[:, i]. U has `size` columns and padding."""
+    A kernel is scale[a] w[i] exp(shift - distance^2 / 2). A pair's force, the kernel times the
+    difference of its points, is added to R[:, a] and subtracted from T[:, i]. U has `size` columns
+    and padding; e is work space."""
     k, total = len(u), 0.0
     for a in range(scale.size):
         first = max(0, after + a)

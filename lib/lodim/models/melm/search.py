@@ -143,7 +143,9 @@ def distinct(value):
 
 
 def _minimize(objective, theta, plan, ftol):
-    """Minimize an objective by L-BFGS, from each row of theta (q, r k), to tolerance `ftol`."""
+    """Minimize an objective by L-BFGS from q starting points theta, one per row; return the ends.
+
+    `plan` limits the iterations; `ftol` is the tolerance of the value."""
     return lbfgs(objective, theta, max_iter=plan.max_iter, tol=plan.tol, ftol=ftol)
 
 

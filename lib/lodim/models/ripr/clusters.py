@@ -30,7 +30,9 @@ def fit_clusters(e, n_clusters, seed):
 
 
 def assign_clusters(e, X, answers):
-    """Return each row's nearest cluster in its view (-1: none), and the squared distance to it."""
+    """Return each row's nearest cluster in its view (-1: none), and the squared distance to it.
+
+    e : Ensemble with the views and the centres; answers.view : index of each row's view, (n,)"""
     out, squared = np.full(len(X), -1), np.full(len(X), np.nan)
     for j in range(len(e)):
         rows, own = np.flatnonzero(answers.view == j), np.flatnonzero(e.centre_view == j)

@@ -271,9 +271,10 @@ def calibrate(evidence, y, weight):
 
 
 def _evidence_in_chosen_view(evidence, y, weight):
-    """Return the terms of `calibrate` for rows with a view and response: evidence, weight, class.
+    """Select the m rows that have a view and a class; return their evidence, weight and class.
 
-    The evidence (2, m, classes) is -ratio and vote in the view that predicts the row."""
+    The evidence (2, m, classes) has, in the view that predicts the row, minus the distance ratio
+    of each class and its share of the neighbours' votes. `calibrate` turns it to probabilities."""
     least = evidence.least
     known = np.flatnonzero(np.isfinite(least).any(axis=1) & np.isfinite(y) & (weight > 0))
     view = ties.argmin(least[known]) if least.shape[1] else known
