@@ -174,8 +174,8 @@ def over_rows(kernel, tiles, *args, threads=1, runs=None):
 def sum_blocks(kernel, tiles, shape, *args, threads=1, runs=None):
     """Return the sum over all rows that a kernel (compiled loop) computes, such as a gradient.
 
-    kernel(lo, hi, partials, tiles, *args) writes a sum of this `shape` to partials[b], for each
-    block b of 4,096 rows from lo to hi - 1. `runs` are the ranges (lo, hi) to process, or None."""
+    kernel(lo, hi, partials, tiles, *args) writes a sum of this `shape` to partials[b], for blocks b
+    of 4,096 rows from lo to hi - 1. `runs` are the ranges (lo, hi) to process, or None."""
     if not on_host(tiles):
         return tiles.sum_blocks(kernel, shape, *args)
     n_blocks = count_blocks(tiles)

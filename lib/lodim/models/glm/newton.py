@@ -16,7 +16,7 @@ def maximize(rows, basis, start, at_null, max_iter):
     """Maximize the likelihood; return the last Sums, whether it converged, and the step count.
 
     It starts at the Sums `start` or `at_null` (the intercept-only model), whichever has the lower
-    deviance, and ends one step after the predicted decrease is negligible."""
+    deviance. It ends one step after the predicted decrease is negligible."""
     found = start if start.deviance <= at_null.deviance else at_null
     step, reached, n_iter = 0.0, False, 0
     while n_iter < max_iter and not reached:

@@ -160,11 +160,11 @@ def row_sums(u, scale, U, w, after, size, shift, e, T, R):
 
 @njit(**INNER)
 def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, forces_b):
-    """Return the sum of kernels between the rows of two ranges, span_a and span_b; add forces.
+    """Return the sum of kernels between the rows of two ranges, span_a and span_b.
 
-    P (k, n) are projected rows, root is the kernel's inverse Cholesky factor; kernels are
-    multiplied by exp(shift). The kernel times the difference of two rows is added to their forces_a
-    and forces_b. If the ranges start with the `same` row, (i, j) and (j, i) are one pair."""
+    Also add the kernel times the difference of two rows to their forces_a and forces_b. P (k, n)
+    are projected rows, root is the kernel's inverse Cholesky factor; kernels are multiplied by
+    exp(shift). same : the ranges start with the same row, so (i, j) and (j, i) are one pair"""
     (a0, a1), (b0, b1), (u, U, v, e, T, R, scale) = span_a, span_b, scratch
     k, total, rows = root.shape[0], 0.0, a1 - a0
     whiten(P, a0, rows, root, u)

@@ -17,9 +17,9 @@ MIN_GPU_PAIRS = 2**22  # pairs of rows from which "auto" uses a GPU
 
 
 def shares(size, average=False):
-    """Return the weights (C, C) of the log integrals of f_A f_B, A <= B, in the divergence.
+    """Return weights (C, C) of log integrals of products of two class densities in the divergence.
 
-    For two classes, they are 1 if A = B, else -2. For more, pairs are added, or averaged
+    For two classes A <= B, they are 1 if A = B, else -2. For more, pairs are added, or averaged
     (`average`) by products of class sizes. For a single class the weight is -1, for the entropy."""
     C = len(size)
     if C == 1:

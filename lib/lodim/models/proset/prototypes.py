@@ -248,8 +248,8 @@ def prior(level, base, n_classes):
 class Mixture:
     """Mixture of the null model and M prototypes that gives the estimates of n rows (Eq. 2.4).
 
-    The estimate is shift + (prior + sum_j W_j targets_j) / (1 + sum_j W_j), where W_j is the weight
-    of prototype j times its similarity with the row."""
+    The estimate is shift + (prior + sum_j W_j targets_j) / (1 + sum_j W_j). W_j is the weight of
+    prototype j times its similarity with the row."""
 
     shift: np.ndarray  # zero for classes; for a number, the null model's mean plus the offset
     prior: np.ndarray  # class probabilities of the null model; zero for a number

@@ -461,10 +461,10 @@ def _rest(impact):
 
 
 def _up_to(order, last, decided):
-    """Return which prototypes are in the dominant set, bool (M,); none if nothing is decided.
+    """Return which prototypes are in the dominant set, bool (M,): the groups up to the decision.
 
-    `order` has positions by decreasing impact, `last` the end of each group of equal impact; the
-    first group that is `decided` is the last in the set."""
+    `order` has positions by decreasing impact, `last` the end of each group of equal impact. The
+    set ends with the first group that is `decided`; it is empty if none is."""
     dominant = np.zeros(len(order), bool)
     if decided.any():
         dominant[order[: last[np.argmax(decided)] + 1]] = True

@@ -104,8 +104,8 @@ def _cvxpy_constraints(B, constraints, served):
 def assign(L, lambda_, constraints=None, *, weight=None):
     """Assign rows to views (feature sets) by Algorithm 2.1.1 with constraints; return a Mixture.
 
-    Each round assigns the rows by their losses L, then sets the penalty of each view to lambda_ (1
-    - its share of the rows), until no share changes by more than 1e-6."""
+    A round assigns the rows by their losses L, then sets the penalty of each view to lambda_ (1 -
+    its share of the rows). Rounds end when no share changes by more than 1e-6."""
     weight = np.ones(len(L)) if weight is None else np.asarray(weight, float)
     weight = np.where(np.isfinite(L).any(axis=1), weight, 0.0)
     W, delta, log, converged = weight.sum(), np.ones(L.shape[1]), [], False
