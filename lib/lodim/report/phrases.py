@@ -10,7 +10,7 @@ FILLS = 8  # largest number of columns that a note names
 
 
 def levels(fit, numeric=""):
-    """Return what the line "Family" of a summary says about classes; `numeric` without classes."""
+    """Return the text on classes in the line "Family" of a summary; `numeric` without classes."""
     if fit.levels is None:
         return numeric
     if len(fit.levels) == 2:

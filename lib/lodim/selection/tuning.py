@@ -138,11 +138,11 @@ def central_count(weight):
 
 
 def centre(grid, weight, penalties, parts=2):
-    """Find the weighted mean of grid points: return the nearest point, and penalties beside it.
+    """Return the position of the grid point nearest to the weighted mean, and penalties near it.
 
     grid : dict setting -> values; weight : one per combination, the last setting varies fastest
-    The position of the nearest point is returned, with a dict of penalties that lie between two
-    values. `parts` : number of equal steps, in log, to which penalties are rounded between them."""
+    penalties : names of penalties, which may lie between two values; a dict of these is returned
+    parts : number of equal steps, in log, to which penalties are rounded between two values"""
     shape = [len(values) for values in grid.values()]
     nearest, between = [], {}
     for (name, values), where in zip(grid.items(), np.indices(shape), strict=True):

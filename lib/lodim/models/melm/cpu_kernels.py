@@ -222,9 +222,9 @@ def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def add_forces(P, F, first, stop, share, root, M, g):
-    """Add share * root' F to the gradient g (k, n), and P F' to M (k, k), for a range of rows.
+    """Add share * root' F to gradient g (k, n), and P F' to M (k, k), for rows first to stop - 1.
 
-    It ends before `stop`. F (k, n) are forces from `pair_sums`, P (k, n) projected rows."""
+    F (k, n) are forces from `pair_sums`, P (k, n) projected rows."""
     for j in range(M.shape[0]):
         for m in range(M.shape[0]):
             s, x = 0.0, share * root[m, j]

@@ -194,8 +194,7 @@ def width_slope(G, j, y, target, u, h, alpha):
 def feature_sum(T, Y, k, last):
     """Return the part of 64 rows in the derivative of the loss by the weight of feature k.
 
-    It is sum_i s_i t_i^2 - 2 t_i Y_ki. t_i is the weighted feature (row k of T); Y_ki and s_i are
-    rows k and `last` of Y."""
+    It is sum_i s_i t_i^2 - 2 t_i Y_ki: t is row k of T (weighted feature), s is row `last` of Y."""
     t, y = T[k * TILE : (k + 1) * TILE], Y[k * TILE : (k + 1) * TILE]
     reach, s = Y[last * TILE : (last + 1) * TILE], T[0] - T[0]
     for i in range(TILE):

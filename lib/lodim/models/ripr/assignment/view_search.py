@@ -94,7 +94,6 @@ class ViewSearch:
 
     @property
     def control(self):
-        """Settings of the search that are rarely changed."""
         s = self.settings
         return Control(s.alpha, s.share, s.balanced, s.tolerance, s.n_views)
 
