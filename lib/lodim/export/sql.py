@@ -206,7 +206,7 @@ class _SQL(Infix):
         )
 
     def _first(self, nodes):
-        """Return the first query step: values of `nodes`, and whether a number is too large."""
+        """Return the first query step: the values of `nodes`, and a flag for too large numbers."""
         lines = [f'{self.formula(node)[0]} AS "{self.name(node)}"' for node in nodes]
         columns = [f"data.{quoted(c.name)}" for c in self.equation.columns if c.kind == NUMBER]
         numbers = [f"CAST({column} AS FLOAT8)" for column in columns]

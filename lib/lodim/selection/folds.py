@@ -145,7 +145,7 @@ def _whole_units(batch, folds, key, of_class, seed):
 def _main_class(batch, code, of_class):
     """Return the most frequent class per group, (n_groups,), as a number; 0 without classes.
 
-    code : (n,) group of each row; of_class : a mean per class, by which classes are numbered"""
+    code : (n,) group of each row; of_class : a mean per class, whose ranks number the classes"""
     C = len(of_class)
     if not C or batch.y is None:
         return np.zeros(code.max() + 1, np.int64)

@@ -141,7 +141,7 @@ def _draw(ax, boxes, x, y, width, cost):
 
 
 def _edge(ax, x0, y0, x1, y1, on):
-    """Draw a smooth line from (x0, y0) to (x1, y1), thick if `on` (in predict()'s model)."""
+    """Draw a smooth line from (x0, y0) to (x1, y1), thick if `on`: part of predict()'s model."""
     t = np.linspace(0.0, 1.0, 30)
     style = {"color": "black", "lw": 1.1} if on else {"color": axes.GREY, "lw": 0.6}
     ax.plot(x0 + (x1 - x0) * t, y0 + (y1 - y0) * t * t * (3.0 - 2.0 * t), zorder=1, **style)

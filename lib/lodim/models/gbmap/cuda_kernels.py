@@ -159,7 +159,7 @@ def _back_project(stage, r, first, size, width, start, partials, slot):
 
 @cuda.jit(cache=True, **limit_registers(REGISTERS))
 def _loss_gradient(X, y, f, weight, learners, beta, activation, loss, width, partials):
-    """Fill `partials` with each thread block's sum of loss and gradient of several learners.
+    """Write the loss and gradient of several learners, summed per thread block, to `partials`.
 
     A row of `learners` is (b, a, intercept, w); the gradient is by all but b. f is the sum of
     earlier learners; groups of `width` threads share the rows."""

@@ -73,7 +73,7 @@ class WorkerRows:
         return self.X.spans(_of_margin, *columns, self.family, k, shift, function, args)
 
     def deviance(self, shift):
-        """Return the weighted mean deviance of the rows; `shift` : thresholds (K - 1,) or empty."""
+        """Return the weighted mean deviance of the scaled responses; `shift` : thresholds or none."""
         return reduce(np.add, self.score.spans(_deviance, self.y, self.weight, self.family, shift))
 
     def boundary_sums(self, boundaries):

@@ -104,10 +104,9 @@ def _stage(tile, j, first, size, stage):
 
 @cuda.jit(device=True)
 def _similarities(tile, j, stage, G):
-    """Fill this thread's G (4, 4) with the similarities of its four rows and its four points.
+    """Fill this thread's G (4, 4) with the similarities of four rows in `tile` and four points.
 
-    A block of threads handles the 64 rows of `tile` (see `_stage`) and the 64 points from j on, 16
-    apart per thread; `stage` is shared memory."""
+    The points are among the 64 from j on. `_stage` describes tile; `stage` is shared memory."""
     D, (row, point) = tile[5], stage
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     for r in range(ROWS_PER_THREAD):

@@ -23,7 +23,7 @@ CHUNK = 64  # tiles of rows per step
 
 @forms.record
 class Calibration:
-    """Percentiles 0 to 100 of the training rows' familiarity and errors, without own prototypes."""
+    """Percentiles 0 to 100 of the training rows' familiarity and errors, each row left out."""
 
     familiarity: np.ndarray = forms.real(101, least=0)  # of sum_j w_j G_j(x), Eq. 4.5
     # loss="squared": percentiles of residuals / SD. loss="density": percentiles of the distribution

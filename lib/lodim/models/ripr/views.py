@@ -47,7 +47,7 @@ def features(view):
 
 
 def by_content(X):
-    """Return an order (p,) of the features of X by their values, independent of their positions."""
+    """Return the features' positions (p,), sorted by their values, whatever their order in X."""
     total = _coarse(np.sort(np.nan_to_num(X), axis=1).sum(axis=1))
     keys = []
     for x in _coarse(X.T):

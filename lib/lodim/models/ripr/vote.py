@@ -145,7 +145,7 @@ def choose_views(voters, seed, *, min_dim, max_dim, k, n_views, max_views, threa
 
 
 def _axes_to_compare(*samples):
-    """Return the axes that vary in the first of `samples` (rows, axes), or else in a later one."""
+    """Return positions of the axes (columns) that vary in the first sample, or else in the next."""
     for A in samples:
         varies = [len(np.unique(x[~np.isnan(x)])) > 1 for x in A.T]
         if any(varies):

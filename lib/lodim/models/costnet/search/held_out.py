@@ -51,7 +51,7 @@ class RefitRecipe:
     choice: tuple | None = None  # sources (S,) of a path's model; None: best model within the price
 
     def fitted_to(self, results):
-        """Return the model's counterpart in `results`; None if none is cheap and small enough."""
+        """Return the model's counterpart in other `results`, at most as expensive, or None."""
         own = self.candidate
         if own.rule == "null":
             return replace(own, state=results.search.state(own.state.used))

@@ -41,10 +41,10 @@ class Mixture:
 
 
 def solve(L, delta, lambda_, constraints=None, *, weight=None, **solver):
-    """Assign rows to views at fixed penalties delta (views,); return shares and objective.
+    """Assign rows to views, given losses L (rows, views) and penalties delta (views,).
 
-    The shares B (rows, views) minimize squared excess losses + lambda_ * delta, as a step of
-    Algorithm 2.1.1 of Fiterau (2014). Raise ArgumentError if no B satisfies the constraints."""
+    Return the shares (rows, views) of the views, and the objective that they minimize: squared
+    excess losses + lambda_ * delta (Fiterau 2014, Algorithm 2.1.1). Raise ArgumentError if none."""
     import cvxpy as cp  # a second and a half to import
 
     c = constraints or ViewConstraints()

@@ -71,9 +71,10 @@ class RecoveryData:
         return losses.class_ratios(self.X, self.X, self.y, self.views[columns], k, **how)
 
     def held_out_errors(self, L, k, columns):
-        """Return a function (Assignment, positions of views) -> leave-one-out errors (rows,).
+        """Return a function that gives each row's leave-one-out error if only some views are used.
 
-        It computes the errors if only these views, out of `columns`, are used."""
+        It takes an Assignment and the positions of these views, out of `columns`. L are losses
+        (rows, views), k is the number of neighbours."""
         X, y = self.X, self.y
         if self.task == "class":
             return lambda_path.class_errors(self.log_ratios(k, columns), y, columns)

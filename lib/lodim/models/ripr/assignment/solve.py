@@ -170,9 +170,9 @@ def assign(L, lambda_, *, weight=None, threads=1):
 
 
 def reassign(L, search, mass, weight=None):
-    """Assign rows to all views of L again, at the fixed penalties search.lambda_ * (1 - mass).
+    """Assign rows to views again, at the fixed penalties search.lambda_ * (1 - mass).
 
-    `search` is an earlier Assignment, `mass` (views,) each view's share of its rows."""
+    L (rows, views) are losses, `search` an earlier Assignment, mass (views,) shares of the rows."""
     rows = solve_rows(_level_least(L, search.lambda_), 1.0 - mass, search.lambda_)
     c = _masses(*rows, np.ones(len(L)) if weight is None else weight, L.shape[1])
     first, second, share = rows

@@ -207,7 +207,7 @@ def flat_features(batch):
 
 
 def _positions(views, on):
-    """Convert positions among the features `on`, in views padded with -1, to those among all."""
+    """Return views (positions among the features `on`, padded with -1) as positions among all."""
     out = np.sort(np.where(views >= 0, on[views], on.max() + 1), axis=1)
     return np.where(out > on.max(), -1, out)
 
