@@ -143,9 +143,8 @@ def compare(
     Examples
     --------
     >>> import lodim as ld
-    >>> cars = ld.data("autompg")
     >>> calls = {"two": (ld.gbmap, {"m": 2, "lambda_": 0.1}), "linear": "glm"}
-    >>> table = ld.compare("mpg ~ .", cars, calls, folds=3, baselines=False)
+    >>> table = ld.compare("mpg ~ .", ld.data("autompg"), calls, folds=3, baselines=False)
     >>> table.tidy()["model"].tolist()
     ['two', 'linear']
     >>> table.best.name

@@ -67,8 +67,7 @@ class Estimate:
     Examples
     --------
     >>> import lodim as ld
-    >>> cars = ld.data("autompg")
-    >>> ld.estimate(ld.glm, "mpg ~ weight + model_year", cars).columns
+    >>> ld.estimate(ld.glm, "mpg ~ weight + model_year", ld.data("autompg")).columns
     2
     """
 
@@ -162,8 +161,7 @@ def estimate(
     Examples
     --------
     >>> import lodim as ld
-    >>> cars = ld.data("autompg")
-    >>> needed = ld.estimate(ld.glm, "mpg ~ weight + origin", cars)
+    >>> needed = ld.estimate(ld.glm, "mpg ~ weight + origin", ld.data("autompg"))
     >>> needed.rows, needed.columns, needed.tile_bytes
     (398, 3, 10752)
     """

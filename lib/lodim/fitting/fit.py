@@ -286,8 +286,7 @@ class Fit(Delegates):
         Examples
         --------
         >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> fit = ld.glm("mpg ~ weight + model_year", cars)
+        >>> fit = ld.glm("mpg ~ weight + model_year", ld.data("autompg"))
         >>> fit.coef().round(4)
         term
         (Intercept)   -14.1980
@@ -506,8 +505,7 @@ class Fit(Delegates):
         Examples
         --------
         >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> fit = ld.glm("mpg ~ weight + model_year", cars)
+        >>> fit = ld.glm("mpg ~ weight + model_year", ld.data("autompg"))
         >>> print(fit.summary().as_text().splitlines()[2].strip())
         Response:                          mpg  Null deviance:                   24253
         """

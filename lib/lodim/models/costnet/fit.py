@@ -53,9 +53,8 @@ class CostnetFit(Fit):
     Examples
     --------
     >>> import lodim as ld
-    >>> cars = ld.data("autompg")
     >>> prices = {"weight": 1, "horsepower": 5, "model_year": 1}
-    >>> fit = ld.costnet("mpg ~ weight + horsepower + model_year", cars, costs=prices)
+    >>> fit = ld.costnet("mpg ~ weight + horsepower + model_year", ld.data("autompg"), costs=prices)
     >>> fit
     <BLANKLINE>
     Call:  costnet("mpg ~ weight + horsepower + model_year", data=df,

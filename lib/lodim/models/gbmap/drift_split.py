@@ -64,8 +64,7 @@ def drift_split(formula: str, data: Data, *, seed: int = 0, **arguments: Any) ->
     Examples
     --------
     >>> import lodim as ld
-    >>> cars = ld.data("autompg")
-    >>> split = ld.drift_split("mpg ~ .", cars.dropna(), m=2)
+    >>> split = ld.drift_split("mpg ~ .", ld.data("autompg").dropna(), m=2)
     >>> split.feature
     'cylinders'
     """

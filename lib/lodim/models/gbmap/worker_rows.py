@@ -73,7 +73,7 @@ class WorkerRows:
         return self.X.spans(_of_margin, *columns, self.family, k, shift, function, args)
 
     def deviance(self, shift):
-        """Return the weighted mean deviance of the scaled responses; `shift` : thresholds or none."""
+        """Return the weighted mean deviance of scaled responses; `shift` : thresholds, or empty."""
         return reduce(np.add, self.score.spans(_deviance, self.y, self.weight, self.family, shift))
 
     def boundary_sums(self, boundaries):

@@ -60,8 +60,7 @@ class GlmFit(Described, Fit):
     Examples
     --------
     >>> import lodim as ld
-    >>> cars = ld.data("autompg")
-    >>> fit = ld.glm("mpg ~ weight + model_year", cars)
+    >>> fit = ld.glm("mpg ~ weight + model_year", ld.data("autompg"))
     >>> fit
     <BLANKLINE>
     Call:  glm("mpg ~ weight + model_year", data=df)
@@ -585,8 +584,7 @@ class GlmFit(Described, Fit):
         Examples
         --------
         >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> fit = ld.glm("mpg ~ weight + origin", cars)
+        >>> fit = ld.glm("mpg ~ weight + origin", ld.data("autompg"))
         >>> fit.drop1().round(2)
              term   df  deviance      aic       F  p_value
         0  (none)  NaN   7239.31  2294.01     NaN      NaN
