@@ -28,7 +28,6 @@ def first_names(names, most, n=None):
 
 
 def join_words(names):
-    """Return names joined as in a sentence: "a, b and c"."""
     *first, last = names
     return f"{', '.join(first)} and {last}" if first else last
 

@@ -170,7 +170,6 @@ class SplitsInPlace(Sequence):
 
 
 def with_positive_weight(batch):
-    """Return the Batch (rows as numbers) without rows of weight zero."""
     return batch if batch.n_positive == batch.n else subset(batch, batch.positive_weight)
 
 

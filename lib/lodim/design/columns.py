@@ -209,7 +209,6 @@ def _check_numbers(present, name):
 
 
 def as_float(values):
-    """Return the values as float64, copied only if necessary."""
     return values if values.dtype == np.float64 else values.astype(np.float64)
 
 
@@ -344,7 +343,6 @@ def recode(column, levels, rows, cure=""):
 
 
 def raise_unknown_level(name, level, levels, cure=""):
-    """Raise DataError that names an unknown level and the known levels, with the advice `cure`."""
     what = f"column {name!r} has the level {level!r}, which is not a level of the training rows"
     raise DataError(f"{what}: {first_few([*levels])}{cure}")
 

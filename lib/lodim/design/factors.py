@@ -199,7 +199,6 @@ def _is_column_of_bools(code, summaries):
 
 
 def holds_bools(column):
-    """Return whether the levels of a column are False and True."""
     return bool(column.levels) and all(isinstance(level, bool) for level in column.levels)
 
 
@@ -402,7 +401,6 @@ def column_with_levels(factor):
 
 
 def is_read_as_number(factor, name):
-    """Return whether a factor uses the named column as numbers."""
     computed = isinstance(factor, Numeric | Expression) or is_computed_condition(factor)
     return computed and name in needs(factor)
 

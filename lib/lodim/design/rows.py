@@ -87,7 +87,6 @@ class RowInputs:
 
     @property
     def names(self):
-        """Names of the inputs that are given as columns."""
         return [value for value in vars(self).values() if isinstance(value, str)]
 
     def map(self, work):

@@ -168,5 +168,4 @@ def some_names(names):
 
 
 def rows_in_words(labels):
-    """Return a phrase with the number of rows and the first few labels."""
     return f"{counted(len(labels), 'row')} ({some_names(labels)})"

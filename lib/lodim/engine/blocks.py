@@ -89,7 +89,6 @@ def count_blocks(tiles):
 
 
 def available_threads():
-    """Return the number of threads that this process may use."""
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return min(count, _most_threads.get() or count)
 

@@ -70,7 +70,6 @@ def parameter_of(family, y, weight, given):
 
 
 def has_classes(family):
-    """Return whether responses of a family are classes."""
     return family.name in CLASSES and not isinstance(family, Proportion)
 
 

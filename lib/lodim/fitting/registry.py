@@ -33,7 +33,6 @@ FITERAU = """\
 
 
 def model_module(name):
-    """Return the module of the named model, which has its function and its Model."""
     return import_module(HOMES[name])
 
 

@@ -81,7 +81,6 @@ class MethodCall:
 
     @property
     def includes_data(self):
-        """Whether the result includes the columns of the data."""
         return self.method.__name__ == "augment"
 
     def __call__(self, frame, **offset):

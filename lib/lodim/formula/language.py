@@ -148,7 +148,6 @@ def column_name(node):
 
 
 def functions(tree):
-    """Return the names of the functions that an expression calls."""
     return [function_name(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)]
 
 

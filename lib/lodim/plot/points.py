@@ -66,7 +66,6 @@ class Key:
 
 
 def class_style(k):
-    """Return a dict with the colour and the mark of class k."""
     return {"color": colour(k), "marker": mark(k)}
 
 

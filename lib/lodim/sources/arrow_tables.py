@@ -142,7 +142,6 @@ def open_parquet(file: FileState) -> Any:
 
 
 def read_parquet(files: Sequence[FileState]) -> Source:
-    """Return a Source (data read in chunks) of Parquet files."""
     return read_tables(files, _parquet_outline, RowGroups, "row group")
 
 
@@ -188,7 +187,6 @@ def _opened(file: FileState, fields: Sequence[int] | None = None) -> Iterator[An
 
 
 def read_arrow(files: Sequence[FileState]) -> Source:
-    """Return a Source (data read in chunks) of Arrow files."""
     return read_tables(files, _arrow_outline, RecordBatches, "record batch")
 
 

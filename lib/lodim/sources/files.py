@@ -96,7 +96,6 @@ def reading(file: FileState, kind: str) -> Iterator[None]:
 
 
 def is_path(data: object) -> bool:
-    """Return whether data are a path, or a list of paths."""
     if isinstance(data, (list, tuple)):
         return len(data) > 0 and all(isinstance(one, (str, os.PathLike)) for one in data)
     return isinstance(data, (str, os.PathLike))

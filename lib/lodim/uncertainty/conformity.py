@@ -26,7 +26,6 @@ class ConformityScore:
 
     @property
     def of_classes(self):
-        """Whether the response has classes."""
         return self.score in CLASS_SCORES
 
     @property

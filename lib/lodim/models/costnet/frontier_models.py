@@ -179,7 +179,6 @@ def position_of_lambda(fit, lambda_):
 
 
 def priced_items(fit, model):
-    """Return a dict name -> price of the items that a model buys."""
     network = fit.settings.network
     on = np.flatnonzero(model.bought & (network.cost > 0))
     return {network.names[v]: float(network.cost[v]) for v in on}

@@ -320,9 +320,9 @@ def _preconditioner_loss(objective, penalty, state, k, sign):
 
 
 def _refine(objective, sampled, theta, stop, state):
-    """Minimize the loss over all rows by L-BFGS from theta; return a Minimum.
+    """Minimize the loss `objective` over all rows by L-BFGS from theta; return a Minimum.
 
-    The Hessian of the loss `sampled` is the preconditioner; None means no preconditioner."""
+    stop : limits of the optimizer; sampled : loss whose Hessian is the preconditioner, or None"""
     exact = state.exact
     way, damping = {"best_only": not exact}, DAMPING
     if state.in_subspace:  # the Hessian is that of few rows

@@ -36,7 +36,7 @@ def count_blocks(shape, itemsize):
 
 
 def loss_gradient(X, y, f, weight, theta, active, sign, form):
-    """Run `cpu_kernels.loss_gradient` on the GPU; return losses and gradients, (q, 3 + p)."""
+    """Return the losses of learners (theta, sign) and their gradients, (q, 3 + p), from the GPU."""
     q, d = theta.shape
     groups = -(-active.size // GROUP)
     width = LANES if X.shape[1] <= LANES else STAGE
@@ -56,7 +56,7 @@ def loss_gradient(X, y, f, weight, theta, active, sign, form):
 
 
 def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
-    """Run `cpu_kernels.joint_gradient` on the GPU; return its sums over all rows, (M, 4 + p)."""
+    """Return the loss of all M learners together and its gradient, (M, 4 + p), from the GPU."""
     (M, d), K = theta.shape, offset.shape[1]
     blocks = count_blocks(X.shape, X.dtype.itemsize)
     learners, target = upload(np.column_stack([sign, theta])), upload(target)
@@ -70,7 +70,9 @@ def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
 
 
 def forward(X, theta, sign, beta, activation, derivative, into, out):
-    """Run `cpu_kernels.forward` on the GPU: add each learner's values to `out`, in main memory."""
+    """Add each learner's values at all rows, computed on the GPU, to `out` in main memory.
+
+    Learner j adds to column into[j]; rows of theta are (a, intercept, w), sign are the b."""
     there = upload(out)
     add_learners(X, theta, sign, beta, activation, derivative, into, there)
     there.copy_to_host(out)

@@ -211,7 +211,7 @@ def draw_starts(X, slope, curvature, key, ridge, hinges, n_starts, rng):
 
 
 def place_hinges(U, X, slope, curvature, ridge, n_starts):
-    """Run `hinges.starts_along` for rows X (n, p): learners along the rows of U, and signs."""
+    """Return the best starting learners along the rows of U (k, p), and signs; X is (n, p)."""
     X = np.ascontiguousarray(X.T)
     return kernels.starts_along(U, X, slope, curvature, float(ridge), n_starts)
 

@@ -187,7 +187,6 @@ def run_kernel(kernel, X, threads, *args):
 
 
 def _nonempty_batches(prototypes):
-    """Return pairs (batch number, positions of its prototypes), for batches with prototypes."""
     numbered = ((c, prototypes.of_batch(c)) for c in range(1, prototypes.n_batches + 1))
     return [(c, of) for c, of in numbered if len(of)]
 

@@ -77,7 +77,7 @@ def newton_steps(span, groups, H, c, w, lam, d, eps):
 
 @njit(**INNER)
 def _newton_step(span, groups, H, c, w, lam, d):
-    """Make one of the `newton_steps`; return its gain, and whether a group became zero."""
+    """Make a Newton step on nonzero coefficients w; return its gain, and if a group became zero."""
     lo, hi, g0, g1 = span
     K, start, member = w.shape[0], groups.start, groups.member
     position = np.full(hi, -1)
