@@ -173,7 +173,7 @@ def optional(inner: Any) -> Any:
 
 
 def apart(inner: Any) -> Any:
-    """Declare a field of the form `inner`, whose lengths, such as "p", are its own."""
+    """Declare a field of the form `inner`, with lengths such as "p" of its own."""
     return Form(lambda value, where, sizes: inner.read(value, where, dict(sizes)), inner.write)
 
 

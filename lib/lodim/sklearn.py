@@ -453,8 +453,7 @@ class RiprClassifier(_Classifier, _Estimator, model="ripr", without=["n_clusters
 class RiprClusterer(ClusterMixin, _Estimator, model="ripr", without=["method", "balanced"]):
     """Clusters in a few low-dimensional views (small sets of features); see `lodim.ripr`.
 
-    `labels_` holds the position of each training row's cluster in `fit_.clusters()`, or -1 for rows
-    without a view."""
+    `labels_` has the position of each training row's cluster in `fit_.clusters()`; -1 for none."""
 
     def fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
         """Fit the model.

@@ -115,7 +115,7 @@ def _column(feature, values):
 
 
 def _plain(column, n):
-    """Return a Column as a column of data, such as a Categorical; n : number of rows."""
+    """Return a Column as data for pandas, such as a Categorical; n : number of rows."""
     if column.kind == "level":
         return _coded(column.codes, column.levels, column.ordered)
     if column.kind == "date":

@@ -102,7 +102,7 @@ def _plain(value):
 
 
 def _own_name(text):
-    """Return a text; an invisible character is added to names that JavaScript itself uses."""
+    """Return a text, with an invisible character added if JavaScript itself uses this name."""
     return f"{text}\N{WORD JOINER}" if text in OBJECT_PROPERTIES else text
 
 

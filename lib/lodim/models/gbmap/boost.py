@@ -359,8 +359,7 @@ def _without_rounding_errors(end, preconditioner, state):
 def _descent_bounds(state, k):
     """Return for each feature a bound, (p,), on the fall of class k's loss per unit of its weight.
 
-    For loss derivatives l_i it is sum_i weight_i |l_i x_ij|. With the identity activation, it is
-    |sum_i weight_i l_i x_ij|."""
+    With loss slopes l_i: sum_i weight_i |l_i x_ij|, or |sum_i weight_i l_i x_ij| if linear."""
     shape = state.loss, state.settings.softplus
     if state.on_workers:
         spans = state.device.margin_spans(_descent_bounds_of_span, k, state.shift, BLOCK, *shape)

@@ -37,8 +37,8 @@ class Problem(NamedTuple):
     """Loss function that `newton` minimizes, and when it stops.
 
     X and weight are in blocks of 64 rows; beta is the sharpness of the softplus. ridge (d,)
-    penalizes squared parameters. precision is the loss's relative rounding error, tol the largest
-    derivative at a minimum."""
+    penalizes squared parameters. precision is the relative rounding error, tol the largest
+    slope."""
 
     X: np.ndarray
     weight: np.ndarray

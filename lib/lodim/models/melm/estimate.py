@@ -314,8 +314,8 @@ def calibrate(problem, view, log):
 def _calibration_splits(problem, view, log):
     """Return pairs (train, test), the number of cross-validations, and arguments of the search.
 
-    Each of few rows is held out by itself, without random folds; searches then start from the
-    projection of `view`. Otherwise they start as usual, with width log["gamma"] if present."""
+    Few rows are held out one by one, without random folds; searches then start at the projection of
+    `view`. With more rows they start as usual, with the width log["gamma"] if known."""
     batch, few_classes = problem.batch, count_classes(problem.family) <= FEW_CLASSES
     units, few_rows = folds.count_units(batch), len(batch.positive_weight) <= QUICK_ROWS
     if few_classes and few_rows and FOLDS < units <= ALONE:

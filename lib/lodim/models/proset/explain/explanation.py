@@ -439,8 +439,8 @@ def dominant_for_classes(impact, code, prior):
 def dominant_for_numbers(impact, y):
     """Return which of M prototypes keep a numeric estimate on its side of the null model's mean.
 
-    They are the fewest of largest impact that do so whatever responses in the observed range the
-    others have. y (M,) are the prototypes' responses minus the null model's mean."""
+    They are the fewest of largest impact that do so, whatever observed responses the others have. y
+    (M,) are the prototypes' responses minus the null model's mean."""
     order, last = _ranks(impact)
     moved = np.cumsum(impact[order] * y[order])[last]
     least, most = min(y.min(initial=0.0), 0.0), max(y.max(initial=0.0), 0.0)

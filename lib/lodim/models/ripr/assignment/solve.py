@@ -50,7 +50,7 @@ def _assignment(views, first, second, share, mass, lambda_, log, converged):
 
 
 def with_log(own, search):
-    """Return the Assignment `own` with the log of the search before; converged if both are."""
+    """Return `own` with the objectives of an earlier Assignment `search`; converged if both are."""
     converged = search.converged and own.converged
     return replace(own, objective=search.objective, converged=converged)
 
