@@ -70,7 +70,7 @@ class PathProblem(TrainingRows):
         return 1 + self.columns, 1 + self.free_columns
 
     def by_column(self, w, b):
-        """Return w and b by column, (..., K, 1 + p), intercept first, adding copies of a column."""
+        """Return the intercept and the coefficient of each column of X, (..., K, 1 + p)."""
         out = np.zeros((*w.shape[:-1], 1 + self.X.shape[1]))
         for at, own in zip(self._at, (w, b), strict=True):
             np.add.at(out, (..., at), own)

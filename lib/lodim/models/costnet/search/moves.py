@@ -144,10 +144,10 @@ def _drop_sets(space, used):
 
 
 def _add_sets(space, used):
-    """Return sets of candidates that a move may add, (b, m) bool, and each set's main candidate.
+    """Return the sets of candidates that a move may add, (b, m) bool: none, then each one alone.
 
-    Each set but the first, which is empty, adds one candidate, alone or with all that it needs. The
-    second result (b - 1,) has these candidates."""
+    Then come candidates with all that they need. The second result (b - 1,) has the main candidate
+    of each set but the first."""
     m = len(space)
     lead = np.flatnonzero(~used)
     alone = np.zeros((1 + len(lead), m), bool)

@@ -49,9 +49,10 @@ def path_supports(search, path, rule):
 
 
 def path_selections(space, path):
-    """Yield (model's index, one source per series or -1, selection (m,)) for models of a path.
+    """Yield the selections of candidates that the models of a path suggest.
 
-    A model has one selection per choice of sources; it is without candidates that need others."""
+    Each is (model's index, chosen sources, selection (m,) bool). A series is a set of alternative
+    sources, of which one is chosen (-1: none); candidates that need others are left out."""
     for place, used in enumerate(selections_along(space, path)):
         for choice in choices_of_sources(space, used):
             yield place, choice, used & served_by(space, choice)

@@ -108,10 +108,10 @@ def gains(model, drops, adds, allowed, sign):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _eliminate(M, v, variance, at, going, size, sign):
-    """Exchange columns of a least-squares model; return decrease of deviance and change of rank.
+    """Drop and add columns of a least-squares model; return decrease of deviance, change of rank.
 
-    The first `going` of the `size` columns `at` are dropped, the others added. M and v are the
-    entries of gram and target (see `sweep`) for these columns, and are overwritten."""
+    The first `going` of the `size` columns `at` are dropped, the others added. M has products of
+    these columns, v with the responses (see `sweep`); both are overwritten."""
     total, rank = 0.0, 0
     for k in range(size):
         pivot = M[k, k]
