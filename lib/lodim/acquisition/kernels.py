@@ -11,7 +11,7 @@ LOG2 = np.log(2.0)
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def condition(x, known, rest, mixture):
-    """Condition a Gaussian mixture on the known values of a row x; the result is for `extend`.
+    """Condition a Gaussian mixture on the known values of a row x; `extend` takes the result.
 
     `known` are the positions of the known features, `rest` of those that may become known.
     `mixture` is `Mixture.arrays`. Return the number of known features and their log density per

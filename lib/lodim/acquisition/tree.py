@@ -182,7 +182,9 @@ class _Growing:
         return now, item, groups, cuts
 
     def _groups(self, rows, columns):
-        """Group rows by one data column, made of features `columns`; return pairs as in `_cut`."""
+        """Group `rows` by the values of a data column, which the features `columns` code.
+
+        Return pairs (level or range of numbers, positions in `rows`), in order."""
         levels = self._levels(columns)
         X = self.X[np.ix_(rows, columns)]
         if levels is not None:

@@ -178,7 +178,9 @@ class HeldOut:
         return level * (self.weight.sum() + 1.0) * (1.0 - TIE)
 
     def _quantiles(self, values, level):
-        """Return weighted `level` quantiles (m,) of n held-out rows' values (n, m) and of inf."""
+        """Return the weighted `level` quantile of each column of held-out values (n, m), (m,).
+
+        A further row has the value inf, so that the quantile may be infinite."""
         needed = self._needed(level)
         if self.weight.sum() < needed:
             return np.full(values.shape[1], np.inf)

@@ -70,9 +70,10 @@ class Costnet(Model):
         return with_network(super().validate(problem))
 
     def cv_grid(self, problem, n):
-        """Return the settings that cv() compares, as a dict, and the fit from which they come.
+        """Return the grid of settings that cv() compares, a dict, and the fit that it is from.
 
-        Settings are budgets (prices of that fit's models), or only the given `lambda_` (no fit)."""
+        It has budgets, the prices of that fit's models; or the given `lambda_` alone, without a
+        fit."""
         if problem.settings.lambda_ is not None:
             return {"lambda_": [problem.settings.lambda_]}, None
         found = next(fit_stages(problem.batch, problem.family, problem.settings))[:2]

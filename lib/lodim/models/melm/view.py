@@ -113,7 +113,7 @@ def upright(V, Z, share):
 
 
 def _axes(means, share, covariances):
-    """Return axes (k, k), and how many of them, the first m, separate the class means.
+    """Return axes (k, k) and m: the first m axes separate the class means.
 
     Spreads of classes differ along the others. means (C, k) and covariances are those of the
     classes, share (C,) their weights."""

@@ -179,7 +179,7 @@ def weight_slope(G, j, w, slope):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def width_slope(G, j, y, target, u, h, alpha):
-    """Return the part of prototype j, per weight, in the derivative of 64 rows' loss by u.
+    """Return prototype j's part, over its weight, in the derivative of 64 rows' loss by u.
 
     u is the inverse width of the normal densities, h (64,) their height at y for mean `target`. G
     are similarities; alpha (64,) is the derivative of the loss by the estimates' numerators."""

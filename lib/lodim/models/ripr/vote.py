@@ -117,7 +117,8 @@ class Choice:
 def choose_views(voters, seed, *, min_dim, max_dim, k, n_views, max_views, threads):
     """Return the feature sets in which the training rows (voters) predict best, as a Choice.
 
-    For None, n_views is 8, max_views 2,000 per number of features, and k the best of three."""
+    A set has min_dim to max_dim features. If None, n_views is 8, k the best of three numbers of
+    neighbours, and max_views 2,000 per number of features."""
     own = voters.at(sample(voters, SAMPLE, seed))
     few = own.at(sample(own, 1000, seed))  # single views are compared on fewer rows
     on = _axes_to_compare(own.A, voters.A)

@@ -73,7 +73,7 @@ class Moves:
 def possible_moves(search, state, budget, drop=True):
     """Return the Moves from model `state` within a budget; with drop=False they only add.
 
-    The criterion after a move is exact for a gaussian family, otherwise from a quadratic."""
+    Criteria after a move are exact for a gaussian family, else by a quadratic approximation."""
     space, data = search.space, search.refits.data
     on = space.columns_of(state.used)
     at = search.refits.quadratic(on)
