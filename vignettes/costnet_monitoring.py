@@ -169,8 +169,9 @@ bought = either.bought()
 bought[bought["serves"].ne("") | bought.index.str.startswith("bp")]
 
 # %% [markdown]
-# The column `serves` names the series for which a source is bought. What changes if the patient already
-# has a catheter, so that its measurements are free?
+# The column `serves` shows for which series, here `bp`, a source is bought.
+#
+# What changes if the patient already has a catheter, so that its measurements are free?
 
 
 # %%

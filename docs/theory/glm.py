@@ -49,8 +49,8 @@ ax = fit.plot("coefficients")
 # the kink of the same loss.
 #
 # **Numbers with outliers** (`family="huber"`). Residuals up to a limit count with their square, and
-# larger ones linearly. The limit is 1.345 times the median absolute residual in units of the normal
-# distribution. The limit and the coefficients are estimated together. Estimates and standard errors
+# larger ones linearly. The limit is 1.345 times a robust standard deviation, the median absolute
+# residual divided by 0.6745. The limit and the coefficients are estimated together. Estimates and standard errors
 # are those of `RLM` in statsmodels (`cov="H1"`); in `gbmap` and `costnet`, the limit comes from the
 # deviations of the response from its median.
 #

@@ -1,4 +1,4 @@
-"""Policy: what to measure next for a row, and runs of it on complete rows."""
+"""Policy that says what to measure next for a row, and its simulation on complete rows."""
 
 from collections.abc import Mapping
 from dataclasses import replace

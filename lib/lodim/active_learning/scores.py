@@ -105,7 +105,9 @@ def user_score(function, learner):
 
 
 def _votes_of_bootstraps(learner, rng):
-    """Return classes (rows, fits) that bootstrap fits predict for a pool; None if not predicted."""
+    """Return the class that each bootstrap fit predicts for each row of the pool, (rows, fits).
+
+    A column is None if its fit failed."""
     groups = learner.labelled.groupby(learner.response, sort=True, observed=True).indices.values()
     votes = np.full((len(learner.pool), learner.size), None, dtype=object)
     for k in steps(range(learner.size), learner.size, "committee"):

@@ -119,7 +119,9 @@ def split(batch, held_out, standardize):
 
 
 def split_and_scaling(batch, held_out, standardize):
-    """Return the two batches of `split` (same arguments), and the means and scales (p,) of both."""
+    """Return the two batches of `split`, and the means and scales (p,) of the training rows.
+
+    Both batches are standardized with them."""
     train, test = np.flatnonzero(~held_out), np.flatnonzero(held_out)
     X = tiles.unpack(batch.X, batch.n)
     mean, sd = _moments(X[train].astype(np.float64), batch.weight[train])

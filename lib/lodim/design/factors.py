@@ -406,7 +406,9 @@ def is_read_as_number(factor, name):
 
 
 def _inner(code, node, table):
-    """Return the argument of C() or I() as a Column, and the positions of the rows to use."""
+    """Evaluate `node`, the argument of C() or I(), for a table; return a Column and positions.
+
+    The positions are those of the table's rows in the Column."""
     name = column_name(node)
     if name is not None:
         return table.columns[name], table.rows

@@ -93,7 +93,9 @@ def _computed_levels(keys, parts, fills):
 
 
 def _count_computed(_, table, codes, fills):
-    """Count the values of each C(expression) in `codes` in a chunk of rows; return Summaries."""
+    """Count how often each C(expression) of `codes` has each value in a chunk; return Summaries.
+
+    fills : dict name -> Fill that replaces missing values first"""
     table, found = filled(table, fills), []
     for code in codes:
         part = known_rows(table, factors.columns_of((None, code)))[0]

@@ -90,7 +90,7 @@ def read_state(kind: str, state: dict[str, Any], where: str, sizes: dict[str, in
 
 
 def _read_design(value, where, sizes):
-    """Return the Design of a fit from a file; store array lengths that follow from it in `sizes`.
+    """Return the Design of a fit from a file; write lengths of its arrays to the dict `sizes`.
 
     K : number of linear predictors per row; S : number of those with coefficients
     C : number of classes, 0 for a numeric response

@@ -224,7 +224,7 @@ def predictions(fit, data, *arguments, **keywords):
 
 
 def _joined(data, answers):
-    """Return results as a frame, after the columns of the rows `data`, unless that is None."""
+    """Return `answers` as a frame; if `data` is given, its columns come first."""
     new = pd.DataFrame(answers)
     if data is None:
         return new

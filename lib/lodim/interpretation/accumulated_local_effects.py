@@ -6,7 +6,9 @@ BINS, PAIR_BINS = 40, 12  # number of intervals of a single feature, and of each
 
 
 def edges_of(x, weight, bins):
-    """Return edges that cut x (n,) into up to `bins` intervals of equal weight; one if constant."""
+    """Return edges that cut x (n,) into up to `bins` intervals of equal weight.
+
+    A constant x gives a single edge."""
     part = np.arange(1, bins + 1) / bins * (1.0 - 1e-12)
     if np.ptp(weight) == 0.0:
         ordered, at = np.sort(x), np.ceil(part * len(x)).astype(int) - 1

@@ -159,7 +159,9 @@ def _spread(view):
 
 
 def _strip(ax, view, value, key):
-    """Draw a view with one feature: against a numeric response, or as a density per class."""
+    """Draw a view with one feature: against a numeric response, or as a density per class.
+
+    value : responses of the rows, or class codes; key : names and colours of the response"""
     x = view.x[:, 0]
     if key.labels is None:
         both = View(np.column_stack([x, value]), (*view.names, key.name), view.served, "")

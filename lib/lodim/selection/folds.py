@@ -113,7 +113,9 @@ def _check_folds(batch, folds):
 
 
 def check_units(batch, names):
-    """Raise DataError if no row or group can be held out; it advises to set `names` (text)."""
+    """Raise DataError if no row or group can be held out.
+
+    The message tells the user which arguments to give instead: the text `names`."""
     if count_units(batch) < 2:
         what = "row" if batch.units is None else "group"
         what = f"only one {what} has a positive weight"

@@ -200,7 +200,7 @@ def _accept_trial(c, at, l1, search):
 def _shorter(step, gain, rise):
     """Return a shorter step for the line search, 0.1 to 0.5 times `step`.
 
-    `gain` (negative) is the change that the slope predicts; the actual one is larger by `rise`."""
+    The slope predicts that `step` changes the value by `gain` < 0; in fact it is gain + rise."""
     shrink = -gain / (2.0 * rise) if rise > 0.0 and np.isfinite(rise) else 0.1
     return step * min(0.5, max(0.1, shrink))
 
@@ -412,7 +412,8 @@ def bounded(
     ftol, patience : each of the last `patience` steps gained at most ftol times the value
 
     precision : relative error of a value; a step may raise the value by this much
-    start : (value, gradient) at theta, if known; steps : earlier Steps, to be extended"""
+    start : (value, gradient) at theta, if known
+    steps : Steps (changes of theta and gradient) of an earlier call; used and extended"""
     theta = np.maximum(theta, lower)
     value, gradient = function(theta) if start is None else start
     d, n_eval, n_iter, flat = theta.size, int(start is None), 0, 0

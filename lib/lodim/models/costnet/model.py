@@ -279,7 +279,8 @@ def costnet(
         Search rules, whose models are compared at equal price: "group", the path above; "lasso",
         which charges each feature its full price; "greedy", forward selection with exchanges.
     dependents : {"all", "direct"}, default="all"
-        A group has all that needs a price, or only what needs it directly, as in the thesis.
+        Whether the group of a price has all columns that need it, or, as in the thesis, only
+        those that need it directly.
     solver : {"auto", "cvxpy"}, default="auto"
         "cvxpy" solves the path in CVXPY, as a reference with the same solution.
     weights : column name, array (n,) or "balanced", optional

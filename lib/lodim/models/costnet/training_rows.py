@@ -53,7 +53,7 @@ class TrainingRows:
         return self._tiles(self.given[2], self.spread)
 
     def _tiles(self, values, spread=1.0):
-        """Return values (n,) or (n, K) / spread in blocks of 64 rows, on the workers with X."""
+        """Return values / spread, for values (n,) or (n, K), in blocks of 64 rows beside X."""
         if on_host(self.X):
             return passes.padded(values, len(self.X), spread)
         there = self.X.column(values)

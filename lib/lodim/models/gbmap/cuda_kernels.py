@@ -294,7 +294,7 @@ def _joint_gradient(X, y, offset, weight, learners, target, beta, loss, room, pa
 
 @cuda.jit(cache=True)
 def _forward(X, learners, beta, activation, derivative, into, out):
-    """Add each learner's values at all rows to `out`; this is the GPU kernel of `add_learners`."""
+    """Add learner j's values (or derivatives) at all rows to column into[j] of `out`."""
     start, step = cuda.grid(1), cuda.gridsize(1)
     for e in range(start, X.shape[0] * TILE, step):
         t, i = e // TILE, e % TILE

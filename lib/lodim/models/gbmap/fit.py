@@ -556,7 +556,7 @@ class GbmapFit(Fit):
         return pd.MultiIndex.from_product([list(self.levels), list(names)])
 
     def _zero_offset(self):
-        """Return the argument offset=0 for new data in a dict, empty for fits without offset."""
+        """Return {"offset": 0}, an argument for new data, or {} if the fit has no offset."""
         return {"offset": 0.0} if self.design.offset_given else {}
 
     def _apply(self, data, response=False):

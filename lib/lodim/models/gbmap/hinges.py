@@ -70,9 +70,9 @@ def _combine(X, Z, k, Q):
 def find_directions(X, slope, curvature, waves, U, P, Q):
     """Find directions along which to search for hinges; write them to U and return their number.
 
-    They are the loss gradient, random combinations of the columns of X (p, n), and approximate
-    principal Hessian directions (Li 1992). slope and curvature (n,) are loss derivatives. Row i has
-    weight curvature_i waves_ij in combination j. P and Q are work arrays."""
+    They are the gradient of the loss, random sums of rows, and approximate principal Hessian
+    directions (Li 1992). X is (p, n), a row of data per column; slope and curvature (n,) are loss
+    derivatives. In sum j, row i has weight curvature_i waves_ij. P and Q are work arrays."""
     first = Q.shape[0]
     for j in range(first):
         for i in range(slope.size):

@@ -82,9 +82,9 @@ def group_sums(X, columns, T, live, slopes, group, out):
 
 @njit(**FAST, forceinline=True)
 def _fill(X, columns, live, first, x):
-    """Copy the `columns` of some rows to x (q, m), from block `first` of 64 rows on.
+    """Copy the `columns` of blocks of 64 rows, from block number `first` on, to x (q, m).
 
-    Blocks of which no row is marked in `live` get zeros; column -1 is the constant."""
+    Blocks of which no row is marked in `live` get zeros; column -1 is the constant 1."""
     x[:] = 0.0
     for t in range(first, min(first + TILES, len(X))):
         if live[t * TILE : (t + 1) * TILE].any():

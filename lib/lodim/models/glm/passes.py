@@ -159,10 +159,10 @@ def squares(X, y, weights, offset, *, kept, T, family, coef, B, power):
 
 @np.errstate(all="ignore")
 def cluster_sums(X, y, weights, offset, clusters, *, bounds, kept, T, family, coef):
-    """Return the codes (g,) of the rows' clusters, and gradients summed per cluster (g, S q).
+    """Sum the gradients of the rows' log-likelihoods in coef (S, q) over the rows of each cluster.
 
-    Gradients are derivatives of log-likelihoods by coef (S, q), coefficients of z = T'x for design
-    columns x at positions `kept`. Only clusters with bounds[0] <= code < bounds[1] count."""
+    Return the codes (g,) of the clusters and the sums (g, S q), for bounds[0] <= code < bounds[1].
+    coef multiplies z = T'x, where x has the design columns at positions `kept`."""
     known, group = np.unique(clusters.astype(np.int64), return_inverse=True)
     first, last = np.searchsorted(known, bounds)
     weights = np.where((first <= group) & (group < last), weights, 0.0)

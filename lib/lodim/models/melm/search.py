@@ -211,7 +211,7 @@ def starting_projections(sample, basis, plan):
 
 
 def _random_directions(sample, k, rng):
-    """Return k random weighted sums of a Sample's rows as directions (r, k), or zero."""
+    """Return k random weighted sums of a Sample's rows, (r, k); sums that cancel are 0."""
     Z = sample.Z * (sample.weight / sample.weight.sum())
     theta = Z @ row_keys.waves(sample.key, k, rng)
     lost = np.linalg.norm(theta, axis=0) <= 1e-6 * np.linalg.norm(Z)  # rounding errors

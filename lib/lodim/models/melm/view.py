@@ -51,7 +51,7 @@ class View:
 
     @property
     def df(self):
-        """Parameters of the projection: k (rank - k) if the rows vary in `rank` directions."""
+        """Number of parameters of the projection on k axes; the rows span `rank` dimensions."""
         return self.k * (self.rank - self.k)
 
     def turned_to(self, other):

@@ -288,7 +288,9 @@ def log_ratios(lo, hi, out, views, dims, X, member, groups, pairs, k, pair):
 
 @njit(cache=True, inline="always")
 def tie_bounds(nu, x, dim):
-    """Return the squared distances between which rows tie with the squared k-th distance nu."""
+    """Return the range of squared distances that equal nu, the k-th one, up to rounding errors.
+
+    The distances are those from the row x with `dim` features."""
     reach = np.float32(math.sqrt(nu))
     slack = rounding_error(x, dim) + TIE * reach
     low = (reach - slack) * (reach - slack) if reach > slack else np.float32(-1)
@@ -299,7 +301,8 @@ def tie_bounds(nu, x, dim):
 def tie_share(d, m, bounds, k, member):
     """Return the weight of each row that ties at the k-th distance, so that all weights sum to k.
 
-    Of m squared distances d, those between the `bounds` tie; member is 1 if x itself is in d."""
+    d : m squared distances from a row; those between the two `bounds` tie
+    member : 1 if the row itself is among the m rows (it does not count), else 0"""
     low, high = bounds
     within = count_below(d, m, high) - member
     if within <= k:

@@ -70,7 +70,9 @@ def voters_of(e):
 
 
 def evidence_of(e, voters, X=None, threads=1):
-    """Return evidence (feature sets, rows, classes) for X, or leave-one-out for training rows."""
+    """Return the evidence for each class, (feature sets, rows, classes), from neighbours of rows X.
+
+    If X is None, the rows are the training rows, and no row is its own neighbour."""
     X, own = e.queried(X)
     return voters.evidence(voters.sums(e.views, e.k, X, threads, own))
 

@@ -153,7 +153,9 @@ class PenaltyPath:
 
 @dataclass(frozen=True, eq=False)
 class ReducedQuadratic:
-    """Quadratic loss in A coefficients per predictor, minimized over F unpenalized coefficients."""
+    """Quadratic loss in the penalized coefficients, minimized over the unpenalized ones.
+
+    Each of J linear predictors has A penalized and F unpenalized coefficients."""
 
     # (J, J, A, A) Hessian; 0 where `alone` (A,) is False: combinations of unpenalized columns
     H: np.ndarray

@@ -71,9 +71,10 @@ def selections_along(space, path):
 
 
 def choices_of_sources(space, used):
-    """Return the combinations of sources that candidates `used` need, one per series (-1: none).
+    """Return up to 64 combinations of sources with which the candidates `used` can be computed.
 
-    At most 64 are returned. A series is a set of alternative sources."""
+    A series is a set of alternative sources. A combination has one source per series, or -1 for a
+    series that no candidate needs."""
     choices = [np.unique(s[s >= 0]).tolist() or [-1] for s in space.source[used].T]
     return islice(product(*choices), 64)
 

@@ -172,9 +172,10 @@ def _by_forward_selection(data, k, L):
 
 
 def keep_largest(L, search, control, weight=None):
-    """Drop small views of an Assignment `search`; return the other views and a new Assignment.
+    """Drop views of the Assignment `search` with few rows, as `control` says (see `largest`).
 
-    The views are columns of the losses L (rows, views), the largest share of rows first."""
+    Return the column numbers of the other views in the losses L (rows, views), the view with most
+    rows first, and the Assignment to these views."""
     order = largest(search.mass, control)
     columns = search.views[order]
     return columns, reassign(L[:, columns], search, search.mass[order], weight)
