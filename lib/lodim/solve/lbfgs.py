@@ -304,7 +304,7 @@ def lbfgs(
         if best_only and (objective.scaled or resolution > 0.0):
             hope = HOPE * (search.promise if objective.scaled else search.outlook)
             status[(status == RUNNING) & (search.best - hope > search.best.min())] = GIVEN_UP
-        active = np.flatnonzero(status == RUNNING)
+        active = (status == RUNNING).nonzero()[0]
     ends = search.theta, search.best, search.largest, search.n_iter
     return Minimum(*ends, search.status == CONVERGED, n_eval)
 

@@ -1,6 +1,6 @@
 """Objective of a boost: Eq. 3 of Patron et al. (2024) for several weak learners at once."""
 
-from functools import partial
+from functools import partial, reduce
 
 import numpy as np
 
@@ -25,6 +25,7 @@ class BoostObjective:
         self._X, self._columns = X, (y, score, weight)
         self.sign, self._form = sign, form
         self._how = {"threads": threads, "runs": runs}
+        self._shared = on_host(X) and count_blocks(X) == 1 and X.size >= SHARED
         self.n = weight.size
         self._ridge, self.l1 = penalty.ridge, penalty.l1
         self.precision = precision_of(X.dtype)
@@ -36,7 +37,7 @@ class BoostObjective:
             rest = *self._columns, theta, active[i], self.sign, self._form
             return sum_blocks(loss_gradient, self._X, (q, 1 + d), *rest, **self._how)
 
-        sums = sum(self._in_slices(sums_of, len(active)))
+        sums = reduce(np.add, self._in_slices(sums_of, len(active)))
         value, gradient = sums[:, 0].copy(), sums[:, 1:].copy()
         add_ridge(active, theta, self._ridge, value, gradient)
         return value, gradient
@@ -58,14 +59,15 @@ class BoostObjective:
     def _in_slices(self, work, q):
         """Call `work` for slices of the q learners; return a list of the results.
 
-        If all rows are in one block, each thread gets a slice; otherwise one slice has them all."""
-        shared = on_host(self._X) and count_blocks(self._X) == 1 and self._X.size >= SHARED
-        threads, parts = self._how["threads"] if shared else 1, {}
+        If one block has many rows, each thread gets a slice; otherwise one slice has them all."""
+        if not self._shared:
+            return [work(slice(q))]
+        parts = {}
 
         def part(lo, hi):
             parts[lo] = work(slice(lo, hi))
 
-        for_blocks(part, q, threads=threads)
+        for_blocks(part, q, threads=self._how["threads"])
         return [parts[lo] for lo in sorted(parts)]
 
 
