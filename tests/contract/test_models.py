@@ -224,6 +224,19 @@ def test_unseen_and_missing_columns(model, kind):
             fit.evaluate(df.assign(answer="dead"))
 
 
+@cases
+def test_new_levels_may_be_missing_in_every_method(model, kind):
+    """Which the error of each method recommends, as well as to replace them by NaN."""
+    fit, df = fit_of(model, kind), frame_of(model, kind)
+    new, gone = (df.assign(arm=df["arm"].where(df.index > 1004, v)) for v in ("C", None))
+    for method in (fit.evaluate, fit.augment):
+        with pytest.raises(ld.DataError, match=r"new_levels='missing' to .*or replace it by NaN"):
+            method(new)
+        found, expected = method(new, new_levels="missing"), method(gone)
+        added = [name for name in found if name not in df]
+        pd.testing.assert_frame_equal(found[added], expected[added])
+
+
 def _known(fit, df):
     """The features that a fit reads; declared categories without training rows are missing."""
     parts = [part for term in fit._reader.terms for part in term]

@@ -17,16 +17,15 @@ from lodim.design.batch import subset
 from lodim.design.design import Design
 from lodim.design.frame import as_given, in_pandas
 from lodim.engine.blocks import available_threads
-from lodim.errors import ArgumentError, DataError
+from lodim.errors import ArgumentError
 from lodim.family.family import hits
 from lodim.fitting import saved, storage
 from lodim.fitting.delegates import Delegates
 from lodim.fitting.registry import model_function, model_module
-from lodim.fitting.streamed import scored_rows, streaming
+from lodim.fitting.streamed import evaluation, streaming
 from lodim.formula import formula
 from lodim.report import phrases
 from lodim.report import tables as report
-from lodim.sources import read_source
 from lodim.typing import Data, FilePath, NewLevels, Offset
 
 FRAME_METHODS = {"predict", "augment", "evaluate", "tidy", "glance"}  # return frames
@@ -301,7 +300,12 @@ class Fit(Delegates):
     @as_given
     @streaming
     def augment(
-        self, data: Data, *, offset: Offset | None = None, output: FilePath | None = None
+        self,
+        data: Data,
+        *,
+        offset: Offset | None = None,
+        new_levels: NewLevels = "error",
+        output: FilePath | None = None,
     ) -> pd.DataFrame:
         """Return `data` with additional columns of predictions and residuals.
 
@@ -310,6 +314,8 @@ class Fit(Delegates):
         data : frame
             Rows with the columns of the formula, including the response, which may be missing.
         offset : array (n,) or column name, optional
+        new_levels : {"error", "missing"}, default="error"
+            As in `predict`.
 
         Returns
         -------
@@ -331,10 +337,11 @@ class Fit(Delegates):
         0  18.0    15.41    2.59
         1  15.0    14.15    0.85
         """
-        return self._augment_rows(data, offset)
+        return self._augment_rows(data, offset, new_levels)
 
-    def _augment_rows(self, data, offset):
-        batch = self._reader.apply(data, offset=offset, response=True)
+    def _augment_rows(self, data, offset, new_levels):
+        how = {"offset": offset, "new_levels": new_levels}
+        batch = self._reader.apply(data, response=True, **how)
         known, score = self._answered(batch)
         new = {
             ".fitted": self._in_all_rows(batch, *self._predict(batch, "response")),
@@ -352,7 +359,9 @@ class Fit(Delegates):
         return frame
 
     @as_given
-    def evaluate(self, data: Data, *, offset: Offset | None = None) -> pd.DataFrame:
+    def evaluate(
+        self, data: Data, *, offset: Offset | None = None, new_levels: NewLevels = "error"
+    ) -> pd.DataFrame:
         """Return mean losses and other measures of the predictions for data with known responses.
 
         Parameters
@@ -360,6 +369,8 @@ class Fit(Delegates):
         data : frame
             Rows without a response or a prediction are ignored.
         offset : array (n,) or column name, optional
+        new_levels : {"error", "missing"}, default="error"
+            As in `predict`.
 
         Returns
         -------
@@ -388,29 +399,7 @@ class Fit(Delegates):
              n  deviance  dev_ratio
         0  398    11.708      0.808
         """
-        return self._evaluate_rows(data, offset)
-
-    def _evaluate_rows(self, data, offset):
-        source = read_source(data)
-        if source is None:
-            batch, score = self._answered(self._reader.apply(data, offset=offset, response=True))
-            losses = self._losses(batch, score)
-        else:
-            batch, score, losses = scored_rows(self, source, offset)
-        if batch.n == 0:
-            raise DataError("no complete row to evaluate: give rows without missing values")
-        weight = batch.weight
-        means = {name: weight @ loss for name, loss in losses.items()}
-        base = batch.offset_matrix(score.shape[1])
-        null = weight @ self.family.deviance(batch.y, self.family.null_score(batch.y, weight, base))
-        square = weight @ batch.y**2 if self.levels is None else None
-        varies = square is None or batch.offset is not None or np.ptp(batch.y[weight > 0]) > 0
-        deviance = means.pop("deviance")
-        # The null deviance of a constant response consists of rounding errors.
-        rounding = 1e-9 if square is None else 1e-20 * square
-        ratio = 1.0 - deviance / null if varies and null > rounding else np.nan
-        row = {"n": batch.n_positive, "deviance": deviance, "dev_ratio": ratio}
-        return pd.DataFrame([row | means | self._measures(batch, score)])
+        return evaluation(self, data, offset, new_levels)
 
     def _measures(self, batch, score):
         """Return a dict of measures for evaluate() that are not means over rows, such as AUC."""

@@ -267,7 +267,31 @@ def _of_partition(data, *, fit, name, given, like, partition_info=None, **keywor
 # Evaluation ------------------------------------------------------------------------------------
 
 
-def scored_rows(fit, source, offset):
+def evaluation(fit, data, offset, new_levels):
+    """Return the result of evaluate() of a fit as a pandas frame."""
+    source, how = read_source(data), {"offset": offset, "new_levels": new_levels}
+    if source is None:
+        batch, score = fit._answered(fit._reader.apply(data, response=True, **how))
+        losses = fit._losses(batch, score)
+    else:
+        batch, score, losses = _scored_source(fit, source, **how)
+    if batch.n == 0:
+        raise DataError("no complete row to evaluate: give rows without missing values")
+    weight = batch.weight
+    means = {name: weight @ loss for name, loss in losses.items()}
+    base = batch.offset_matrix(score.shape[1])
+    null = weight @ fit.family.deviance(batch.y, fit.family.null_score(batch.y, weight, base))
+    square = weight @ batch.y**2 if fit.levels is None else None
+    varies = square is None or batch.offset is not None or np.ptp(batch.y[weight > 0]) > 0
+    deviance = means.pop("deviance")
+    # The null deviance of a constant response consists of rounding errors.
+    rounding = 1e-9 if square is None else 1e-20 * square
+    ratio = 1.0 - deviance / null if varies and null > rounding else np.nan
+    row = {"n": batch.n_positive, "deviance": deviance, "dev_ratio": ratio}
+    return pd.DataFrame([row | means | fit._measures(batch, score)])
+
+
+def _scored_source(fit, source, offset, new_levels):
     """Return the rows of a source that have a response, a prediction and a weight.
 
     They are a Batch (without X), the linear predictors (n, K), and a dict name -> loss (n,)."""
@@ -277,7 +301,7 @@ def scored_rows(fit, source, offset):
     wanted |= {offset} if isinstance(offset, str) else set()
 
     def of_chunk(frame, offset=offset):
-        return _scored_rows(fit, frame, offset)
+        return _scored_rows(fit, frame, offset, new_levels)
 
     for chunk in source.chunks([name for name in source.names if name in wanted]):
         given = offsets.next(len(chunk.frame), chunk.place)
@@ -297,10 +321,10 @@ def scored_rows(fit, source, offset):
     return batch, np.concatenate(scores), losses
 
 
-def _scored_rows(fit, frame, offset):
+def _scored_rows(fit, frame, offset, new_levels):
     """Return a Frame's rows with response and prediction: Batch, scores (n, K), losses (dict)."""
     reader = replace(fit._reader, weights=None)
-    batch = reader.apply(frame, offset=offset, response=True)
+    batch = reader.apply(frame, offset=offset, response=True, new_levels=new_levels)
     weights = RowInputs(weights=fit.design.weights).read(frame).weights
     if weights is not None:
         weights = weights[batch.rows]

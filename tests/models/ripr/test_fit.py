@@ -467,6 +467,14 @@ def test_several_responses_of_new_levels(tmp_path):
     pd.testing.assert_frame_equal(
         fits.predict(new, new_levels="missing"), fits.predict(new.assign(g=None))
     )
+    some = df["g"].where(df.index > 3, "never")
+    for method in (fits.evaluate, fits.augment):
+        found = method(df.assign(g=some), new_levels="missing")
+        expected = method(df.assign(g=some.replace("never", None)))
+        assert not expected.equals(method(df))
+        pd.testing.assert_frame_equal(
+            found.drop(columns="g", errors="ignore"), expected.drop(columns="g", errors="ignore")
+        )
     df.to_csv(tmp_path / "data.csv", index=False)
     call = ["ripr", "y + z ~ g + x", str(tmp_path / "data.csv"), "--predict"]
     main([*call, str(tmp_path / "data.csv"), "--output", str(tmp_path / "out.csv")])

@@ -10,6 +10,7 @@ from lodim.design.frame import in_pandas
 from lodim.errors import ArgumentError
 from lodim.fitting import saved
 from lodim.fitting.fit import Fit
+from lodim.fitting.streamed import evaluation
 from lodim.models.melm import report
 from lodim.models.melm.rule import balanced_accuracy, coordinates, score_nodes
 from lodim.models.melm.settings import CLASSIFIER, Settings
@@ -260,7 +261,12 @@ class MelmFit(Fit):
         return pd.DataFrame([row | {"converged": self.converged}])
 
     def augment(  # type: ignore[override]
-        self, data: Data, *, offset: None = None, output: FilePath | None = None
+        self,
+        data: Data,
+        *,
+        offset: None = None,
+        new_levels: NewLevels = "error",
+        output: FilePath | None = None,
     ) -> pd.DataFrame:
         """Return `data` with predictions and coordinates as further columns.
 
@@ -270,6 +276,8 @@ class MelmFit(Fit):
             Needs the columns of the formula; columns of the new names are replaced.
         offset : None
             Not allowed, since there is no score to which it could be added.
+        new_levels : {"error", "missing"}, default="error"
+            As in `predict`.
 
         Returns
         -------
@@ -294,15 +302,15 @@ class MelmFit(Fit):
         >>> fit.augment(wine[:2]).columns[-4:].tolist()
         ['.loss', '.class', '.x1', '.x2']
         """
-        Z = self._predict_rows(data, "projection", None, "error", None).add_prefix(".")
+        Z = self._predict_rows(data, "projection", None, new_levels, None).add_prefix(".")
         if self.levels is not None:
-            data = self._augment_rows(data, offset)
+            data = self._augment_rows(data, offset, new_levels)
         if isinstance(data, pd.DataFrame):
             return pd.concat([data.drop(columns=Z.columns, errors="ignore"), Z], axis=1)
         return Z
 
     def evaluate(  # type: ignore[override]
-        self, data: Data, *, offset: None = None
+        self, data: Data, *, offset: None = None, new_levels: NewLevels = "error"
     ) -> pd.DataFrame:
         """Return loss and accuracy on data with known classes, as `Fit.evaluate`, in one row.
 
@@ -312,6 +320,8 @@ class MelmFit(Fit):
             Needs the columns of the formula, including the response.
         offset : None
             Not allowed, since there is no score to which it could be added.
+        new_levels : {"error", "missing"}, default="error"
+            As in `predict`.
 
         Returns
         -------
@@ -341,7 +351,7 @@ class MelmFit(Fit):
         """
         if self.levels is None:
             raise ArgumentError("evaluate() needs a response on the left of '~'")
-        return self._evaluate_rows(data, offset)
+        return evaluation(self, data, offset, new_levels)
 
     def _measures(self, batch, score):
         balanced = balanced_accuracy(batch.y, batch.weight, score)

@@ -180,7 +180,12 @@ class RiprFit(Fit):
         return super()._predict(batch, type)
 
     def augment(
-        self, data: Data, *, offset: Offset | None = None, output: FilePath | None = None
+        self,
+        data: Data,
+        *,
+        offset: Offset | None = None,
+        new_levels: NewLevels = "error",
+        output: FilePath | None = None,
     ) -> pd.DataFrame:
         """Return `data` with predictions, residuals and predicting views as further columns.
 
@@ -190,6 +195,8 @@ class RiprFit(Fit):
             As for predict(), with the response if the formula has one.
         offset : None
             ripr fits no offset.
+        new_levels : {"error", "missing"}, default="error"
+            As in `predict`.
 
         Returns
         -------
@@ -209,13 +216,13 @@ class RiprFit(Fit):
         >>> fit.augment(iris[:2]).columns[-3:].tolist()
         ['.loss', '.class', '.view']
         """
-        batch = self.design.apply(data)
+        batch = self.design.apply(data, new_levels=new_levels)
         kinds = ["view"]
         if self.estimates.task == CLUSTERS:
             kinds = ["cluster", "view"]
             frame = data if isinstance(data, pd.DataFrame) else pd.DataFrame(index=batch.index)
         else:
-            frame = self._augment_rows(data, offset)
+            frame = self._augment_rows(data, offset, new_levels)
         new = {f".{kind}": self._in_all_rows(batch, *self._predict(batch, kind)) for kind in kinds}
         return pd.concat(
             [frame.drop(columns=list(new), errors="ignore"), pd.DataFrame(new)], axis=1

@@ -162,13 +162,15 @@ class RiprFits:
         return self._by_response([in_pandas(fit.glance)() for fit in self.fits.values()])
 
     @as_given
-    def evaluate(self, data: Data) -> pd.DataFrame:
+    def evaluate(self, data: Data, *, new_levels: NewLevels = "error") -> pd.DataFrame:
         """Return one row per response with errors of the predictions for the rows of `data`.
 
         Parameters
         ----------
         data : frame
             With all responses.
+        new_levels : {"error", "missing"}, default="error"
+            As in `predict`.
 
         Returns
         -------
@@ -186,7 +188,8 @@ class RiprFits:
         >>> fits.evaluate(cars).shape[0]
         2
         """
-        return self._by_response([in_pandas(fit.evaluate)(data) for fit in self.fits.values()])
+        evaluate = (in_pandas(fit.evaluate) for fit in self.fits.values())
+        return self._by_response([of_fit(data, new_levels=new_levels) for of_fit in evaluate])
 
     def _by_response(self, frames):
         frame = pd.concat(frames, ignore_index=True)
@@ -195,12 +198,16 @@ class RiprFits:
 
     @as_given
     @streaming
-    def augment(self, data: Data, *, output: FilePath | None = None) -> pd.DataFrame:
+    def augment(
+        self, data: Data, *, new_levels: NewLevels = "error", output: FilePath | None = None
+    ) -> pd.DataFrame:
         """Return `data` with the columns of `RiprFit.augment` per response: ".view[weight]", ....
 
         Parameters
         ----------
         data : frame
+        new_levels : {"error", "missing"}, default="error"
+            As in `predict`.
 
         Returns
         -------
@@ -220,7 +227,7 @@ class RiprFits:
         """
         columns = list(data.columns) if isinstance(data, pd.DataFrame) else []
         parts = [
-            in_pandas(fit.augment)(data)
+            in_pandas(fit.augment)(data, new_levels=new_levels)
             .drop(columns=columns, errors="ignore")
             .add_suffix(f"[{name}]")
             for name, fit in self.fits.items()
