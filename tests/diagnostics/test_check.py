@@ -213,6 +213,8 @@ def test_rows_unlike_those_of_training():
     assert "2 rows with levels of f that no training row has: new" in repr(checks).replace(
         "\n ", ""
     )
+    with pytest.raises(ld.DataError, match="2 rows with levels of f that no training row has: new"):
+        fit.check(new[:2].assign(f="new"))
     assert codes(fit, new.assign(a=new["a"] + 1.5, y=new["y"] + 1.5 * fit.coef()["a"])) == (
         "drift",
     )

@@ -178,8 +178,11 @@ def _subject(fit, data, offset):
     weights = _weights(fit, data)
     every = _weighted(every, weights)
     rows = with_positive_weight(every)
+    in_all = np.arange(len(every.index)) if weights is None else np.flatnonzero(weights > 0)
     if rows.n == 0:
-        raise DataError("data must have a row without missing values to check")
+        new = [sentence for _, sentence in features.unseen_levels(design, data, in_all)]
+        what = "data must have a row without missing values or new levels to check"
+        raise DataError("; ".join([what, *new]))
     read = rows
     if design is not fit._reader:
         read = fit._reader.apply(data, offset=offset, new_levels="missing")
@@ -189,7 +192,6 @@ def _subject(fit, data, offset):
     if answered is not None:
         among = design.apply(data, offset=offset, response=True, new_levels="missing")
     training = _is_training(fit, design, among)
-    in_all = np.arange(len(every.index)) if weights is None else np.flatnonzero(weights > 0)
     return Subject(fit, design, data, in_all, rows, read, answered, score, training)
 
 

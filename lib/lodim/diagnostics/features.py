@@ -257,15 +257,19 @@ def extrapolation(subject):
         hint = "Their predictions are extrapolations: check the values and their units."
         sentence, where = f"{what}: {some_names(names)}.", (tuple(names), tuple(rows))
         found.append(Finding("extrapolation", "problem", sentence, hint, *where))
-    for name, levels, counts in _level_counts(design, subject.data, subject.counted):
+    for name, sentence in unseen_levels(design, subject.data, subject.counted):
+        hint = "predict() refuses them, or treats them as missing (new_levels='missing')."
+        found.append(Finding("extrapolation", "problem", sentence, hint, (name,)))
+    return found
+
+
+def unseen_levels(design, data, rows):
+    """Yield (column, sentence) per column with levels that no training row of a design has."""
+    for name, levels, counts in _level_counts(design, data, rows):
         unseen = {level: n for level, n in counts.items() if n and level not in levels}
         if unseen:
-            rows = counted(sum(unseen.values()), "row")
-            what = f"{rows} with levels of {name} that no training row has"
-            hint = "predict() refuses them, or treats them as missing (new_levels='missing')."
-            sentence = f"{what}: {some_names(unseen)}."
-            found.append(Finding("extrapolation", "problem", sentence, hint, (name,)))
-    return found
+            what = f"{counted(sum(unseen.values()), 'row')} with levels of {name}"
+            yield name, f"{what} that no training row has: {some_names(unseen)}."
 
 
 def _is_binary(design, X):
