@@ -675,7 +675,9 @@ def test_a_default_whose_least_loss_is_at_the_end_says_so(df):
     assert "smallest lambda_ tried" not in str(fit.summary())
     tried.loc[tried.index[-1], "mean"] = 0.5 * tried["mean"].min()
     text = " ".join(str(fit.summary()).split())
-    assert f"smallest lambda_ tried, {tried['lambda_'].iloc[-1]:.4g}"[:29] in text
+    smallest = f"at the smallest lambda_ tried, {tried['lambda_'].iloc[-1]:.4g}"[:36]
+    assert text.count("smallest lambda_ tried") == 1 and smallest in text
+    assert f"lowest held-out loss {tried['mean'].min():.4g}"[:26] in text.split(smallest)[0][-40:]
 
 
 def test_one_row_cannot_decide_what_costnet_buys():

@@ -194,13 +194,13 @@ def choice(fit, detail=""):
     rule = ", averaged over similar ones" if "weight" in points else ""
     return [
         f"{join_words(fit.chosen)}: cross-validation over {counted(len(points), 'setting')}{detail}"
-        f"{rule}; lowest held-out loss {significant(points['mean'].min())}{_groups(fit)}."
-        f"{_at_end(fit)}{_by_draw(fit)}"
+        f"{rule}; lowest held-out loss {significant(points['mean'].min())}{_at_end(fit)}"
+        f"{_groups(fit)}.{_by_draw(fit)}"
     ]
 
 
 def at_smallest(fit):
-    """Return (name, value) of each penalty whose best value is the smallest that was tried."""
+    """Return (name, value) of each penalty whose smallest value tried has the lowest loss."""
     if fit.selection is None:
         return []
     points, found = fit.selection, []
@@ -214,8 +214,8 @@ def at_smallest(fit):
 
 
 def _at_end(fit):
-    """Return a text that warns if the smallest penalty tried has the lowest loss, else ""."""
-    text = " It is at the smallest {0} tried, {1}: try smaller values by ld.cv with a grid of {0}."
+    """Return a text that says if the smallest penalty tried has the lowest loss, else ""."""
+    text = ", at the smallest {0} tried, {1} (ld.cv with a grid of {0} tries smaller ones)"
     return "".join(text.format(name, significant(value)) for name, value in at_smallest(fit))
 
 

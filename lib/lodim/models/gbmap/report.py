@@ -186,15 +186,8 @@ def _ended(refit_log):
 
 
 def _edges(fit):
-    """Return notes if the chosen m or lambda_ is the smallest or largest value tried."""
+    """Return notes if m is near the largest number tried, or if weights should be sparse."""
     notes, s = [], fit.settings
-    tried = fit.selection if fit.chosen else None
-    if tried is not None and "weight" in tried and len(tried) > 1:
-        best = tried["weight"].idxmax()
-        ends = {0: "largest", len(tried) - 1: "smallest"}
-        if best in ends:
-            word = f"The {ends[best]} lambda_ tried is best"
-            notes.append(f"{word}: a value beyond it may be better.")
     if "m" in fit.chosen and s.m > 0.75 * s.max_stages:
         notes.append(
             f"m is near {s.max_stages}, the largest number of boosts that was tried: more may be "
