@@ -307,6 +307,10 @@ class Effects:
     rugs: dict[str, Any]
     spreads: dict[str, float]
 
+    @property
+    def _frame_kind(self):
+        return self.fit._frame_kind
+
     @as_given
     def tidy(self) -> pd.DataFrame:
         """Return the effects as a data frame, one row per point of each effect.
@@ -333,7 +337,7 @@ class Effects:
         ['weight', 'model_year']
         """
         frame = self.frame.copy()
-        if self.fit._frame_kind != PANDAS and frame["value"].dtype == object:
+        if self._frame_kind != PANDAS and frame["value"].dtype == object:
             frame["value"] = [str(value) for value in frame["value"]]
         return frame
 

@@ -297,6 +297,10 @@ class Conformal(Generic[FitT_co]):
         frame = pd.DataFrame(rows, index=index)
         return frame if by is None else frame.reset_index()
 
+    @property
+    def _frame_kind(self):
+        return self.fit._frame_kind
+
     @as_given
     def tidy(self) -> pd.DataFrame:
         """Return scores and mean sizes of intervals or sets at several levels.

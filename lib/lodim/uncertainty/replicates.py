@@ -79,6 +79,10 @@ class Bootstrap(Generic[FitT_co]):
         """Frame of estimates: one row per replicate, one column per estimate, NaN if absent."""
         return pd.DataFrame(self.values, columns=self.terms)
 
+    @property
+    def _frame_kind(self):
+        return self.fit._frame_kind
+
     @as_given
     def tidy(self, *, level: float = LEVEL) -> pd.DataFrame:
         """Return standard error, bias and percentile confidence limits of each estimate.
@@ -208,7 +212,7 @@ class Bootstrap(Generic[FitT_co]):
         rows = {"Model": self.fit.name}
         rows |= {"Response": modelled(self.fit)} if self.fit.design.response else {}
         rows |= {"Replicates": str(self.n), "Weights": f"exponential, of {self.units}"}
-        rows |= {"Settings": "chosen anew" if self.reselect else "held", "Seed": str(self.seed)}
+        rows |= {"Settings": "chosen again" if self.reselect else "held", "Seed": str(self.seed)}
         rows["Limits"] = f"percentile, {100.0 * level:g}%"
         table, title = Table("Estimates", shown), f"Bootstrap of {self.fit.name}"
         return Report(title, tuple(rows.items()), [table], self._notes(), full)

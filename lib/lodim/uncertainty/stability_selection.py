@@ -287,6 +287,10 @@ class Stability(Generic[FitT_co]):
         bounds = {name: bound(q, p, self.cutoff, self.n) for name, bound in sharper.items()}
         return {"worst case": worst_case(q, p, self.cutoff)} | bounds
 
+    @property
+    def _frame_kind(self):
+        return self.fit._frame_kind
+
     @as_given
     def tidy(self) -> pd.DataFrame:
         """Return the selection frequency of each term.
