@@ -162,22 +162,45 @@ print(fit.summary())
 # | `95% interval` | `compare` | interval for the difference; the intervals hold for all pairs of models together, so they are wider than 1.96 SE(diff) |
 # | `Acc.`, `AUC`, `R2` | `compare` | held-out accuracy, area under the ROC curve, R² |
 # | `Feat.`, `Parts` | `compare` | mean number of features and of parts (learners, prototypes, views) |
+# | `deviance`, `dev_ratio`, `difference` | `compare` (summary) | as `Loss`, `Dev. ratio (held out)` and `Diff.` |
+# | `deviance_se`, `dev_ratio_se`, `difference_se` | `compare` (summary) | standard errors of these three |
+# | `p_value` | `compare` (summary) | test of the hypothesis that the model is as good as the best one, adjusted for the number of models |
+# | `features`, `parts`, `part`, `price`, `seconds` | `compare` (summary) | means over folds: columns of the design matrix, parts and their name, price of the features, time of the fit and predictions |
+# | `Call`, `Folds` | `compare` (summary) | call that was repeated, and how rows are held out |
 # | `mean`, `se` | `cv` | mean held-out loss and its standard error |
 # | `min`, `1se` | `cv` | setting with the lowest loss; simplest setting within one standard error of the lowest loss |
+# | `Replicates`, `Weights`, `Seed` | `bootstrap` | number of refits to randomly weighted rows, distribution of the weights, and random seed |
+# | `Settings` | `bootstrap` | whether the refits hold the settings of the fit, or choose them again |
+# | `Limits` | `bootstrap` | kind and level of the intervals |
+# | `estimate` | `bootstrap` | estimate of the fit to all rows |
 # | `std_error`, `bias` | `bootstrap` | standard deviation of the replicates, and their mean minus the estimate |
 # | `conf_low`, `conf_high` | `bootstrap`, `tidy` | limits of an interval |
+# | `Method`, `Fits`, `Rows held out` | `conformal` | how rows are held out, number of fits, and rows with a score |
 # | `Score` | `conformal` | conformity score, and its quantile at a level |
 # | `Mean width`, `Mean size`, `Empty sets` | `conformal` | size of intervals or sets over the training rows |
+# | `Pairs of halves`, `Cutoff`, `Terms` | `stability` | number of random splits of the rows in two, smallest share of a stable term, and number of terms |
 # | `Share`, `Stable`, `In fit` | `stability` | share of the random halves of the rows on which the model selects a term; whether this share is at least the cutoff; whether the fit to all rows selects the term |
+# | `Of`, `Rows` | `effects` | predicted quantity, and rows over which effects are averaged |
 # | `low`, `high`, `range` | `effects` | smallest and largest effect of a feature, and their difference |
+# | `at_low`, `at_high` | `effects` | values of the feature with the smallest and the largest effect |
+# | `Rows`, `Components` | `acquire` | training rows, and components of the mixture that predicts |
+# | `Trade-off` | `acquire` | loss that one unit of price must save; `trade_off` in `curve` |
+# | `Held-out loss` | `acquire` | mean loss of held-out rows, of which random subsets of features are known |
+# | `Price` | `acquire` | price of a feature, including what it needs and is not yet paid |
+# | `Saving alone` | `acquire` | expected decrease of the loss if only this feature is bought |
+# | `Unlocks` | `acquire` | features that become cheaper after this purchase |
+# | `Next`, `Then possibly`, `Stop` | `next` (acquire) | feature to buy now, probable later purchases, or the advice to buy nothing more |
+# | `Prediction`, `Expected log-loss`, `Expected squared error` | `next` (acquire) | prediction from the known features, and its expected loss if nothing more is bought |
+# | `policy` | `curve` (acquire) | rule: the policy; `myopic` (one feature ahead); `fixed` (same features for all rows); `random` order; `all` features; `frontier` (models of `costnet`) |
+# | `price`, `loss`, `se`, `accuracy` | `curve` (acquire) | means over the test rows, and standard error of the loss |
 #
 # ## Notes
 #
 # - **Optimizer**: how the optimization ended. If it did not converge, a `ConvergenceWarning` was
 #   raised as well.
 # - **... cross-validation over ... settings**: the settings that were tried, and the lowest
-#   held-out loss. If the chosen setting is at an end of the grid, the note says so; a wider grid
-#   may be better.
+#   held-out loss. If it is at the smallest penalty that was tried, the note says so; a smaller
+#   penalty may be better. The chosen setting may be another one: similar settings are averaged.
 # - **Each of ... sets of random folds alone would choose ...**: how much the choice depends on the
 #   random folds. If the named values differ much, the data do not determine the setting.
 # - **Values far outside all others are replaced**: columns, the values, and the range of the other

@@ -58,15 +58,51 @@ def test_the_site_builds_without_a_warning(tmp_path):
 
 @pytest.mark.parametrize("model", some_long(MODELS, SLOW))
 def test_every_label_of_a_summary_is_explained(model):
-    page = (DOCS / "summaries.py").read_text().replace("\\|", "|")
     for kind in contract_of(model).kinds:
         fit = model(FORMULA, frame_of(model, kind), **contract_of(model).cheap)
-        report = fit.summary()
-        labels = {label for label, _ in report.header}
-        labels |= {str(column) for table in report.tables for column in table.frame}
-        labels = {re.sub(r"x\d", "x1", label.split(" (leave")[0]) for label in labels}
-        labels = {label.split(",")[0] for label in labels if not re.fullmatch(r"\d+%", label)}
-        assert {label for label in labels if f"`{label}`" not in page} == set()
+        assert unexplained(labels_of(fit.summary())) == set()
+
+
+def labels_of(report):
+    """The labels of the header and of the tables of a Report."""
+    labels = {label for label, _ in report.header}
+    labels |= {str(column) for table in report.tables for column in table.frame}
+    labels = {re.sub(r"x\d", "x1", label.split(" (leave")[0]) for label in labels}
+    return {label.split(",")[0] for label in labels if not re.fullmatch(r"\d+%", label)}
+
+
+def unexplained(labels):
+    """Those labels that the page "How to read the output" does not have."""
+    page = (DOCS / "summaries.py").read_text().replace("\\|", "|")
+    return {label for label in labels if f"`{label}`" not in page}
+
+
+RESULTS = {
+    "bootstrap": lambda df: ld.bootstrap(ld.glm("hue ~ ash", df), df, n=40),
+    "conformal, numbers": lambda df: ld.conformal(ld.glm, "hue ~ ash", df),
+    "conformal, classes": lambda df: ld.conformal(ld.glm, "cultivar ~ ash", df),
+    "effects": lambda df: ld.effects(ld.glm("hue ~ ash", df), df),
+    "compare": lambda df: ld.compare("hue ~ ash", df, ["glm"], folds=3),
+    "stability": lambda df: ld.stability(
+        ld.gbmap, "hue ~ ash", df, m=1, lambda_=1.0, l1_ratio=0.5, n=2
+    ),
+}
+
+
+@pytest.mark.parametrize("name", some_long(RESULTS, ["stability"]))
+def test_every_label_of_other_results_is_explained(name):
+    assert unexplained(labels_of(RESULTS[name](ld.data("wine")).summary())) == set()
+
+
+def test_every_label_of_a_policy_is_explained():
+    wine = ld.data("wine")
+    policy = ld.acquire("cultivar ~ ash + hue", wine[::2])
+    curve = policy.curve(wine[1::2], [0.1])
+    text = f"{policy.next({})}\n{policy.next({}, budget=0)}"
+    printed = set(re.findall(r"^([A-Z][a-z -]+)(?=:)", text, re.M))
+    assert {"Next", "Stop", "Prediction", "Expected log-loss"} <= printed
+    names = {*curve.columns, *curve["policy"]}
+    assert unexplained(labels_of(policy.summary()) | printed | names) == set()
 
 
 @pytest.mark.parametrize("model", MODELS)
