@@ -15,6 +15,12 @@ def near_matches(name, names):
     return [lower[key] for key in matches]
 
 
+def suggestion(name, names):
+    """Return a hint for an unknown name: the similar names, or the first ones."""
+    near = " or ".join(map(repr, near_matches(name, names)))
+    return f"did you mean {near}?" if near else f"the names are {first_few(names)}"
+
+
 def first_few(names, most=8):
     """Return the first `most` names, quoted, as text such as "'a', 'b' and 3 more"."""
     shown = [f"{name!r:.100}" for name in names[:most]]

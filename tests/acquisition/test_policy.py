@@ -146,5 +146,19 @@ def test_errors_say_what_to_do():
         policy.save("nowhere.lodim")
     with pytest.raises(ld.DataError, match="one row, not 178"):
         policy.next(wine)
+    with pytest.raises(ld.DataError, match="one row, not 2"):
+        policy.next({"hue": [1.0, 2.0]})
+    for row in ({"hues": 1.0}, pd.Series({"alcohol": 13.0, "hues": 1.0})):
+        for method in (policy.next, policy.predict):
+            with pytest.raises(ld.DataError, match=r"no column 'hues'.*did you mean 'hue'\?"):
+                method(row)
+    whole = policy.predict(wine[["hue", "alcohol", "cultivar"]].iloc[0])
+    pd.testing.assert_series_equal(whole, policy.predict(wine[:1]))
+    with pytest.raises(ld.ArgumentError, match=r"'alcohl' is neither.*did you mean 'alcohol'"):
+        ld.acquire("cultivar ~ alcohol", wine, costs={"alcohol": 1, "alcohl": 2})
+    with pytest.raises(ld.ArgumentError, match="'alcohl' is no purchase; did you mean 'alcohol'"):
+        ld.acquire("cultivar ~ alcohol", wine, resources={"minutes": {"alcohl": 2}})
+    with pytest.raises(ld.ArgumentError, match="resources must be a dict of dicts"):
+        ld.acquire("cultivar ~ alcohol", wine, resources={"minutes": 2})
     with pytest.raises(ld.ArgumentError, match="budget"):
         policy.run(wine, budget=-1)

@@ -131,7 +131,7 @@ def test_rows_without_response_are_left_out(df):
 
 def test_a_feature_and_what_says_that_it_is_missing_are_bought_together(df):
     fit = ld.costnet("y ~ x + g", df, costs={"x": 3.0, "g": 2.0}, budget=3.0)
-    network = make_network(fit.design, fit.settings)
+    network = make_network(fit.design, fit.settings, ())
     columns = dict(zip(network.names, network.columns, strict=True))
     of = {name: [fit.design.names[j] for j in at] for name, at in columns.items()}
     assert of["x"] == ["x", "x[missing]"] and of["g"][-1] == "g[missing]"

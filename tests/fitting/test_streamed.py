@@ -147,7 +147,7 @@ def test_what_is_wrong_is_told_with_its_file_and_row_and_leaves_nothing(cars, fi
     with pytest.raises(ld.DataError, match=r"part-2.parquet, row group 1: .*infinite in row 50"):
         fit.predict(files)
     bad.drop(columns="weight").to_parquet(tmp_path / "other.parquet")
-    with pytest.raises(ld.DataError, match="no column 'weight' in the data; it has 'mpg'"):
+    with pytest.raises(ld.DataError, match="no column 'weight' in the data; the names are 'mpg'"):
         fit.predict(tmp_path / "other.parquet", output=out)
     assert out.read_text() == "as it was" and not list(tmp_path.glob(".lodim-*"))
     for name in ("out", "out.txt", 3):

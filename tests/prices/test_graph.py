@@ -41,8 +41,8 @@ def asked(**changes):
 
 
 def made(formula="y ~ .", **changes):
-    design, _ = Design.learn(formula, data())
-    return design, make_network(design, asked(**changes))
+    design, batch = Design.learn(formula, data())
+    return design, make_network(design, asked(**changes), batch.columns)
 
 
 def said(net):
@@ -231,7 +231,7 @@ def falling(names):
 REFUSED = {
     "misspelt in costs": (
         {"costs": {n: c for n, c in COSTS.items() if n != "trend"} | {"trend_": 1}},
-        r"costs lack 'trend' \(they have 'trend_'\)",
+        "'trend_' is neither .*did you mean 'trend'",
     ),
     "missing costs": (
         {"costs": {"hr": 1, "slope": 1}},
@@ -257,13 +257,15 @@ REFUSED = {
     "itself": ({"depends_on": {"hr": ["hr"]}}, "'hr' cannot depend on itself"),
     "unknown parent": ({"depends_on": {"slope": "h"}}, "'h', which 'slope' depends on, is neither"),
     "unknown child": ({"depends_on": {"slop": "hr"}}, "'slop' is neither.*did you mean 'slope'"),
+    "price of nothing": ({"costs": COSTS | {"bp": 1}}, "'bp' is neither .*; the names are"),
+    "price of no term": ({"costs": COSTS | {"np.log(h)": 1}}, r"'np.log\(h\)' is neither a column"),
     "thing without a price": (
         {"costs": COSTS, "depends_on": {"slope": "monitor"}},
         "'monitor'.*needs a price",
     ),
     "names once": (
         {"costs": COSTS, "depends_on": {"q": "hr"}},
-        "there is 'hr', 'slope', 'bp_inv', 'bp_cuff', 'trend', 'arm' ",
+        "the names are 'hr', 'slope', 'bp_inv', 'bp_cuff', 'trend', 'arm' ",
     ),
     "dependencies text": ({"depends_on": "hr"}, "depends_on must be"),
     "dependencies number": ({"depends_on": {"slope": 3.5}}, "must have names, not 3.5"),
@@ -339,7 +341,7 @@ def test_too_many_copies_are_refused():
     design, _ = Design.learn("y ~ .", {name: [1.0, 2.0, 4.0] for name in [*names, "z", "y"]})
     series = {f"s{k}": names[2 * k : 2 * k + 2] for k in range(16)}
     with pytest.raises(ld.ArgumentError, match="65,568 copies"):
-        make_network(design, asked(depends_on={"z": list(series)}, alternatives=series))
+        make_network(design, asked(depends_on={"z": list(series)}, alternatives=series), ())
 
 
 def test_a_graph_without_directions_is_refused():

@@ -58,10 +58,10 @@ def acquire(
     data : frame, path or other source
         Training rows; features may be missing. Rows without response or weight are dropped.
     costs, depends_on, alternatives
-        As in `costnet`: price of each column or other purchase, such as `{"thal": 102.9}` (columns
-        cost 1 by default); what a purchase needs, such as `{"thal": ["thal_visit"]}`; purchases of
-        which one is enough, such as `{"bp": ["bp_cuff", "bp_line"]}`. A column of price 0 is known
-        once all that it needs is paid.
+        As in `costnet`: price of every column and other purchase, such as `{"thal": 102.9}`
+        (without `costs` all cost 1); what a purchase needs, such as `{"thal": ["thal_visit"]}`;
+        purchases of which one is enough, such as `{"bp": ["bp_cuff", "bp_line"]}`. A column of
+        price 0 is known once all that it needs is paid.
     resources : dict of dicts, optional
         Use of other resources by purchase, such as `{"minutes": {"thal": 30}}`; 0 if not listed.
         `Policy.run` limits them.
@@ -132,9 +132,11 @@ def acquire(
     if design.family == "binomial" and not has_classes(family_of(design)):
         raise ArgumentError("the response must be classes or numbers for acquire, not proportions")
     check_single_terms(design)
-    if resources is not None and not isinstance(resources, Mapping):
+    resources = {} if resources is None else resources
+    tables = resources.values() if isinstance(resources, Mapping) else [None]
+    if not all(isinstance(table, Mapping) for table in tables):
         raise ArgumentError(f"resources must be a dict of dicts, not {resources!r:.80}")
-    network, item = make_network(design, prices), column_items(design)
+    network, item = make_network(design, prices, batch.columns), column_items(design)
     used = np.flatnonzero(~np.isnan(batch.y) & (batch.row_weights > 0.0))
     if len(used) < 10:
         raise DataError(f"acquire needs at least 10 rows with a response, not {len(used)}")
@@ -153,8 +155,8 @@ def acquire(
         centre=centre,
         scale=scale,
         trade_off=0.0,
-        resources=tuple(resources or ()),
-        use=resource_use(network, resources or {}),
+        resources=tuple(resources),
+        use=resource_use(network, resources),
         settings=settings,
         seed=seed,
         pending=0,

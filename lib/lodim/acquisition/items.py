@@ -9,7 +9,7 @@ from lodim.checks import number
 from lodim.design import factors
 from lodim.errors import ArgumentError
 from lodim.prices.network import Network
-from lodim.text import first_few
+from lodim.text import suggestion
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,8 +119,8 @@ def resource_use(network, resources):
         unknown = [key for key in needs if key not in network.names]
         if unknown:
             raise ArgumentError(
-                f"resources[{name!r}]: {unknown[0]!r} is no purchase; there is "
-                f"{first_few(list(dict.fromkeys(network.names)))}"
+                f"resources[{name!r}]: {unknown[0]!r} is no purchase; "
+                f"{suggestion(unknown[0], list(dict.fromkeys(network.names)))}"
             )
         given = [number(f"resources[{name!r}]", needs.get(v, 0.0), 0.0) for v in network.names]
         rows.append(np.where(network.base == np.arange(len(network)), given, 0.0))

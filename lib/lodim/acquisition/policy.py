@@ -17,15 +17,15 @@ from lodim.acquisition.mixture import Mixture
 from lodim.acquisition.oracle import Oracle, State
 from lodim.acquisition.play import Player, play_within
 from lodim.acquisition.tree import Step, Tree, grow
-from lodim.checks import number, one_of, whole
+from lodim.checks import listed, number, one_of, whole
 from lodim.design.design import Design
-from lodim.design.frame import as_given, in_pandas
+from lodim.design.frame import as_given, in_pandas, read_frame
 from lodim.engine import tiles
 from lodim.errors import ArgumentError, DataError, StoreError
 from lodim.fitting import saved, storage
 from lodim.prices.network import Network
 from lodim.report.tables import Report
-from lodim.text import join_words
+from lodim.text import join_words, suggestion
 from lodim.typing import Data, FilePath
 
 DEFAULT = 0.5  # trade-off, as a share of what a unit of price saves if all features are bought
@@ -135,7 +135,8 @@ class Policy:
         Parameters
         ----------
         row : frame of one row, Series or dict
-            Values of the measured features; others are missing or absent.
+            Values of the measured features; others are missing or absent. A Series or dict may
+            only have columns of the formula.
         budget : float or dict, optional
             Largest total price of all further purchases; a dict as in `run`.
 
@@ -147,7 +148,8 @@ class Policy:
         Raises
         ------
         DataError
-            If there is more than one row, or a column has another type than in training.
+            If there is more than one row, a name is unknown, or a column has another type than in
+            training.
 
         See Also
         --------
@@ -596,14 +598,21 @@ class Policy:
 
     def _state(self, row):
         """Return the State of a row (frame, Series, dict); known features count as paid."""
-        frame = pd.DataFrame(row, index=[0]) if isinstance(row, dict) else row
-        frame = frame.to_frame().T.infer_objects() if isinstance(frame, pd.Series) else frame
-        if len(frame) != 1:
-            raise DataError(f"next() and predict() take one row, not {len(frame)}")
-        items = self._oracle.items
+        named = isinstance(row, Mapping | pd.Series)
+        if isinstance(row, Mapping):
+            row = {name: [one] if listed(one) is None else one for name, one in row.items()}
+        frame = read_frame(row)
+        if frame.names and len(frame.index) != 1:
+            raise DataError(f"next() and predict() take one row, not {len(frame.index)}")
+        items, design = self._oracle.items, self.design
+        if named:
+            known = {*design.columns_needed([design.weights]), *design.left_out}
+            for name in frame.names:
+                if name not in known:
+                    hint = suggestion(name, items.names)
+                    raise DataError(f"there is no column {name!r} in the formula; {hint}")
         x = np.full(len(items.column_item), np.nan)
-        names = set(frame)
-        given = np.array([name in names for name in items.names])[items.column_item]
+        given = np.array([name in frame.names for name in items.names])[items.column_item]
         if given.any():
             design, given = self.design.restrict(np.flatnonzero(given))
             x[given] = tiles.unpack(design.apply(frame).X, 1)[0]

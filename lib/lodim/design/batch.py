@@ -33,6 +33,7 @@ class Batch:
     streamed: bool = False
     # (p,) standard deviations of the columns of X in training; None for new data
     size: np.ndarray | None = None
+    columns: tuple[str, ...] = ()  # names of all columns of the training data; () for new data
     cache: dict = field(default_factory=dict, init=False, repr=False)
 
     def once(self, key, make):

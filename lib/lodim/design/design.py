@@ -152,6 +152,7 @@ class Design:
         )
         X, y, inputs = _tiles(design, features, flat, read, reading.scratch)
         at = {"index": rows.index, "rows": rows.rows, "streamed": rows.streamed, "size": size}
+        at["columns"] = read.columns
         return design, Batch(X, y, **vars(inputs), **at)
 
     def apply(self, data, *, offset=None, response=False, new_levels="error"):
@@ -333,6 +334,7 @@ class _Read:
     """Training data before features are learned: rows, coded response y and column summaries."""
 
     kind: str
+    columns: tuple
     keys: tuple
     left_out: tuple
     family: str
@@ -374,7 +376,7 @@ def _read(formula, data, given, family, which, missing, reading):
         named_rows = design_terms.row_names(keys, summaries, written(parsed))
         if not named_rows:
             found = keys, left_out, coded, response, y, weighted, rows, parts, summaries
-            return _Read(data.kind, *found)
+            return _Read(data.kind, tuple(data.names), *found)
         # Rows are read again without these columns, which may be the only missing ones.
         hidden |= {one.column.name for one in named_rows}
         left_out += tuple(one.column.name for one in named_rows)

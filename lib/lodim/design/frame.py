@@ -16,7 +16,7 @@ from lodim.design.columns import Column, refusal, to_column
 from lodim.errors import ArgumentError, DataError, DataWarning, MissingExtraError, warn
 from lodim.formula.formula import quote
 from lodim.sources.files import is_path
-from lodim.text import first_few, near_matches
+from lodim.text import first_few, suggestion
 from lodim.typing import F
 
 PANDAS = "pandas"
@@ -184,7 +184,8 @@ def _nulls(nw, frame):
 def as_given(method: F) -> F:
     """Decorate a method that returns pandas objects, so that it returns the user's kind of frame.
 
-    The argument `data`, else the training data, decides. `in_pandas` skips the conversion."""
+    The argument `data` decides, or else the attribute `_frame_kind`. `in_pandas` skips the
+    conversion."""
 
     takes_data = "data" in inspect.signature(method).parameters
 
@@ -193,7 +194,7 @@ def as_given(method: F) -> F:
         values = method(self, *arguments, **keywords)
         data = arguments[0] if takes_data and arguments else keywords.get("data")
         if data is None:
-            return convert(values, getattr(self, "_frame_kind", None) or self.fit._frame_kind)
+            return convert(values, self._frame_kind)
         kind = frame_kind(data)
         if method.__name__ == "augment" and kind != PANDAS and isinstance(values, pd.DataFrame):
             return with_columns(data, values, kind)
@@ -335,8 +336,7 @@ def read_column(frame, name):
 def check_name(frame, name):
     """Raise DataError unless exactly one column of a frame has this name, in valid Unicode."""
     if name not in frame.keys:
-        near = " or ".join(map(repr, near_matches(name, frame.names)))
-        hint = f"did you mean {near}?" if near else f"it has {first_few(frame.names)}"
+        hint = suggestion(name, frame.names)
         raise DataError(f"there is no column {name!r} in the data; {hint}")
     if name in frame.repeated:
         raise DataError(f"two columns of the data are called {name!r}; rename one")

@@ -16,6 +16,7 @@ from lodim.design.rows import filled, indicators
 from lodim.design.summaries import ColumnRequest, find_limits, merge, summarize_values
 from lodim.errors import ArgumentError, DataError, DataWarning, warn
 from lodim.formula.formula import compressed, is_compressed, quote
+from lodim.text import suggestion
 
 MAX_FEATURES = 1_000_000
 MAX_LETTERS = 25_000_000  # largest total length of the features' names
@@ -229,8 +230,11 @@ def directions(monotone, design, family):
     found = np.zeros(len(design.names), int)
     for (name, _), way in zip(monotone.items(), ways(monotone), strict=True):
         own = [k for k, term in enumerate(design.terms) if _names(term, name)]
+        if not own:
+            hint = suggestion(name, design.features)
+            raise ArgumentError(f"monotone: {name!r} is not in the formula; {hint}")
         if len(own) != 1 or not _keeps_order(design.terms[own[0]], name):
-            has = ", ".join(design.term_names[k] for k in own) or "no term"
+            has = ", ".join(design.term_names[k] for k in own)
             needs = f"monotone= needs {name!r} as a numeric column or an ordered category that is "
             needs += f"not part of other terms, but the formula has {has}"
             cure = "leave the column out of monotone=, or out of other terms"

@@ -8,10 +8,11 @@ from graphlib import CycleError, TopologicalSorter
 import numpy as np
 
 from lodim.design import factors
-from lodim.errors import ArgumentError
+from lodim.design.design import columns_read
+from lodim.errors import ArgumentError, FormulaError
 from lodim.prices.network import unfold
 from lodim.prices.parse import LARGEST, is_price
-from lodim.text import first_few, near_matches
+from lodim.text import first_few, suggestion
 
 
 @dataclass
@@ -33,11 +34,14 @@ class Graph:
             self.bought[name] = None
 
 
-def make_network(design, settings):
-    """Return the Network of a design's terms, the purchases they need, and the user's prices."""
+def make_network(design, settings, columns):
+    """Return the Network of a design's terms, the purchases they need, and the user's prices.
+
+    columns : names of all columns of the data, of which the formula may use only some"""
     graph = Graph()
     _add_terms(graph, design, _squeezed(_all_names(settings)))
     formula = tuple(graph.columns)
+    _check_priced(settings, {*formula, *columns}, columns)
     names = _NameFinder(graph, settings)
     for series, sources in settings.alternatives:
         graph.sources[series] = tuple(names.find(s, "alternatives") for s in sources)
@@ -138,26 +142,21 @@ class _NameFinder:
             return name
         for_what = f", which {child!r} depends on," if child else ""
         known = list(dict.fromkeys([*self.graph.columns, *self.series, *self.priced]))
-        near = near_matches(name, known)
-        hint = (
-            f"did you mean {' or '.join(map(repr, near))}?"
-            if near
-            else f"there is {first_few(known)}"
-        )
         raise ArgumentError(
-            f"{where}: {name!r}{for_what} is neither in the formula nor in costs; {hint} (an "
-            "item that is not a column needs a price in costs)"
+            f"{where}: {name!r}{for_what} is neither in the formula nor in costs; "
+            f"{suggestion(name, known)} (an item that is not a column needs a price in costs)"
         )
 
 
 def _all_names(settings):
     """Return the set of all names in the costs, dependencies and alternatives."""
+    return {*_priced(settings), *_mentioned(settings)}
+
+
+def _mentioned(settings):
+    """Return the set of all names in the dependencies and alternatives."""
     pairs = (*settings.depends_on, *settings.alternatives)
-    return {
-        *_priced(settings),
-        *(name for name, _ in pairs),
-        *(n for _, several in pairs for n in several),
-    }
+    return {*(name for name, _ in pairs), *(n for _, several in pairs for n in several)}
 
 
 def _priced(settings):
@@ -174,6 +173,28 @@ def _squeezed(names):
 
 
 # Checks ------------------------------------------------------------------------------------------
+
+
+def _check_priced(settings, known, columns):
+    """Raise ArgumentError if a name in the costs means nothing, such as a misspelt column.
+
+    Columns and terms that the formula does not use may have a price."""
+    known = {*known, *_mentioned(settings)}
+    squeezed = _squeezed(known)
+    for name in _priced(settings):
+        if _squeeze(name) not in squeezed and not _is_term(name, columns):
+            raise ArgumentError(
+                f"costs: {name!r} is neither a column or term of the data nor named in depends_on "
+                f"or alternatives; {suggestion(name, sorted(known))}"
+            )
+
+
+def _is_term(name, columns):
+    try:
+        columns_read(f"~ {name}", columns)
+    except FormulaError:
+        return False
+    return True
 
 
 def _needed(graph, name):
@@ -254,11 +275,9 @@ def _prices(graph, names, costs):
     price = {names.squeezed.get(_squeeze(name), name): value for name, value in costs}
     missing = [name for name in graph.bought if name not in price]
     if missing:
-        near = near_matches(missing[0], [name for name in price if name not in graph.columns])
-        hint = f" (they have {' and '.join(map(repr, near))})" if near else ""
         raise ArgumentError(
-            f"costs lack {first_few(missing)}{hint}: every column that the formula uses "
-            "needs a price, 0 if it is free"
+            f"costs lack {first_few(missing)}: if costs are given, every column that the formula "
+            "uses needs a price, 0 if it is free"
         )
     return [price.get(name, 0.0) for name in graph.columns], None
 

@@ -7,7 +7,7 @@ REFUSED = {
     "costs": (bad(costs={"age": 1}), ld.ArgumentError, "costs lack 'dose mg', 'arm'"),
     "negative cost": (bad(costs={"age": -1}), ld.ArgumentError, "'age' must be a number, 0 to"),
     "misspelt cost": (
-        bad(costs={"ages": 1, "dose mg": 1, "arm": 1}), ld.ArgumentError, "they have 'ages'",
+        bad(costs={"ages": 1, "dose mg": 1, "arm": 1}), ld.ArgumentError, "'ages' is neither",
     ),
     "unknown name": (bad(depends_on={"arm": "ages"}), ld.ArgumentError, "did you mean 'age'"),
     "circle": (

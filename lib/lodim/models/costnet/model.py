@@ -119,7 +119,8 @@ def with_network(problem):
     way = s.monotone
     if isinstance(way, dict):
         way = directions(way, problem.design, problem.family)
-    settings = replace(s, network=make_network(problem.design, s), monotone=way)
+    network = make_network(problem.design, s, problem.batch.columns)
+    settings = replace(s, network=network, monotone=way)
     return replace(problem, settings=settings, arguments=problem.arguments | plain)
 
 
@@ -239,9 +240,9 @@ def costnet(
         pandas, polars or pyarrow table, dict of columns, file path or pattern, pyarrow Dataset,
         polars LazyFrame or Dask DataFrame.
     costs : dict, Series, frame of two columns, or function, optional
-        Price of each column of the formula (0: free), of other purchases (a blood draw), and of
-        terms that cost something to compute; by default all 1. A function returns the joint price
-        of a frozenset of names: 0 for the empty set, and never lower with more names.
+        Price of every column of the formula (0: free), of other purchases (a blood draw), and of
+        terms that cost something to compute; without `costs` all columns cost 1. A function returns
+        the joint price of a frozenset of names: 0 for the empty set, never lower with more names.
     depends_on : dict, Series, edge table or networkx.DiGraph, optional
         What each column needs: {"hr_slope": ["heart_rate"], "glucose": ["blood draw"]}, a Series
         of such lists, a table with columns parent and child (or from and to), or a graph with
