@@ -257,8 +257,10 @@ REFUSED = {
     "itself": ({"depends_on": {"hr": ["hr"]}}, "'hr' cannot depend on itself"),
     "unknown parent": ({"depends_on": {"slope": "h"}}, "'h', which 'slope' depends on, is neither"),
     "unknown child": ({"depends_on": {"slop": "hr"}}, "'slop' is neither.*did you mean 'slope'"),
-    "price of nothing": ({"costs": COSTS | {"bp": 1}}, "'bp' is neither .*; the names are"),
-    "price of no term": ({"costs": COSTS | {"np.log(h)": 1}}, r"'np.log\(h\)' is neither a column"),
+    "price of no term": (
+        {"formula": "y ~ . + np.exp(hr)", "costs": COSTS | {"np.exp(h)": 1}},
+        r"'np.exp\(h\)' is neither a column.*did you mean 'np.exp\(hr\)'",
+    ),
     "thing without a price": (
         {"costs": COSTS, "depends_on": {"slope": "monitor"}},
         "'monitor'.*needs a price",

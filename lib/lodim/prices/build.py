@@ -12,7 +12,7 @@ from lodim.design.design import columns_read
 from lodim.errors import ArgumentError, FormulaError
 from lodim.prices.network import unfold
 from lodim.prices.parse import LARGEST, is_price
-from lodim.text import first_few, suggestion
+from lodim.text import first_few, near_matches, suggestion
 
 
 @dataclass
@@ -176,16 +176,18 @@ def _squeezed(names):
 
 
 def _check_priced(settings, known, columns):
-    """Raise ArgumentError if a name in the costs means nothing, such as a misspelt column.
+    """Raise ArgumentError if a name in the costs is like a known name that has no price.
 
-    Columns and terms that the formula does not use may have a price."""
-    known = {*known, *_mentioned(settings)}
+    Other names that the formula does not use may have a price, as in a list of many items."""
+    known, priced = {*known, *_mentioned(settings)}, _squeezed(_priced(settings))
     squeezed = _squeezed(known)
+    unpriced = sorted(name for name in known if _squeeze(name) not in priced)
     for name in _priced(settings):
-        if _squeeze(name) not in squeezed and not _is_term(name, columns):
+        unknown = _squeeze(name) not in squeezed and not _is_term(name, columns)
+        if unknown and near_matches(name, unpriced):
             raise ArgumentError(
                 f"costs: {name!r} is neither a column or term of the data nor named in depends_on "
-                f"or alternatives; {suggestion(name, sorted(known))}"
+                f"or alternatives; {suggestion(name, unpriced)}"
             )
 
 
