@@ -241,6 +241,11 @@ def test_curve_and_pictures(policy, tmp_path):
         policy.plot("curve")
     with pytest.raises(ld.ArgumentError, match="costnet fit of the same response"):
         policy.curve(rows, [0.1], frontier=ld.costnet("mpg ~ weight", ld.data("autompg")))
+    with pytest.raises(ld.ArgumentError, match="costnet fit of the same response"):
+        policy.curve(rows, [0.1], frontier=ld.glm("y ~ l1", rows))
+    assert policy.curve(rows, 0.02, myopic=False).equals(policy.curve(rows, [0.02], myopic=False))
+    with pytest.raises(ld.DataError, match="no rows"):
+        policy.tree(rows[:0])
 
 
 @pytest.mark.long

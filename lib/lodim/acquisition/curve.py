@@ -44,7 +44,7 @@ def frontier_by_row(policy, fit, data, rows, y):
 
     A result has the model's price and its losses on the test rows. `rows` are the positions of
     these rows in `data`; y are their class codes, or numbers in original units."""
-    if fit.levels != policy.levels:
+    if getattr(fit, "name", None) != "costnet" or fit.levels != policy.levels:
         raise ArgumentError(
             f"frontier must be a costnet fit of the same response {policy.design.response.name!r}"
         )

@@ -17,7 +17,7 @@ from lodim.acquisition.mixture import Mixture
 from lodim.acquisition.oracle import Oracle, State
 from lodim.acquisition.play import Player, play_within
 from lodim.acquisition.tree import Step, Tree, grow
-from lodim.checks import listed, number, one_of, whole
+from lodim.checks import listed, number, one_of, sizes, whole
 from lodim.design.design import Design
 from lodim.design.frame import as_given, in_pandas, read_frame
 from lodim.engine import tiles
@@ -299,7 +299,7 @@ class Policy:
         Raises
         ------
         ArgumentError
-            If a trade-off is negative, or `frontier` has another response.
+            If a trade-off is negative, or `frontier` is no CostnetFit of the same response.
         DataError
             If the data lack the response.
 
@@ -321,9 +321,8 @@ class Policy:
             raise DataError("no row has a known response")
         X = self.mixture.features(tiles.unpack(batch.X, batch.n)[known])
         y = batch.y[known]
-        given = [self.trade_off * share for share in curves.SHARES]
-        given = given if trade_offs is None else list(trade_offs)
-        given = [number("trade_offs", one, 0.0) for one in given]
+        usual = [self.trade_off * share for share in curves.SHARES]
+        given = sizes("trade_offs", usual if trade_offs is None else trade_offs)
         kinds = ["policy", *["myopic"] * myopic, "fixed", "random", "all"]
         runs = [*curves.by_rule(self, X, (y - self.centre) / self.scale, kinds, given)]
         if frontier is not None:
@@ -361,6 +360,8 @@ class Policy:
             X = self.X[own]
         else:
             batch = self.design.apply(data)
+            if not batch.n:
+                raise DataError("the data has no rows")
             X = tiles.unpack(batch.X, batch.n)
         played = Player(self._oracle, self._alpha(None)).play(self.mixture.features(X), own)
         return grow(self, X, played, depth)

@@ -301,6 +301,8 @@ class Step:
 
     def __repr__(self) -> str:
         title = "Stop: no purchase is worth its price"
+        if self.options.empty:
+            title = "Stop: all features are known"
         if self.buy is not None:
             title = f"Next: {self.buy}, price {self.price:g}"
         more = self.options["feature"][self.options["together"] & ~self.options["buy"]].tolist()

@@ -133,7 +133,7 @@ def refusal(name, kind):
     elif "complex" in low:
         advice = "use its real and imaginary parts as two columns"
     else:
-        advice = "make it numbers or text, or leave it out with '- name'"
+        advice = f"make it numbers or text, or leave it out with '- {quote(name)}'"
     return f"column {name!r} has {kind}, which is neither numbers nor categories: {advice}"
 
 

@@ -38,7 +38,8 @@ def save(text: str, path: str | PathLike) -> None:
         with replacing(path) as file:
             file.write(text.encode("utf-8"))
     except (OSError, TypeError, ValueError) as error:
-        raise StoreError(f"the report cannot be written to {path!r}: {error}") from error
+        said = getattr(error, "strerror", None) or error
+        raise StoreError(f"the report cannot be written to {path!r}: {said}") from error
 
 
 def filled(template: Path, **values: Any) -> str:
