@@ -37,6 +37,12 @@ def compared(formula="y ~ a + b + c", data=FRAME, models=("glm",), **arguments):
     return ld.compare(formula, data, list(models), **{"folds": FOLD, "threads": 1} | arguments)
 
 
+def test_only_squared_error_has_an_r2():
+    shown = [str(compared(**more)) for more in ({}, {"family": "huber"})]
+    assert " R2 " in shown[0] and " D2 " not in shown[0]
+    assert " D2 " in shown[1] and " R2 " not in shown[1]
+
+
 @pytest.mark.long
 def test_losses_are_those_of_a_loop_over_the_folds():
     table = compared(weights="w")

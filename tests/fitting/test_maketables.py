@@ -29,6 +29,13 @@ def test_every_fit_answers(name):
     assert fit.__maketables_stat__("r2") is None and fit.__maketables_stat__("nonsense") is None
 
 
+@pytest.mark.parametrize("family, name", [("gaussian", "r2"), ("poisson", "pseudo_r2")])
+def test_only_squared_error_has_an_r2(family, name):
+    fit = ld.glm("age ~ chest_pain", HEART, family=family)
+    assert fit.__maketables_default_stat_keys__ == ["N", name]
+    assert fit.__maketables_stat__(name) == fit.dev_ratio
+
+
 @pytest.mark.long
 def test_costnet_shows_the_model_that_predicts():
     fit = ld.costnet("disease ~ age + chest_pain", HEART, threads=1)

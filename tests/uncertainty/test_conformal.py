@@ -563,6 +563,17 @@ def test_rows_without_a_response_are_not_measured():
         found.coverage(new[1:3])
 
 
+def test_intervals_of_a_quantile_fit_name_their_centre():
+    call = {"family": "quantile", "quantile": 0.9, "method": "split"}
+    cars = ld.data("autompg")
+    found = ld.conformal(ld.glm, "mpg ~ weight", cars, **call)
+    note = "not for its quantile; their centre is the predicted quantile 0.9"
+    shown = [" ".join(text.split()) for text in (str(found), str(found.summary()))]
+    assert note in shown[0] and note in shown[1]
+    np.testing.assert_allclose(found.predict(cars).eval("lower + upper - 2 * fit"), 0.0, atol=1e-9)
+    assert "centre" not in str(ld.conformal(ld.glm, "mpg ~ weight", cars, method="split"))
+
+
 def test_what_the_guarantee_says():
     df = frame()
     cv, jack, split = (

@@ -265,7 +265,7 @@ class Comparison:
         DataFrame
             - model: label
             - deviance: mean over held-out rows (for classes -2 log-likelihood)
-            - dev_ratio: explained share of the null model's deviance (R2 for numbers)
+            - dev_ratio: explained share of the null model's deviance (D2; for squared error R2)
             - accuracy (for classes), auc (for two classes, over pairs of rows held out together)
             - difference: deviance minus the best model's deviance
             - deviance_se, difference_se and so on: standard errors

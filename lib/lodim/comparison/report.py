@@ -23,7 +23,8 @@ def listing_of(comparison):
     shown = {old: new for old, new in SHOWN.items() if old in frame}
     table = frame[list(shown)].rename(columns=shown)
     if "Acc." not in table:
-        table.insert(4, "R2", frame["dev_ratio"])
+        is_gaussian = comparison._task.family.name == "gaussian"
+        table.insert(4, "R2" if is_gaussian else "D2", frame["dev_ratio"])
     if frame["parts"].notna().any():
         table["Parts"] = _part_counts(frame)
     if any(c.arguments.get("costs") is not None for c in comparison._candidates):
@@ -38,7 +39,7 @@ def listing_of(comparison):
 def _formats(table):
     losses = f".{_decimals(table['Loss'].min())}f"
     digits = dict.fromkeys(("Loss", "SE", "Diff.", "SE(diff)"), losses)
-    digits |= dict.fromkeys(("Acc.", "AUC", "R2"), ".3f")
+    digits |= dict.fromkeys(("Acc.", "AUC", "R2", "D2"), ".3f")
     digits |= {"Feat.": _mean_count, "Parts": str, "Price": _mean_count}
     return {name: f for name, f in digits.items() if name in table}
 

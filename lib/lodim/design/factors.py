@@ -326,10 +326,10 @@ def _in_order(factor, polynomials):
     if polynomials and len(levels) > 1:
         matrix, suffixes = patsy_terms.contrast(factor.name, ast.Name("Poly"), levels)
         return replace(factor, labels=tuple(suffixes), matrix=matrix)
-    if len(levels) < 3:
+    if len(levels) < 2:
         return factor
-    reaches = np.tri(len(levels), len(levels) - 1, -1)
-    return replace(factor, labels=tuple(f">={level}" for level in levels[1:]), matrix=reaches)
+    labels = factor.labels if len(levels) == 2 else tuple(f">={level}" for level in levels[1:])
+    return replace(factor, labels=labels, matrix=np.tri(len(levels), len(levels) - 1, -1))
 
 
 def _shown(levels):

@@ -25,11 +25,12 @@ from lodim.design.frame import check_numeric_text, read_column
 from lodim.engine.blocks import each
 from lodim.errors import DataError
 from lodim.family import NUMERIC
-from lodim.family.ordinal import check_order
 from lodim.formula.language import column_name, function_name, is_condition, quote, spell
 from lodim.text import first_few
 
 BALANCED = "balanced"  # value of weights= that gives each class the same total weight
+TO_ORDER = "make it an ordered category, such as pd.Categorical(values, categories=[...], "
+TO_ORDER += "ordered=True), or numbers"
 LARGEST = 1e70  # largest absolute response, weight or offset: losses use its fourth power
 
 
@@ -70,7 +71,7 @@ class Response:
         if family == "binomial" and len(self.levels or ()) > 2:
             raise ValueError(f"the response has {len(self.levels)} levels, not 2")
         if family == "ordinal":
-            check_order(self.name, self.levels, True)
+            _check_order(self.name, self.levels, True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -361,10 +362,20 @@ def learn_response(response, family, table):
     in_order, source = source.kind == "number" or source.ordered, columns.as_levels(source)
     levels = columns.used_levels(source, rows)
     if family == "ordinal":
-        check_order(response.name, levels, in_order)
+        _check_order(response.name, levels, in_order)
     y = columns.recode(source, levels, rows).astype(np.float64)
     _check_levels(response.name, levels, y, family, table.positive_weight)
     return expand_rows(y, where, n), Response(response.name, levels, response.called), family
+
+
+def _check_order(name, levels, in_order):
+    """Raise DataError unless a response has at least three classes (`levels`) in a known order."""
+    if not in_order:
+        has = f"{name!r} has the classes {first_few(levels, 3)} in no order"
+        raise DataError(f"family 'ordinal' needs a response in order, but {has}: {TO_ORDER}")
+    if len(levels or ()) < 3:
+        has = f"the response {name!r} has {first_few(levels or ())}; use family 'binomial'"
+        raise DataError(f"family 'ordinal' needs at least three classes in order, but {has}")
 
 
 def _are_proportions(source, rows, table):

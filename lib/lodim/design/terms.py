@@ -12,11 +12,11 @@ from lodim.design.columns import as_float, known_rows, take
 from lodim.design.expressions import evaluate, tree
 from lodim.design.factors import Expression, Levels, Missing, Numeric, needs
 from lodim.design.frame import check_numeric_text
-from lodim.design.rows import filled, indicators
+from lodim.design.rows import TO_ORDER, filled, indicators
 from lodim.design.summaries import ColumnRequest, find_limits, merge, summarize_values
 from lodim.errors import ArgumentError, DataError, DataWarning, warn
 from lodim.formula.formula import compressed, is_compressed, quote
-from lodim.text import suggestion
+from lodim.text import first_few, suggestion
 
 MAX_FEATURES = 1_000_000
 MAX_LETTERS = 25_000_000  # largest total length of the features' names
@@ -238,6 +238,9 @@ def directions(monotone, design, family):
             needs = f"monotone= needs {name!r} as a numeric column or an ordered category that is "
             needs += f"not part of other terms, but the formula has {has}"
             cure = "leave the column out of monotone=, or out of other terms"
+            if len(own) == 1 and (levels := _unordered(design.terms[own[0]])):
+                has = f"{name!r} has the levels {first_few(levels, 3)} in no order"
+                needs, cure = f"monotone= needs levels in order, but {has}", TO_ORDER
             raise ArgumentError(f"{needs}: {cure}")
         found[np.asarray(design.term_of) == own[0]] = way
     return tuple(found.tolist())
@@ -249,7 +252,7 @@ def _names(term, name):
 
 
 def _keeps_order(term, name):
-    """Return whether a term has an order: a number, two levels, or an ordered category."""
+    """Return whether a term has an order: a number, an ordered category, or false and true."""
     if len(term) != 1 or isinstance(term[0], Numeric):
         return len(term) == 1
     factor = term[0]
@@ -258,8 +261,14 @@ def _keeps_order(term, name):
     if not isinstance(factor, Levels) or factor.called or factor.missing is not None:
         return False
     if factor.matrix is None:
-        return len(factor.labels) == 1
+        return set(map(type, factor.levels)) == {bool}
     return bool((np.diff(factor.matrix, axis=0) >= 0.0).all())
+
+
+def _unordered(term):
+    """Return the levels of a term that is a column of unordered levels; () for other terms."""
+    is_column = isinstance(term[0], Levels) and not term[0].called
+    return term[0].levels if len(term) == 1 and is_column and term[0].matrix is None else ()
 
 
 def compress(keys, written, parts, summaries):

@@ -8,13 +8,15 @@ import numpy as np
 from lodim.errors import ArgumentError
 from lodim.family.binomial import Binomial, Proportion
 from lodim.family.family import NoResponse
+from lodim.family.gamma import Gamma
 from lodim.family.gaussian import Gaussian
 from lodim.family.huber import Huber
 from lodim.family.multinomial import Multinomial
 from lodim.family.negative_binomial import NegativeBinomial
 from lodim.family.ordinal import Ordinal
-from lodim.family.power import Gamma, Poisson, Tweedie
+from lodim.family.poisson import Poisson
 from lodim.family.quantile import Quantile
+from lodim.family.tweedie import Tweedie
 
 NUMERIC: dict[str, Any] = {
     "gaussian": Gaussian,

@@ -69,7 +69,7 @@ class Family:
 
     def score_names(self, levels):
         """Return the names of the linear predictors of a response with the classes `levels`."""
-        return list(levels)
+        return list(levels[-self.n_scores :])
 
     def learned(self, y, weight):
         """Return the family with its parameter learned from rows; unchanged if it learns none."""
@@ -164,6 +164,11 @@ def beyond_null(y, offset, null):
 def with_zero(score):
     """Return `score` with a column per class, (n, K): a logit (n, 1) becomes (0, logit)."""
     return score if score.shape[1] > 1 else np.append(np.zeros_like(score), score, axis=1)
+
+
+def class_shares(y, weight, n_classes):
+    """Return the total weight of each class, (n_classes,), from class codes y (n,)."""
+    return sum_rows(lambda i: np.bincount(y[i].astype(int), weight[i], n_classes), len(y))
 
 
 def hits(y, score):

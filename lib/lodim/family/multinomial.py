@@ -5,10 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import softmax
 
-from lodim.engine.blocks import sum_rows
 from lodim.engine.compiled import njit, scalar
 from lodim.family.binomial import Binomial
-from lodim.family.family import RAREST, Family, beside_offset
+from lodim.family.family import RAREST, Family, beside_offset, class_shares
 
 
 @scalar
@@ -69,9 +68,5 @@ class Multinomial(Family):
 
     def null_intercept(self, y, weight, offset):
         """Return the intercepts (K,) of the intercept-only model; weights sum to one."""
-
-        def shares(i):
-            return np.bincount(y[i].astype(int), weight[i], self.n_scores)
-
-        start = np.log(np.maximum(sum_rows(shares, len(y)), RAREST))
+        start = np.log(np.maximum(class_shares(y, weight, self.n_scores), RAREST))
         return beside_offset(self, y, weight, offset, start - start.mean())

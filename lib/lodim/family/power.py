@@ -1,14 +1,12 @@
-"""Counts and amounts with a log link, whose variance is a power of the mean."""
-
-from dataclasses import dataclass
+"""Base class of families with a log link whose variance is a power of the mean, and their loss."""
 
 import numpy as np
-from scipy.special import logsumexp, pdtr, xlogy
+from scipy.special import logsumexp
 
 from lodim.engine.blocks import dot, sum_rows
 from lodim.engine.compiled import scalar
 from lodim.engine.scalar_math import exp_bounded, like
-from lodim.family.family import LARGEST_LOG, RAREST, LogLink
+from lodim.family.family import RAREST, LogLink
 
 POWER = 2  # code of the loss; its parameters are the power, and a constant that is subtracted
 
@@ -65,85 +63,6 @@ class PowerVariance(LogLink):
             observed = np.log(max(dot(weight, y), RAREST))
         expected = 0.0 if p == 2.0 else _log_sum(lambda i: (2.0 - p) * offset[i, 0], weight)
         return np.array([observed - expected])
-
-
-@dataclass(frozen=True)
-class Poisson(PowerVariance):
-    """Family of counts with variance = mean mu; deviance 2 (y log(y / mu) - (y - mu)); log link."""
-
-    name: str = "poisson"
-    loss: str = "Poisson deviance"
-    power: float = 1.0
-    counts = True
-
-    def saturated(self, y):
-        return y - xlogy(y, y)
-
-    def distribution(self, y, mean):
-        """Return the probability of a count of at most y, given its mean."""
-        return pdtr(y, mean)
-
-    def quantile(self, share, mean):
-        """Return the smallest count whose distribution function reaches `share`, given its mean."""
-        from scipy import stats  # slow to import
-
-        return stats.poisson.ppf(share, mean)
-
-    def deviance(self, y, score):
-        mean = self.mean(score)
-        return 2.0 * (xlogy(y, y) - y * score[:, 0] - (y - mean))
-
-
-@dataclass(frozen=True)
-class Gamma(PowerVariance):
-    """Family of positive numbers with variance proportional to the squared mean mu; log link.
-
-    The deviance is 2 ((y - mu) / mu - log(y / mu))."""
-
-    name: str = "gamma"
-    loss: str = "gamma deviance"
-    power: float = 2.0
-    support = "numbers above 0"
-    dispersed = True
-    canonical = False
-
-    @staticmethod
-    def contains(y):
-        return y > 0.0
-
-    def saturated(self, y):
-        return 1.0 + np.log(y)
-
-    def deviance(self, y, score):
-        log_ratio = np.log(y) - score[:, 0]
-        return 2.0 * (np.expm1(np.minimum(log_ratio, LARGEST_LOG)) - log_ratio)
-
-
-@dataclass(frozen=True)
-class Tweedie(PowerVariance):
-    """Family of amounts of which some are zero; variance proportional to mu^p, 1 < p < 2; log link.
-
-    The deviance is 2 (y^(2-p) / ((1-p)(2-p)) - y mu^(1-p) / (1-p) + mu^(2-p) / (2-p))."""
-
-    power: float
-    name: str = "tweedie"
-    loss: str = "Tweedie deviance"
-    support = "amounts, 0 or more"
-    dispersed = True
-    canonical = False
-
-    @property
-    def label(self):
-        return f"tweedie of power {self.power:g}"
-
-    def saturated(self, y):
-        p = self.power
-        return y ** (2.0 - p) / ((2.0 - p) * (p - 1.0))
-
-    def deviance(self, y, score):
-        p, s = self.power, np.clip(score[:, 0], -LARGEST_LOG, LARGEST_LOG)
-        fitted = np.exp((2.0 - p) * s) / (2.0 - p) + y * np.exp((1.0 - p) * s) / (p - 1.0)
-        return np.maximum(2.0 * (fitted - self.saturated(y)), 0.0)
 
 
 def _log(y):

@@ -427,7 +427,7 @@ def maketables_figure(fit, key):
 
 def maketables_main_figures(fit):
     """Return the names of the statistics that tables show by default."""
-    return ["N", "r2" if fit.levels is None else "pseudo_r2"]
+    return ["N", "r2" if fit.family.name in ("gaussian", "none") else "pseudo_r2"]
 
 
 def _references(design):

@@ -376,7 +376,7 @@ class Fit(Delegates):
         -------
         DataFrame
             One row. n: number of rows of positive weight. deviance: mean per row. dev_ratio:
-            explained share of the null deviance of `data` (R2 for a numeric response; NaN if the
+            explained share of the null deviance of `data` (D2; for squared error R2; NaN if the
             response is constant). For classes also accuracy (a tie of k classes counts 1/k),
             log_loss and auc (for several classes the mean of each against all others; NaN if only
             one class occurs).

@@ -69,8 +69,9 @@ def conformal(
         For numbers: "absolute" (default), residuals, gives intervals of about equal width;
         "normalized", residuals over the model's standard deviation, is the default for proset, and
         for counts and gamma with glm; "quantile", distance from the model's quantiles, for proset
-        with loss="density". For classes: "lac" (default), one minus the probability, gives the
-        smallest sets; "aps", the cumulative probability (randomized), more even coverage.
+        with loss="density". For family="quantile", the predicted quantile is the centre of the
+        interval for the response. For classes: "lac" (default), one minus the probability, gives
+        the smallest sets; "aps", the cumulative probability (randomized), more even coverage.
     by : {None, "class"}, default=None
         "class" calibrates each class separately, so that each has coverage `level`. Sets may be
         larger; a class with fewer than level / (1 - level) held-out rows is in every set.

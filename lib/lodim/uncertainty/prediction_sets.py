@@ -382,7 +382,7 @@ class Conformal(Generic[FitT_co]):
         header |= {"Method": guarantee.method, "Fits": str(len(self.fits))}
         header |= {"Score": self.says.score}
         header[f"{guarantee.unit.title()}s held out"] = str(guarantee.n_units)
-        notes = tuple(f"{line}." for line in (self.fit.call, *self.guarantee.words(self.level)))
+        notes = tuple(f"{line}." for line in (self.fit.call, *self._meaning()))
         return Report("Conformal prediction", tuple(header.items()), [self._shown()], notes)
 
     def save(self, path: FilePath) -> None:
@@ -421,11 +421,19 @@ class Conformal(Generic[FitT_co]):
 
     def __repr__(self):
         lines = [self.guarantee.made(), f"Score: {self.says.score}"]
-        lines += self.guarantee.words(self.level)
+        lines += self._meaning()
         return listing(f"conformal of {self.fit.call}", lines, self._shown())
 
     def _repr_html_(self):
         return self.summary().as_html()
+
+    def _meaning(self):
+        """Return lines of text on what the intervals or sets contain, and how often."""
+        lines, family = self.guarantee.words(self.level), self.fit.family
+        if family.name == "quantile":
+            centre = f"their centre is the predicted quantile {family.quantile:g}"
+            lines.append(f"Intervals are for a new response, not for its quantile; {centre}")
+        return lines
 
     def _shown(self):
         frame = self.table.rename(columns=LABELS)

@@ -274,6 +274,7 @@ def test_twins_of_other_signs_stay():
         ("y ~ bs(a, df=4)", {"monotone": {"a": "increasing"}}, "has bs"),
         ("y ~ a", {"monotone": {"a": "up"}}, "must be one direction"),
         ("o ~ a", {"monotone": {"a": "increasing"}}, "4 classes"),
+        ("y ~ k", {"monotone": {"k": "increasing"}}, "'no', 'yes' in no order: make it an ord"),
     ],
 )
 def test_what_is_refused(formula, more, message):

@@ -107,8 +107,20 @@ def test_files_and_calls(tmp_path):
         ("y ~ a", {"monotone": ["a"]}, "must be one direction"),
         ("y ~ a", {"monotone": {"a": "increasing"}, "l1_ratio": 0.5}, "l1_ratio=0"),
         ("o ~ a", {"monotone": {"a": "increasing"}}, "4 classes"),
+        ("y ~ k", {"monotone": {"k": "increasing"}}, "'no', 'yes' in no order: make it an ord"),
     ],
 )
 def test_what_is_refused(formula, more, message):
     with pytest.raises(ArgumentError, match=message):
         ld.gbmap(formula, rows(60), **more)
+
+
+def test_two_levels_in_order_may_be_monotone():
+    df = rows(100)
+    df["late"] = pd.Categorical(df["k"], categories=["yes", "no"], ordered=True)
+    df["true"] = df["k"] == "no"
+    call = {"m": 2, "lambda_": 0.01}
+    for name in ("late", "true"):
+        up, down = (ld.gbmap(f"y ~ {name}", df, monotone={name: way}, **call).predict(df)
+                    for way in ("increasing", "decreasing"))  # fmt: skip
+        assert np.ptp(up) == 0.0 and np.ptp(down) > 0.0

@@ -9,6 +9,9 @@ from scipy.optimize import minimize
 
 import lodim as ld
 from lodim.family import Ordinal, losses
+from lodim.family.family import class_shares
+from lodim.family.thresholds import best_thresholds, threshold_sums
+from lodim.models.gbmap.worker_rows import margin
 from models.glm.test_ordinal import rows
 
 CALL = {"family": "ordinal", "threads": 1}
@@ -46,7 +49,8 @@ def test_the_loss_of_one_score_is_half_the_deviance():
     y, score, *parts = log_odds(500)
     family, ones, h = Ordinal(3), np.ones(500), 1e-5
     loss = family.kernel_loss(y, ones)
-    response, f = family.margin(y, *parts)
+    f, boundaries = parts
+    response, f = margin(family, y, f[:, None], 0, boundaries)
     value, slope, curvature = losses.rows(loss, response, f, ones)
     np.testing.assert_allclose(2.0 * value, family.deviance(y, score), rtol=1e-12, atol=1e-12)
     moved = [losses.rows(loss, response, f + side, ones) for side in (h, -h)]
@@ -64,9 +68,8 @@ def test_moved_boundaries_minimize_the_deviance(absent):
     y, score, f, boundaries = log_odds(300)
     weight = np.where(y == absent, 0.0, RNG.random(300))
     weight /= weight.sum()
-    family = Ordinal(3)
-    weights, sums = family.class_weights(y, weight), partial(family.boundary_sums, y, f, weight)
-    change = family.moved(sums, weights, boundaries) - boundaries
+    family, sums = Ordinal(3), partial(threshold_sums, y, f, weight)
+    change = best_thresholds(sums, class_shares(y, weight, 4), boundaries) - boundaries
 
     def deviance(change):
         return weight @ family.deviance(y, score + change)
@@ -82,6 +85,14 @@ def test_moved_boundaries_minimize_the_deviance(absent):
             assert deviance(change) <= min(deviance(change + step), deviance(change - step))
     together = np.full(3, 1e-4)
     assert deviance(change) <= min(deviance(change + together), deviance(change - together))
+
+
+def test_many_classes_print_few_thresholds():
+    cars = ld.data("autompg").dropna()
+    fit = ld.gbmap("mpg ~ weight", cars, family="ordinal", m=1, lambda_=0.1, threads=1)
+    assert len(fit.levels) == 127 and fit.predict(cars).shape == (392, 127)
+    assert "and 118 more" in str(fit) and len(str(fit).splitlines()) < 20
+    assert "44.6|46.6" in str(fit.summary())
 
 
 @pytest.mark.parametrize("more", [{}, {"offset": "known"}, {"weights": "unit"}])

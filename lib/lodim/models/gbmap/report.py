@@ -4,14 +4,15 @@ import numpy as np
 import pandas as pd
 
 from lodim.design.frame import in_pandas
-from lodim.family.ordinal import threshold_names
+from lodim.family.thresholds import threshold_names
 from lodim.page import MOST_NAMES, Picture, not_drawn
 from lodim.page.sections import MOST_HOVER, MOST_POINTS, thinned, with_columns
 from lodim.report import phrases
 from lodim.report.tables import Report, Table, significant
-from lodim.text import counted, ranges
+from lodim.text import counted, first_names, ranges
 
 MOST_FEATURES = 20  # rows of the effects' table
+MOST_THRESHOLDS = 8  # in print(fit); summary() has all
 
 
 def listing(fit):
@@ -23,7 +24,7 @@ def listing(fit):
         f"Boosts: {s.m}, lambda: {significant(s.lambda_)}{_chosen(fit)}, {_activation(s)}",
         *_refitted(fit),
         *phrases.monotone(fit),
-        *_thresholds(fit),
+        *_thresholds(fit, MOST_THRESHOLDS),
     ]
     if not fit.converged:
         where = "in every boost" if fit.refit_log is None else "in the joint fit"
@@ -89,13 +90,14 @@ def _refitted(fit):
     return [f"All learners optimized together{known}"]
 
 
-def _thresholds(fit):
-    """Return a list with one line of thresholds between ordered classes, or an empty list."""
+def _thresholds(fit, most):
+    """Return a list with a line of at most `most` thresholds between ordered classes, or []."""
     if not fit.family.shared_slopes:
         return []
     values = -fit.estimates.shift.sum(axis=0)
     named = zip(threshold_names(fit.levels), values, strict=True)
-    return ["Thresholds of f: " + ", ".join(f"{name} {significant(v)}" for name, v in named)]
+    texts = [f"{name} {significant(v)}" for name, v in named]
+    return [f"Thresholds of f: {first_names(texts, most)}"]
 
 
 def _effects(fit, full):
@@ -151,7 +153,7 @@ def _notes(fit):
     ]
     notes += [
         f"{line}; a higher f makes higher classes of {fit.design.response.name} more probable."
-        for line in _thresholds(fit)
+        for line in _thresholds(fit, len(fit.levels or ()))
     ]
     notes += phrases.choice(fit, _range(fit))
     notes += _edges(fit)

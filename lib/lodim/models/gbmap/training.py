@@ -9,7 +9,8 @@ import numpy as np
 from lodim.engine import row_keys, tiles
 from lodim.engine.blocks import dot, on_host, place, row_spans, sum_rows
 from lodim.family import losses
-from lodim.family.family import beyond_null
+from lodim.family.family import beyond_null, class_shares
+from lodim.family.thresholds import best_thresholds, threshold_sums
 from lodim.models.gbmap.objective import derivatives
 from lodim.models.gbmap.settings import WIDE, Settings
 from lodim.models.gbmap.worker_rows import WorkerRows, deviance, margin
@@ -252,12 +253,13 @@ class BoostState:
     def move_boundaries(self):
         """Optimize the thresholds `shift` between ordered classes in place; return the changes."""
         if self.on_workers:
-            sums = self.device.boundary_sums
+            sums = self.device.threshold_sums
         else:
             score = self._host_score().reshape(-1)[: len(self.y)]
-            sums = partial(self.family.boundary_sums, self.y, score, self.weight)
-        weights, before = self.family.class_weights(self.y, self.weight), self.shift.copy()
-        self.shift[:] = self.family.moved(sums, weights, before)
+            sums = partial(threshold_sums, self.y, score, self.weight)
+        shares = class_shares(self.y, self.weight, self.family.n_scores + 1)
+        before = self.shift.copy()
+        self.shift[:] = best_thresholds(sums, shares, before)
         return self.shift - before
 
     def _host_score(self):

@@ -10,6 +10,7 @@ from lodim.engine import tiles
 from lodim.engine.blocks import dot
 from lodim.family import losses
 from lodim.family.family import beyond_null
+from lodim.family.thresholds import threshold_sums
 from lodim.models.gbmap.cpu_kernels import forward
 
 
@@ -76,10 +77,10 @@ class WorkerRows:
         """Return the weighted mean deviance of scaled responses; `shift` : thresholds, or empty."""
         return reduce(np.add, self.score.spans(_deviance, self.y, self.weight, self.family, shift))
 
-    def boundary_sums(self, boundaries):
+    def threshold_sums(self, boundaries):
         """Return, per threshold between classes, a loss and its two derivatives, (K - 1, 3)."""
-        rest = self.y, self.weight, self.family, boundaries
-        return reduce(np.add, self.score.spans(_boundary_sums, *rest))
+        rest = self.y, self.weight, boundaries
+        return reduce(np.add, self.score.spans(_threshold_sums, *rest))
 
 
 def _null_score(offset, null):
@@ -90,9 +91,11 @@ def margin(family, y, score, k, shift):
     """Return response and linear predictor for class k, (n,) each, from score (n, K).
 
     With several classes they are 1 for rows of class k, else 0, and the logit of class k. If K is
-    1, they are y and score. For ordered classes with boundaries `shift`, see `Ordinal.margin`."""
+    1, they are y and score. Those of ordered classes with boundaries `shift` are in
+    `Ordinal.class_table`."""
     if family.shared_slopes:
-        return family.margin(y, score[:, 0], shift)
+        response, middle = family.class_table(shift)[:, y.astype(int)]
+        return response, score[:, 0] + middle
     if family.n_scores == 1:
         return y, score[:, 0]
     return (y == k).astype(float), margin_score(score, k)
@@ -142,6 +145,6 @@ def _deviance(rows, score, y, weight, family, shift):
     return deviance(family, y, score, weight, shift)
 
 
-def _boundary_sums(rows, score, y, weight, family, boundaries):
+def _threshold_sums(rows, score, y, weight, boundaries):
     y, score, weight = _by_row(rows, y, score, weight)
-    return family.boundary_sums(y, score[:, 0], weight, boundaries)
+    return threshold_sums(y, score[:, 0], weight, boundaries)

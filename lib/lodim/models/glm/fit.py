@@ -9,7 +9,7 @@ import pandas as pd
 from lodim import forms
 from lodim.checks import flag, one_of, share
 from lodim.errors import ArgumentError, DataWarning, warn
-from lodim.family.ordinal import threshold_names
+from lodim.family.thresholds import threshold_names
 from lodim.fitting import saved
 from lodim.fitting.fit import Fit
 from lodim.models.glm import intervals, report

@@ -3,6 +3,8 @@
 import numpy as np
 from scipy.special import gammaln, xlogy
 
+from lodim.family.thresholds import tails
+
 
 def all_scores(linear, family):
     """Return linear predictors (n, K) of all classes from the S estimated ones, (n, S)."""
@@ -24,7 +26,7 @@ def curvatures(family, y, weight, mean, observed=False):
     Pairs are (s, t) with s >= t. Derivatives are multiplied by the dispersion. They are expected
     unless `observed`; those for ordered classes are always observed, as in R and statsmodels."""
     if family.shared_slopes:
-        u, above = family.slopes(y, mean)
+        u, above = _ordered_slopes(y, mean)
         S, u, bend = u.shape[1], u.T, (u * (1.0 - 2.0 * above)).T
         pairs = [(s, t) for s in range(S) for t in range(s + 1)]
         return np.stack([weight * (u[s] * u[t] - (s == t) * bend[s]) for s, t in pairs])
@@ -48,10 +50,21 @@ def joined_blocks(blocks, S):
 def slopes(family, y, weight, mean):
     """Return derivatives (n, S) of rows' log-likelihoods by linear predictors, times dispersion."""
     if family.shared_slopes:
-        return weight[:, None] * family.slopes(y, mean)[0]
+        return weight[:, None] * _ordered_slopes(y, mean)[0]
     if family.name == "multinomial":
         return (weight * (np.equal.outer(np.arange(1, mean.shape[1]), y) - mean.T[1:])).T
     return (weight * family.bounded(y - mean) * family.relative_slope(mean))[:, None]
+
+
+def _ordered_slopes(y, mean):
+    """Return derivatives of log-likelihoods of ordered classes by linear predictors, (n, K - 1).
+
+    Also return the probabilities of the classes above each threshold, (n, K - 1)."""
+    below, above = tails(mean)
+    code, boundary = y.astype(int), np.arange(1, mean.shape[1])
+    side = np.equal.outer(code, boundary) * 1.0 - np.equal.outer(code, boundary - 1)
+    own = np.maximum(mean[np.arange(len(y)), code], 1e-300)
+    return side * below * above / own[:, None], above
 
 
 def pearson(family, y, mean):

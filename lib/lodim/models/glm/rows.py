@@ -9,6 +9,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from lodim.engine.blocks import over_spans, row_spans, sum_rows
+from lodim.family.thresholds import tied
 from lodim.models.glm import passes
 from lodim.models.glm.estimates import design_matrix
 
@@ -77,7 +78,7 @@ class Rows:
         if not n_groups:
             return np.zeros((S * q, 0))
         constants = np.zeros((S, q, n_groups))
-        constants[np.arange(S), 0, self.family.tied(present)] = 1.0
+        constants[np.arange(S), 0, tied(present)] = 1.0
         slopes = np.tile(np.eye(q)[:, 1:], (S, 1, 1))
         return np.concatenate([constants, slopes], axis=2).reshape(S * q, -1)
 

@@ -161,12 +161,15 @@ def _least_squares(refits, on):
 
 def _newton(refits, on, cold=False):
     """Return intercept, coefficients and deviance by Newton's method (`cold`: from the null)."""
-    data, theta = refits.data, _start(refits, on, cold)
+    data, null = refits.data, refits.null.intercept
+    null = np.vstack([null, np.zeros((len(on), len(null)))])
+    theta, near = null if cold else _start(refits, on, null), 1.0
     ridge = np.zeros((len(theta), len(theta)))  # no ridge for the intercept
     ridge[1:, 1:] = _ridge(refits, on, SEPARATED)
     value, slope, bend = _derivatives_at(data, on, theta, ridge)
-    if not (cold or value <= 0.5 * refits.null.deviance):
-        return _newton(refits, on, cold=True)
+    while value > 0.5 * refits.null.deviance and near > 1e-4:
+        theta, near = null + 0.5 * (theta - null), 0.5 * near
+        value, slope, bend = _derivatives_at(data, on, theta, ridge)
     negligible = 1e-16  # decrease of half the mean deviance that may remain
     last = negligible  # unknown before the first step
     for _ in range(50):
@@ -190,21 +193,18 @@ def _newton(refits, on, cold=False):
     return theta[0], theta[1:], 2.0 * value - float((theta * (ridge @ theta)).sum())
 
 
-def _start(refits, on, cold):
-    """Return starting values of Newton's method, (1 + r, K); those of the null model if `cold`."""
-    null, at = refits.null.intercept, refits.at_null
-    theta = np.vstack([null, np.zeros((len(on), len(null)))])
-    if cold:
-        return theta
+def _start(refits, on, null):
+    """Return starting values of Newton's method, (1 + r, K), given those of the null model."""
+    at = refits.at_null
     if refits.near is not None:
         fit = refits.near(on)
         near = np.vstack([fit.intercept, fit.coef])
-        if len(null) > 1:  # the mean over classes has no effect: keep that of the null model
-            near += (theta - near).mean(axis=1, keepdims=True)
+        if null.shape[1] > 1:  # the mean over classes has no effect: keep that of the null model
+            near += (null - near).mean(axis=1, keepdims=True)
         return near
     gram = at.gram[np.ix_(on, on)]
     coef = np.linalg.solve(gram + _ridge(refits, on, SEPARATED), at.target[on])
-    return np.vstack([null - at.mean[on] @ coef, coef])
+    return np.vstack([null[0] - at.mean[on] @ coef, coef])
 
 
 def _derivatives_at(data, on, theta, ridge):

@@ -1,0 +1,96 @@
+"""Thresholds between ordered classes: their names, and the values of lowest mean deviance."""
+
+from itertools import pairwise
+
+import numpy as np
+
+from lodim.engine.blocks import sum_rows
+from lodim.engine.compiled import njit
+from lodim.family.binomial import curvature, loss_slope
+
+STEPS, HALVINGS, SETTLED = 50, 30, 1e-12  # limits of Newton's method; its last relative gain
+
+
+def threshold_names(levels):
+    """Return names of the thresholds between ordered classes, such as "low|high"."""
+    return [f"{a}|{b}" for a, b in pairwise(levels)]
+
+
+def tails(mean):
+    """Return the probabilities of the classes below and above each threshold, (n, K - 1) each."""
+    return np.cumsum(mean[:, :-1], axis=1), np.cumsum(mean[:, :0:-1], axis=1)[:, ::-1]
+
+
+def tied(present):
+    """Return a group number per threshold (K - 1,); thresholds of a group must move together.
+
+    present (K,) tells whether a class has rows. Thresholds without rows between them form a
+    group. A threshold without rows on one side joins the nearest with rows on both."""
+    return np.clip(np.cumsum(present)[:-1], 1, present.sum() - 1) - 1
+
+
+def best_thresholds(sums, shares, thresholds):
+    """Return the thresholds (K - 1,) of lowest mean deviance, by Newton's method.
+
+    The search starts from `thresholds`. sums(thresholds) returns the `threshold_sums` of all rows;
+    shares (K,) are the classes' total weights."""
+    present = shares > 0.0
+    if present.sum() < 2:
+        return thresholds
+    T = np.eye(present.sum() - 1)[tied(present)]
+    loss, slope, H = _mean_loss(sums(thresholds), shares, thresholds)
+    for _ in range(STEPS):
+        step = -T @ np.linalg.lstsq(T.T @ H @ T, slope @ T, rcond=None)[0]
+        if -slope @ step <= SETTLED * loss:
+            return thresholds + step
+        for _ in range(HALVINGS):
+            at = thresholds + step
+            tried = _mean_loss(sums(at), shares, at)
+            if tried[0] <= loss:
+                break
+            step = 0.5 * step
+        else:
+            break
+        thresholds, (loss, slope, H) = at, tried
+    return thresholds
+
+
+def threshold_sums(y, f, weight, thresholds):
+    """Return a loss and its first two derivatives per threshold between classes, (K - 1, 3).
+
+    The loss is that of being above or below the threshold, with the logit f + threshold. It is
+    summed over the rows of the two classes next to the threshold."""
+    y, f = np.ascontiguousarray(y, np.float64), np.ascontiguousarray(f)
+    return sum_rows(lambda i: _threshold_sums(y[i], f[i], weight[i], thresholds), len(y))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _threshold_sums(y, f, weight, thresholds):
+    out = np.zeros((thresholds.size, 3))
+    for i in range(y.size):
+        for side in range(2):
+            s = int(y[i]) - side
+            if 0 <= s < thresholds.size:
+                score = f[i] + thresholds[s]
+                value, slope = loss_slope(float(side), score, weight[i])
+                out[s, 0] += value
+                out[s, 1] += slope
+                out[s, 2] += curvature(float(side), score, weight[i])
+    return out
+
+
+def _mean_loss(sums, shares, thresholds):
+    """Return the mean loss of all rows at these thresholds, its gradient and its Hessian.
+
+    The loss adds the losses of the thresholds (`sums`, from `threshold_sums`). For each row of an
+    inner class it adds -log(1 - exp(-gap)), where gap is the distance of its two thresholds."""
+    (loss, slope, bend), inner = sums.T, shares[1:-1]
+    inside = np.flatnonzero(inner)
+    inner, gap = inner[inside], thresholds[inside] - thresholds[inside + 1]
+    if not (gap > 0.0).all():
+        return np.inf, slope, np.diag(bend)
+    share = -np.expm1(-gap)
+    change = np.eye(len(slope))[inside] - np.eye(len(slope))[inside + 1]  # of gaps
+    fall = inner * (1.0 / share - 1.0)
+    H = np.diag(bend) + (change.T * (fall / share)) @ change
+    return loss.sum() - inner @ np.log(share), slope - fall @ change, H
