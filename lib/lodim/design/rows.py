@@ -370,12 +370,12 @@ def learn_response(response, family, table):
 
 def _check_order(name, levels, in_order):
     """Raise DataError unless a response has at least three classes (`levels`) in a known order."""
-    if not in_order:
-        has = f"{name!r} has the classes {first_few(levels, 3)} in no order"
-        raise DataError(f"family 'ordinal' needs a response in order, but {has}: {TO_ORDER}")
     if len(levels or ()) < 3:
         has = f"the response {name!r} has {first_few(levels or ())}; use family 'binomial'"
         raise DataError(f"family 'ordinal' needs at least three classes in order, but {has}")
+    if not in_order:
+        has = f"{name!r} has the classes {first_few(levels, 3)} in no order"
+        raise DataError(f"family 'ordinal' needs a response in order, but {has}: {TO_ORDER}")
 
 
 def _are_proportions(source, rows, table):

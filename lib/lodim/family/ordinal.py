@@ -50,14 +50,16 @@ def curvature(y, f, weight):
 @njit(cache=True, nogil=True, error_model="numpy")
 def _deviance(y, score):
     """Return -2 log-likelihoods (n,) of rows of classes y, from scores (n, K - 1)."""
-    out, last = np.empty(y.size), score.shape[1]
+    out, last = np.zeros(y.size), score.shape[1]
     for i in range(y.size):
         code = int(y[i])
         above, below = score[i, max(code - 1, 0)], score[i, min(code, last - 1)]
-        response = 0.0 if code == 0 else 1.0
+        if code > 0:
+            out[i] += 2.0 * logistic(1.0, above, 1.0)[0]
+        if code < last:
+            out[i] += 2.0 * logistic(0.0, below, 1.0)[0]
         if 0 < code < last:
-            response = -np.exp(max(0.5 * (below - above), -WIDEST))
-        out[i] = 2.0 * loss_slope(response, 0.5 * (above + below), 1.0)[0]
+            out[i] -= 2.0 * np.log(max(-np.expm1(below - above), RAREST))
     return out
 
 

@@ -145,6 +145,16 @@ def test_separated_classes(df):
     assert "x" in fit.separated
 
 
+@pytest.mark.parametrize("n, seed", [(100, 0), (500, 1), (5000, 0)])
+def test_separated_classes_of_many_rows(n, seed):
+    """Rows near the boundaries need steep slopes, which put the boundaries far apart."""
+    x = np.random.default_rng(seed).normal(size=n)
+    df = pd.DataFrame({"x": x, "y": np.digitize(x, [-0.5, 0.5])})
+    with pytest.warns(ld.ConvergenceWarning, match="separated"):
+        fit = ld.glm("y ~ x", df, **CALL)
+    assert "x" in fit.separated and fit.tidy()["p_value"].isna().all()
+
+
 @pytest.mark.parametrize("gone", GRADES)
 def test_a_class_without_rows(gone, df):
     """A class of weight zero gets no probability; the others are those of a fit without it."""
@@ -167,8 +177,9 @@ def test_numbers_have_an_order(df):
 def test_what_is_refused(df):
     with pytest.raises(ld.DataError, match=r"in no order: make it an ordered category, such as"):
         ld.glm("grade ~ a", df.assign(grade=df["grade"].astype(str)), **CALL)
-    with pytest.raises(ld.DataError, match="needs at least three classes in order"):
-        ld.glm("grade ~ a", df[df["grade"] <= "middle"], **CALL)
+    for grade in (df["grade"], df["grade"].astype(str)):
+        with pytest.raises(ld.DataError, match="needs at least three classes .* 'binomial'"):
+            ld.glm("grade ~ a", df.assign(grade=grade)[df["grade"] <= "middle"], **CALL)
     with pytest.raises(ld.ArgumentError, match="covariance must be 'HC0', 'HC1' or clusters="):
         ld.glm("grade ~ a", df, covariance="HC3", **CALL)
     with pytest.raises(ld.DataError, match="offset has 4 columns, but must have one for family"):
