@@ -36,6 +36,13 @@ def test_rows_that_are_left_out(rows, tmp_path, missing, in_files):
         assert getattr(one.design, name) == getattr(two.design, name) > 0
     assert one.n + one.design.n_dropped == len(less)
     assert repr(one).splitlines()[2:] == repr(two).splitlines()[2:]
+    lacking = {"a": int(rows["a"].isna().sum())} if missing == "drop" else {}
+    lacking |= {"y": 4, "weights": 3}
+    assert one.design.lacking == lacking
+    note = "Rows dropped for missing values: " + ", ".join(
+        f"{k} in {n} rows" for k, n in lacking.items()
+    )
+    assert note in " ".join(str(one.summary()).split())
 
 
 @pytest.mark.parametrize("name", ["glm", "costnet"])

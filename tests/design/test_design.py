@@ -503,10 +503,13 @@ def test_splines_are_counted_before_they_are_learnt(few, monkeypatch):
         Design.learn("y ~ bs(a, df=900)*bs(b, df=900)", few)
 
 
-def test_a_term_without_features_may_be_the_last(few):
+@pytest.mark.parametrize("term", ["one", "C(one)", "C(one, Sum)", "C(one, Treatment('same'))"])
+@pytest.mark.parametrize("reference_levels", [False, True])
+def test_a_factor_of_one_level_keeps_a_constant_feature(term, reference_levels, few):
     few = few.assign(one=["same"] * len(few), two=["a", "b"] * (len(few) // 2))
-    for formula, names in {"y ~ two + one": ("two[b]",), "y ~ one + a": ("a",)}.items():
-        assert Design.learn(formula, few, reference_levels=True)[0].names == names
+    for formula in (f"y ~ two + {term}", f"y ~ {term} + a"):
+        design = Design.learn(formula, few, reference_levels=reference_levels)[0]
+        assert design.constant == (f"{term}[same]",) and len(design.names) == 2
 
 
 def test_wide_and_long_data_meet_no_limit():

@@ -50,7 +50,9 @@ class Design:
     """Formula with all that it learned from the training rows, to convert new rows to numbers.
 
     n_dropped : number of training rows that were dropped; rows of weight zero do not count
-    n_incomplete : number of training rows of positive weight that miss only features"""
+    n_incomplete : number of training rows of positive weight that miss only features
+    lacking : number of rows, also of weight zero, that miss each column (or "weights" etc.) for
+        which rows were dropped; a row may miss several"""
 
     formula: str = forms.text()
     family: str = forms.choice(*FAMILIES)
@@ -77,6 +79,7 @@ class Design:
     missing: str = forms.choice(*MISSING)
     fills: tuple[Fill, ...] = forms.several(None, forms.part(Fill))
     n_incomplete: int = forms.whole()
+    lacking: dict[str, int] = forms.entries(forms.whole(least=1))
     frame_kind: str = forms.choice(*EAGER)
     # number of sampled rows from which splines and scales were learned; 0 for all
     n_sampled: int = forms.whole()
@@ -146,6 +149,7 @@ class Design:
             missing=missing,
             fills=fills,
             n_incomplete=rows.n_incomplete,
+            lacking=rows.lacking,
             frame_kind=read.kind if read.kind in EAGER else PANDAS,
             n_sampled=n_sampled,
             wild=wild,

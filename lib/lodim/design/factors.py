@@ -314,10 +314,14 @@ def of_missing(factor, j):
 
 
 def against_reference(factor, reduced):
-    """Return a Levels factor with a 0/1 column per level, without the first if `reduced`."""
+    """Return a Levels factor with a 0/1 column per level, without the first if `reduced`.
+
+    A single level keeps its column, which is constant, so that reports name it."""
     if not isinstance(factor, Levels) or (reduced and factor.matrix is not None):
         return factor
-    return replace(factor, labels=tuple(map(str, factor.levels))[int(reduced) :], matrix=None)
+    labels = tuple(map(str, factor.levels))
+    varies = len(labels) > 1 or factor.missing is not None
+    return replace(factor, labels=labels[reduced and varies :], matrix=None)
 
 
 def _in_order(factor, polynomials):
@@ -372,7 +376,7 @@ def _categorical(code, name, used):
         for level in used:
             if level not in levels:
                 raise_unknown_level(name, level, levels)
-    if contrast is None:
+    if contrast is None or len(levels) == 1:
         return Levels.known(code, True, levels, _shown(levels))
     matrix, suffixes = patsy_terms.contrast(code, contrast, levels)
     return Levels.known(code, True, levels, tuple(suffixes), matrix)

@@ -126,7 +126,7 @@ def learn_moments(terms, table, prepared=None, *, known, limits):
     weights = kernel_weights(table.weights, table.weight_unit)
 
     def work(term, first):
-        if known[first : first + 1].all():  # a term may have no feature
+        if known[first]:
             return
         for k, source in enumerate(_sources(term, table, prepared), first):
             x, rows = apply_limits(*source, limits.get(k))

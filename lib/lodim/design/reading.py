@@ -78,6 +78,7 @@ class Rows:
     # n_dropped, n_incomplete: rows of positive weight that were dropped, or miss only features
     n_dropped: int
     n_incomplete: int
+    lacking: dict  # number of rows that miss each column or input for which rows were dropped
     # whether the data are not in memory, so that each pass reads the chunks again
     streamed: bool = False
 
@@ -116,7 +117,7 @@ def join_scans(scans):
         runs += [(at + start, first, place) for start, first, place in scan.runs]
     flags = Flags(
         *(np.concatenate([getattr(scan.flags, key) for scan in scans]) for key in ("gaps", "bad")),
-        *(_add([getattr(scan.flags, key) for scan in scans]) for key in ("columns", "inputs")),
+        *(_add([getattr(scan.flags, key) for scan in scans]) for key in ("columns", "required")),
     )
     beside = {k: columns.concat([scan.beside[k] for scan in scans]) for k in scans[0].beside}
     return Scan(starts[-1], runs, flags, beside)

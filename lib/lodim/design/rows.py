@@ -248,10 +248,10 @@ def _check_row_labels(frame, value, what):
 
 
 def read_complete(frame, features, answers, inputs, missing, *, learning=False, known=None):
-    """Return the complete rows of a Frame: a Table, their positions, and two counts.
+    """Return the complete rows of a Frame: a Table, their positions, and counts.
 
     A complete row has response, weight and offset, and all features if `missing` is "drop". The
-    counts are of dropped rows, and of rows that miss only features.
+    counts are those of `complete_rows`.
     answers : columns of the response; known : result of `Design.known_levels`, or None"""
     n, read = len(frame.index), {}
     for name in dict.fromkeys([*features, *answers]):
@@ -268,12 +268,12 @@ def read_complete(frame, features, answers, inputs, missing, *, learning=False, 
 
 @dataclass(frozen=True, eq=False)
 class Flags:
-    """Which rows have missing values, and how many miss each column and each row input."""
+    """Which rows have missing values, and how many miss each column and each required input."""
 
     gaps: np.ndarray  # (n,) bool, rows that miss a feature (or the response, if missing is 'keep')
     bad: np.ndarray  # (n,) bool, rows to drop: response, weight, offset or other input is missing
     columns: dict
-    inputs: dict
+    required: dict  # responses and row inputs, without which a row is dropped
 
 
 def flag_missing(read, answers, inputs, missing, index):
@@ -281,35 +281,39 @@ def flag_missing(read, answers, inputs, missing, index):
 
     read : dict name -> Column; answers : columns of the response; index : labels for errors"""
     n = len(index)
-    gaps, bad, lacking = np.zeros(n, bool), np.zeros(n, bool), {}
+    gaps, bad = np.zeros(n, bool), np.zeros(n, bool)
+    answers = () if missing == "keep" else answers
 
     def flag(name):
-        flags = bad if name in answers and missing != "keep" else gaps
-        return _flag(read[name], flags, index)
+        return _flag(read[name], bad if name in answers else gaps, index)
 
-    dropped = dict(zip(read, each(flag, list(read), n * len(read)), strict=True))
+    counts = dict(zip(read, each(flag, list(read), n * len(read)), strict=True))
+    required = {name: counts[name] for name in answers}
     for what, array in vars(inputs).items():
         if array is not None:
             gone = np.isnan(array).reshape(n, array.size // n if n else 1).any(axis=1)
             bad |= gone
-            lacking[what] = int(gone.sum())
-    return Flags(gaps, bad, dropped, lacking)
+            required[what] = int(gone.sum())
+    return Flags(gaps, bad, counts, required)
 
 
 def complete_rows(flags, weights, missing, learning):
-    """Return positions of complete rows, number of dropped rows, and number of incomplete rows.
+    """Return positions of complete rows, and numbers of dropped rows and of incomplete rows.
 
-    Incomplete rows miss only features. Rows of weight zero are not counted.
-    learning : whether to raise DataError if no row is complete"""
+    Incomplete rows miss only features. Rows of weight zero are not counted. The last result is a
+    dict of the numbers of rows that miss each column or input for which rows were dropped. If
+    `learning`, raise DataError if no row is complete."""
     gaps, bad, drop = flags.gaps, flags.bad, missing == "drop"
     of_use = ~(bad | gaps) if drop else ~bad
     rows, out, incomplete = np.flatnonzero(of_use), ~of_use, gaps & ~bad
     if weights is not None:  # rows whose weight is missing are counted as dropped
         out, incomplete = out & (weights != 0), incomplete & (weights > 0)
     n_dropped, n_incomplete = int(out.sum()), int(incomplete.sum())
+    counts = flags.columns | flags.required if drop else flags.required
+    lacking = {name: count for name, count in counts.items() if count and n_dropped}
     if learning and not len(rows):
-        _raise_no_rows(len(bad), flags.columns | flags.inputs, n_incomplete and drop)
-    return rows, n_dropped, n_incomplete
+        _raise_no_rows(len(bad), lacking, n_incomplete and drop)
+    return rows, n_dropped, n_incomplete, lacking
 
 
 def _flag(column, bad, index):
@@ -333,7 +337,7 @@ def _raise_no_rows(n, dropped, incomplete):
     if not n:
         raise DataError("the data has no rows")
     worst = sorted(dropped.items(), key=lambda item: -item[1])[:5]
-    counts = ", ".join(f"{name!r} in {count}" for name, count in worst if count)
+    counts = ", ".join(f"{name!r} in {count}" for name, count in worst)
     cure = "; missing='indicator' keeps rows with missing features" if incomplete else ""
     raise DataError(f"no rows are left: all {n} are dropped for missing values ({counts}){cure}")
 

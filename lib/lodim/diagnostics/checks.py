@@ -52,7 +52,7 @@ def dropped_rows(subject):
     if phrases.dropped(fit):
         hint = f"{phrases.dropped(fit)[0]}."
     share = f"{dropped} of {n} rows ({100 * dropped / n:.0f}%)"
-    sentence = f"{share} were dropped because of missing values."
+    sentence = f"{share} were dropped for missing values ({phrases.lacking(fit.design)})."
     return [Finding("dropped-rows", "note", sentence, hint)]
 
 

@@ -500,7 +500,7 @@ class Fit(Delegates):
         """
         flag("full", full)
         told = self._summary(full)
-        said = [f"{line}." for line in phrases.dropped(self)] + phrases.filled(self.design)
+        said = [f"{line}." for line in phrases.dropped(self)] + phrases.missing(self.design)
         said += phrases.sampled(self) + phrases.parameters(self)
         said += phrases.wild(self.design) + phrases.heavy_tails(self.design)
         header, note = phrases.with_held_out(self, told.header)

@@ -119,7 +119,20 @@ def dropped(fit):
     return [f'missing="indicator" would keep {some}']
 
 
-def filled(design):
+def missing(design):
+    """Return notes on rows dropped for missing values, and on imputed values, as a list."""
+    dropped = [f"Rows dropped for missing values: {lacking(design)}."] * bool(design.lacking)
+    return dropped + _filled(design)
+
+
+def lacking(design):
+    """Return a phrase: how many training rows miss each column for which rows were dropped."""
+    counts = sorted(design.lacking.items(), key=lambda item: -item[1])
+    more = f"; and {len(counts) - FILLS} more, see design.lacking" if len(counts) > FILLS else ""
+    return ", ".join(f"{name} in {counted(n, 'row')}" for name, n in counts[:FILLS]) + more
+
+
+def _filled(design):
     """Return a list with a note on imputed values; [] if nothing was missing."""
     gaps = sorted((f for f in design.fills if f.n_missing), key=lambda f: -f.n_missing)
     if not gaps:

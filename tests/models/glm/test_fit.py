@@ -242,17 +242,17 @@ def test_the_first_level_is_the_reference(df):
 
 
 def test_aliased_columns_are_left_out_and_named(df):
-    data = df.assign(copy=df["x1"], total=df["x1"] + df["x2"], one=3.0)
-    fit = ld.glm("gaussian ~ x1 + x2 + copy + total + one + g", data)
+    data = df.assign(copy=df["x1"], total=df["x1"] + df["x2"], one=3.0, h="u")
+    fit = ld.glm("gaussian ~ x1 + x2 + copy + total + one + g + h", data)
     other = smf.ols("gaussian ~ x1 + x2 + g", df).fit()
-    assert fit.aliased == {"copy": "x1", "total": "x1, x2", "one": ""}
+    assert fit.aliased == {"copy": "x1", "total": "x1, x2", "one": "", "h[u]": ""}
     coef = fit.coef()
-    assert coef[["copy", "total", "one"]].isna().all()
+    assert coef[["copy", "total", "one", "h[u]"]].isna().all()
     expected = by_term(other.params)
     np.testing.assert_allclose(coef[expected.index], expected, rtol=1e-8)
     assert fit.df == 5 and fit.df_resid == N - 5
     report = " ".join(str(fit.summary()).split())
-    assert "copy (made of x1); total (made of x1, x2); one (constant)" in report
+    assert "copy (made of x1); total (made of x1, x2); one (constant); h[u] (constant)" in report
 
 
 SATURATED = pytest.mark.filterwarnings("ignore:There are as many coefficients as rows")

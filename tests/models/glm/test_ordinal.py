@@ -178,7 +178,7 @@ def test_what_is_refused(df):
     with pytest.raises(ld.DataError, match=r"in no order: make it an ordered category, such as"):
         ld.glm("grade ~ a", df.assign(grade=df["grade"].astype(str)), **CALL)
     for grade in (df["grade"], df["grade"].astype(str)):
-        with pytest.raises(ld.DataError, match="needs at least three classes .* 'binomial'"):
+        with pytest.raises(ld.DataError, match=r"needs at least three classes .* 'binomial'"):
             ld.glm("grade ~ a", df.assign(grade=grade)[df["grade"] <= "middle"], **CALL)
     with pytest.raises(ld.ArgumentError, match="covariance must be 'HC0', 'HC1' or clusters="):
         ld.glm("grade ~ a", df, covariance="HC3", **CALL)
