@@ -132,7 +132,7 @@ def _check_same_rows(problem, fit):
             differs = f"{name!r} has another mean or standard deviation"
         elif hasattr(fit, "null_deviance"):
             null = problem.null_deviance()
-            if abs(null - fit.null_deviance) > ALIKE * max(abs(fit.null_deviance), 1e-300):
+            if abs(null - fit._null_deviance) > ALIKE * max(abs(fit._null_deviance), 1e-300):
                 differs = "the response has another mean or standard deviation"
     if differs:
         what = "data must be the rows (and weights) that the model was fitted to"

@@ -245,4 +245,4 @@ def test_cross_validation_of_streamed_rows(family, tmp_path, monkeypatch):
     y = y if family == "gaussian" else np.digitize(y, [0.0, 1.0]).astype(float)
     problem = problem_of(ld.glm, X, y, {}, in_file(tmp_path, X))
     cv = cross_validate(problem, monkeypatch, folds=3)
-    assert cv.best.deviance < problem.null_deviance()
+    assert cv.best._deviance < problem.null_deviance()

@@ -14,6 +14,7 @@ class Described:
 
     log: dict[str, Any]
     family: Any
+    null_deviance: float
 
     @property
     def _of_trials(self):
@@ -45,10 +46,16 @@ class Described:
 
     @property
     def deviance(self) -> float:
-        """Mean deviance of the training rows."""
-        return self.log["deviance"] / self.log["sum_weights"]
+        """Residual deviance: sum over the training rows, as in R."""
+        return self.log["deviance"]
 
-    _deviance = deviance
+    @property
+    def _deviance(self):
+        return self.deviance / self.log["sum_weights"]
+
+    @property
+    def _null_deviance(self):
+        return self.null_deviance / self.log["sum_weights"]
 
     @property
     def log_likelihood(self) -> float:

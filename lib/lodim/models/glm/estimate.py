@@ -61,7 +61,7 @@ def _fit(rows, settings):
         free = rows.free_directions(*found.coef.shape)
         df, df_resid = free.shape[1], max(rows.positive - free.shape[1], 0)
     log = inference.measures(rows, found, df_resid)
-    log |= {"converged": converged, "n_iter": n_before + n_iter, "df": df}
+    log |= {"converged": converged or log["exact"], "n_iter": n_before + n_iter, "df": df}
     at_null, H = (_restricted(free, sums.matrix) for sums in (at_null, found))
     least = inference.zero_limit(at_null)
     if X is not None and not is_separated(family, X, y, H, least, free):

@@ -39,6 +39,7 @@ LOG = {  # sizes, likelihood, and how the fit ended
     "covariance": forms.choice(*COVARIANCES),
     "n_clusters": forms.whole(),
     "whole": forms.flags(),
+    "exact": forms.flags(),
 }
 
 

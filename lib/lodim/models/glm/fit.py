@@ -40,11 +40,11 @@ class GlmFit(Described, Fit):
         huber, the covariance of the estimates is this number times (X'X)^-1. Otherwise 1.
     theta, theta_error : float
         Parameter of the negative binomial with its standard error; NaN for other families.
+    deviance, null_deviance : float
+        Deviance of this and of the intercept-only model: sums over the rows, as in R.
     log_likelihood, aic, bic : float
         As in R: an estimated dispersion or theta counts as a parameter. NaN for tweedie, quantile
         and huber.
-    null_deviance : float
-        Mean deviance of the intercept-only model.
     diagnostics : Diagnostics or None
         Residuals, leverages and Cook's distances of training rows, as `plot` shows them.
     aliased : dict of str to str
@@ -296,8 +296,9 @@ class GlmFit(Described, Fit):
     def glance(self) -> pd.DataFrame:
         """Return one row: family, sizes, df, deviances, likelihood, AIC, BIC, dispersion.
 
-        deviance and null_deviance are means over (weighted) rows, as for all models;
-        residual_deviance is the sum, with df_resid degrees of freedom.
+        deviance (residual, with df_resid degrees of freedom) and null_deviance are sums over the
+        rows, as in R; other models have means. log_likelihood, aic and bic are NaN for tweedie,
+        quantile and huber, of which lodim computes no likelihood.
 
         See Also
         --------
@@ -324,7 +325,6 @@ class GlmFit(Described, Fit):
             "log_likelihood": self.log_likelihood,
             "aic": self.aic,
             "bic": self.bic,
-            "residual_deviance": self.log["deviance"],
             "dispersion": self.dispersion,
             "converged": self.converged,
         }

@@ -19,6 +19,7 @@ from lodim.models.glm.passes import WHOLE
 FLAT = 1e-10  # share of the null model's information that counts as zero
 ROUNDING = 1e-15  # share of the largest information that is rounding
 LARGEST = 2**20  # largest array of sums over clusters
+EXACT = 1e-24  # share of squared residuals in squared responses that is rounding
 
 
 def measures(rows, found, df_resid):
@@ -34,6 +35,7 @@ def measures(rows, found, df_resid):
         "n": rows.positive,
         "df_resid": df_resid,
         "dispersion": dispersion,
+        "exact": _is_exact(rows, found),
         "deviance": float(found.totals[0]),
         "log_likelihood": log_likelihood(rows, float(found.totals[0])),
         "sum_weights": rows.sum_weights,
@@ -41,6 +43,18 @@ def measures(rows, found, df_resid):
         "whole": not family.counts or not rows.total(lambda y, w, offset: y != np.round(y)),
         "rows": fingerprint(batch, family),
     }
+
+
+def _is_exact(rows, found):
+    """Return whether all residuals are rounding errors, so that the dispersion is one, too."""
+    family = rows.family
+    if family.name == "quantile":
+        size = rows.total(lambda y, w, offset: w * np.abs(y))
+        return bool(found.totals[0] <= np.sqrt(EXACT) * size)
+    if not family.dispersed:
+        return False
+    size = rows.total(lambda y, w, offset: w * y**2 / np.maximum(family.variance(y), 1e-300))
+    return bool(found.totals[1] <= EXACT * size)
 
 
 def log_likelihood(rows, deviance):

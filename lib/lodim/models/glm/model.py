@@ -7,7 +7,7 @@ from lodim.fitting.fit_model import fitted_by, in_memory
 from lodim.fitting.model import Model, Option
 from lodim.models.glm.estimate import fit_stages, theta_error, with_parameter
 from lodim.models.glm.fit import GlmFit
-from lodim.models.glm.report import NAMED, SATURATED
+from lodim.models.glm.report import EXACT, NAMED, SATURATED
 from lodim.models.glm.settings import Settings, check_trials, needs
 from lodim.text import first_names
 from lodim.typing import Data, Family, Missing, NumberFamily, Offset, RowValues
@@ -56,7 +56,7 @@ class Glm(Model):
             estimates=estimates,
             diagnostics=log.pop("diagnostics"),
             log=log,
-            null_deviance=problem.null_deviance(),
+            null_deviance=problem.null_deviance() * log["sum_weights"],
         )
         if fit.separated:
             warn_not_converged(
@@ -68,6 +68,8 @@ class Glm(Model):
             warn_not_converged("glm did not converge: raise control={'max_iter': ...}")
         elif fit.df_resid == 0:
             warn(SATURATED, DataWarning)
+        elif log["exact"]:
+            warn(EXACT, DataWarning)
         return fit
 
 
@@ -163,7 +165,8 @@ def glm(
         If the iterations did not converge, or the response is separated (terms without finite
         estimate).
     DataWarning
-        If there are as many coefficients as rows, if proportions times numbers of trials are not
+        If there are as many coefficients as rows, if the model fits the response exactly (standard
+        errors are then rounding errors), if proportions times numbers of trials are not
         whole numbers, or if a feature has a few values far from all others (see Notes).
 
     See Also

@@ -19,17 +19,20 @@ SATURATED = (
     "There are as many coefficients as rows, so the model fits any responses exactly. Deviance, "
     "AIC and BIC have no meaning, and standard errors, if any, have little"
 )
+EXACT = (
+    "The model fits the response exactly, up to rounding errors. Standard errors, tests and "
+    "intervals come from these errors and have no meaning"
+)
 LEAST_P = 2e-16  # as in R: smaller p-values are not accurate
 
 
 def listing(fit):
     """Return the lines and the table that printing a fit shows, in the style of R."""
-    log = fit.log
+    aic = "" if np.isnan(fit.aic) else f", AIC: {significant(fit.aic, 5)}"
     lines = [
         f"Family: {fit.family.label} ({fit.family.link} link){phrases.levels(fit)}",
-        phrases.rows(fit, f" of {log['sum_weights']:,.10g} trials" if fit._of_trials else ""),
-        f"Residual deviance: {significant(log['deviance'])} on {fit.df_resid} degrees of freedom, "
-        f"AIC: {significant(fit.aic, 5)}",
+        phrases.rows(fit, f" of {fit.log['sum_weights']:,.10g} trials" if fit._of_trials else ""),
+        f"Residual deviance: {significant(fit.deviance)} on {fit.df_resid} degrees of freedom{aic}",
         *_warnings(fit),
     ]
     return lines, _coefficients(fit, "", inference=False)
@@ -42,8 +45,6 @@ def summary(fit, full):
 
 
 def _header(fit):
-    log = fit.log
-    null = fit.null_deviance * log["sum_weights"]
     last = ("Dispersion", significant(fit.dispersion))
     if fit.family.name == "gaussian":
         last = ("Residual std. error", significant(np.sqrt(fit.dispersion)))
@@ -51,19 +52,19 @@ def _header(fit):
         theta, error = significant(fit.theta), significant(fit.theta_error, 3)
         last = ("Theta (std. error)", f"{theta} ({error})")
     elif fit._of_trials:
-        last = ("Trials", f"{log['sum_weights']:,.10g}")
-    return phrases.header(
-        fit,
+        last = ("Trials", f"{fit.log['sum_weights']:,.10g}")
+    rows = (
         ("Df residuals", str(fit.df_resid)),
         ("Link", fit.family.link),
         ("Df model", str(fit.df - fit.estimates.coef.shape[1])),
-        ("Null deviance", significant(null)),
+        ("Null deviance", significant(fit.null_deviance)),
         ("Log-likelihood", significant(fit.log_likelihood, 5)),
-        ("Residual deviance", significant(log["deviance"])),
+        ("Residual deviance", significant(fit.deviance)),
         ("AIC", significant(fit.aic, 5)),
         last,
         ("BIC", significant(fit.bic, 5)),
     )
+    return phrases.header(fit, *(row for row in rows if row[1] != "NaN"))  # NaN is undefined
 
 
 def _coefficients(fit, title, inference=True):
@@ -99,7 +100,9 @@ def _warnings(fit):
         return ["Warning: the response is separated, some estimates are infinite; see summary()"]
     if not fit.converged:
         return ["Warning: the iterations did not converge; see summary()"]
-    return ["Warning: there are as many coefficients as rows; see summary()"] * (not fit.df_resid)
+    if fit.df_resid == 0:
+        return ["Warning: there are as many coefficients as rows; see summary()"]
+    return ["Warning: the fit is exact, up to rounding errors; see summary()"] * fit.log["exact"]
 
 
 def _notes(fit):
@@ -147,6 +150,8 @@ def _doubts(fit):
         notes.append(f"A row has leverage 1, for which {kind} is undefined: use HC0 or HC1.")
     if fit.df_resid == 0:
         notes.append(f"{SATURATED}.")
+    elif log["exact"]:
+        notes.append(f"{EXACT}.")
     elif fit.family.name == "quantile" and np.isnan(fit.dispersion):
         notes.append(
             "Standard errors are unknown: these rows do not give the density of the residuals at "
