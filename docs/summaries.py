@@ -146,8 +146,10 @@ print(fit.summary())
 # |---|---|
 # | `Df residuals`, `Df model` | rows minus coefficients; coefficients without the intercept |
 # | `Null deviance`, `Residual deviance` | sums over rows |
-# | `Log-likelihood`, `AIC`, `BIC` | as in R |
-# | `Dispersion`, `Residual std. error` | variance factor; for gaussian its square root |
+# | `Log-likelihood`, `AIC`, `BIC` | as in R; not printed for tweedie, quantile and huber, of which lodim computes no likelihood |
+# | `Dispersion` | the variance of a row is this number times the variance function of the family: 1 for binomial, Poisson and similar families, otherwise Pearson's X² divided by `Df residuals` |
+# | `Dispersion` (quantile, huber) | the covariance of the estimates is this number times (X'X)⁻¹ |
+# | `Residual std. error` (gaussian) | square root of the dispersion |
 # | `Std. error` | standard error of an estimate; note [1] names its kind |
 # | `t`, `z` | estimate over standard error |
 # | `P>\|t\|`, `P>\|z\|` | two-sided p-value for the hypothesis that the coefficient is zero |
@@ -206,6 +208,8 @@ print(fit.summary())
 #   random folds. If the named values differ much, the data do not determine the setting.
 # - **Values far outside all others are replaced**: columns, the values, and the range of the other
 #   values. They count as a value in the middle of the others.
+# - **Rows dropped for missing values**: columns with missing values, and the number of rows that
+#   miss each. A row may miss several columns.
 # - **Missing values filled in**: columns with missing values, number of rows, and the imputed
 #   value.
 #

@@ -495,7 +495,10 @@ def test_anova_refuses_what_it_cannot_compare(df):
         (ld.glm("poisson ~ x1 + g", df, family="poisson"), "same response and family"),
         (ld.glm("gaussian ~ x1 + g", df[:200]), "must have the same rows"),
         (ld.glm("gaussian ~ g", df), "not nested"),
-        (ld.glm("gaussian ~ x1 + g", df, covariance="HC3"), "needs the covariance of the model"),
+        (
+            ld.glm("gaussian ~ x1 + g", df, covariance="HC3"),
+            "same covariance, not nonrobust and HC3",
+        ),
         (7, "another fit of glm"),
     ):
         with pytest.raises(ld.ArgumentError, match=words):

@@ -154,8 +154,9 @@ def test_tests_are_walds(df, arguments):
     pd.testing.assert_series_equal(table.iloc[-1], fit.drop1().iloc[-1])
     t = small.tidy()["statistic"][1]
     assert table["wald_F"][0] == pytest.approx(t**2, rel=1e-8 if "quantile" in arguments else 0.2)
-    with pytest.raises(ld.ArgumentError, match="needs a family with a likelihood, not"):
-        fit.anova(small)
+    other = fit.anova(ld.glm("y ~ a + b", df, **arguments))
+    assert list(other) == ["formula", "df_resid", "df", "wald_F", "p_value"]
+    assert other.iloc[1, 2:].tolist() == table.iloc[-1, 1:].tolist()
     assert np.isnan([fit.log_likelihood, fit.aic, fit.bic]).all() and fit.diagnostics is None
 
 
@@ -168,6 +169,10 @@ def test_what_is_refused(df, arguments):
     assert fit.predict(df, "interval").columns.tolist() == ["fit", "lower", "upper"]
     with pytest.raises(ld.ArgumentError, match="stores no residuals"):
         fit.plot("residuals")
+    if "quantile" in arguments:
+        other = ld.glm("y ~ a", df, family="quantile", quantile=0.5)
+        with pytest.raises(ld.ArgumentError, match=r"same response and family.*quantile 0\.71"):
+            fit.anova(other)
     with pytest.raises(ld.ArgumentError, match="identity link"):
         fit.tidy(exponentiate=True)
 

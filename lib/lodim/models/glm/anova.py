@@ -17,35 +17,32 @@ def compare(one, other):
         raise ArgumentError(f"anova needs another fit of glm, not {type(other).__name__}")
     small, large = sorted((one, other), key=lambda fit: fit.df)
     _check(small, large)
-    df = large.df - small.df
-    fall = small.log["deviance"] - large.log["deviance"]
-    if fall < -1e-7 * max(small.log["deviance"], 1e-300):
+    fits = (small, large)
+    sizes = {name: [getattr(fit, name) for fit in fits] for name in ("df_resid", "deviance")}
+    if _by_wald(large):
+        names = large.design.term_names
+        added = [k for k, name in enumerate(names) if name not in small.design.term_names]
+        positions = _positions(large, large.estimates, added)
+        test = _wald_test(large, *_wald_statistic(large, large.estimates, positions))
+        del sizes["deviance"]
+    else:
+        test = _test(large, large.df - small.df, _fall(small, large))
+    rows = pd.DataFrame([{}, test], columns=["df", _statistic(large), "p_value"])
+    return pd.DataFrame({"formula": [fit.design.formula for fit in fits]} | sizes).join(rows)
+
+
+def _fall(small, large):
+    """Return by how much the deviance of fit `large` is below that of `small`, which is nested."""
+    fall = small.deviance - large.deviance
+    if fall < -1e-7 * max(small.deviance, 1e-300):
         what = "the larger fit has the larger deviance, so it has not converged"
         raise ArgumentError(f"{what}: fit it with control={{'max_iter': ...}}")
-    fall = max(fall, 0.0)
-    dispersed = large.family.dispersed
-    if dispersed:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            value = np.divide(fall / df, large.dispersion)
-        p = stats.f.sf(value, df, large.df_resid)
-    else:
-        value, p = fall, stats.chi2.sf(fall, df)
-    fits = (small, large)
-    return pd.DataFrame(
-        {
-            "formula": [fit.design.formula for fit in fits],
-            "df_resid": [fit.df_resid for fit in fits],
-            "deviance": [fit.log["deviance"] for fit in fits],
-            "df": [np.nan, df],
-            "F" if dispersed else "LR": [np.nan, value],
-            "p_value": [np.nan, p],
-        }
-    )
+    return max(fall, 0.0)
 
 
 def _check(small, large):
     """Raise ArgumentError unless fit `small` is nested in `large`, with equal rows and family."""
-    of = [(fit.family.name, fit.design.response.name) for fit in (small, large)]
+    of = [(fit.family.label, fit.design.response.name) for fit in (small, large)]
     if of[0] != of[1]:
         what = "the fits must have the same response and family"
         raise ArgumentError(f"{what}, not {of[0]} and {of[1]}")
@@ -56,16 +53,11 @@ def _check(small, large):
     if small.df == large.df or not set(small.design.term_names) <= set(large.design.term_names):
         what = "one fit must have all terms of the other; they are not nested"
         raise ArgumentError(f"{what}: {small.design.formula!r}, {large.design.formula!r}")
-    for fit in (small, large):
-        if fit.family.m_estimation:
-            raise ArgumentError(
-                f"anova of two fits needs a family with a likelihood, not {fit.family.name!r}: use "
-                "anova() or drop1() of the larger fit, which are Wald tests"
-            )
-        if fit.log["covariance"] != "nonrobust":
-            what = "anova needs the covariance of the model"
-            what += f", not covariance={fit.log['covariance']!r}: fit without it"
-            raise ArgumentError(f"{what}, or use drop1(), whose Wald tests use this covariance")
+    kinds = [fit.log["covariance"] for fit in (small, large)]
+    if kinds[0] != kinds[1]:
+        raise ArgumentError(
+            f"the fits must have the same covariance, not {kinds[0]} and {kinds[1]}"
+        )
 
 
 # The terms of one fit ----------------------------------------------------------------------------
@@ -97,7 +89,7 @@ def sequential(fit, data, changes):
     rows = [{"term": "(Intercept)"}]
     for small, large, k in zip(parts, parts[1:], terms, strict=False):
         df, explained = large.df - small.df, max(small.deviance - large.deviance, 0.0)
-        rows.append({"term": fit.design.term_names[k], "df": df, "explained": explained})
+        rows.append({"term": fit.design.term_names[k], "explained": explained})
         rows[-1] |= _test(fit, df, explained)
     left = {"df_resid": [p.df_resid for p in parts], "deviance": [p.deviance for p in parts]}
     frame = pd.DataFrame(rows, columns=["term", "df", "explained", _statistic(fit), "p_value"])
@@ -111,9 +103,8 @@ def single(fit, data, changes):
     `changes` are the arrays (weights etc.) in the call of `glm`."""
     terms = [k for k in _in_order(fit) if not _is_margin(fit.design.terms, k)]
     if _by_wald(fit):
-        if data is not None or changes:
-            what = "drop1() by Wald tests (robust errors, quantile or huber) needs no data"
-            raise ArgumentError(f"{what}: leave data out")
+        if data is not None:
+            _refitter(fit, data, changes, "drop1")  # checks that these are the training rows
         return _wald_frame(fit, terms, [_wald(fit, fit.estimates, k) for k in terms])
     every = _in_order(fit)
     sets = [[j for j in every if j != k] for k in terms]
@@ -125,7 +116,7 @@ def single(fit, data, changes):
         rows.append(row | {"deviance": part.deviance, "aic": aic})
         if k is not None:
             df, rise = whole.df - part.df, max(part.deviance - whole.deviance, 0.0)
-            rows[-1] |= {"df": df} | _test(fit, df, rise)
+            rows[-1] |= _test(fit, df, rise)
     return pd.DataFrame(rows, columns=["term", "df", "deviance", "aic", _statistic(fit), "p_value"])
 
 
@@ -150,15 +141,16 @@ def _statistic(fit):
 
 
 def _test(fit, df, fall):
-    """Return F (if the dispersion is estimated) or LR statistic and p-value, as a dict.
+    """Return df, F (if the dispersion is estimated) or LR statistic and p-value, as a dict.
 
     `fall` is by how much terms with df coefficients decrease the deviance; no test if df is 0."""
     if not df:
-        return {}
+        return {"df": df}
     if not fit.family.dispersed:
-        return {"LR": fall, "p_value": stats.chi2.sf(fall, df)}
-    value = fall / df / fit.dispersion
-    return {"F": value, "p_value": stats.f.sf(value, df, fit.df_resid)}
+        return {"df": df, "LR": fall, "p_value": stats.chi2.sf(fall, df)}
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = np.divide(fall / df, fit.dispersion)
+    return {"df": df, "F": value, "p_value": stats.f.sf(value, df, fit.df_resid)}
 
 
 def _whole(fit):
@@ -221,7 +213,11 @@ def _wald(fit, estimates, term):
     if estimates is not fit.estimates:
         before = _in_order(fit)[: _in_order(fit).index(term) + 1]
         columns = np.flatnonzero(np.isin(fit.design.term_of, before))
-    positions = _positions(fit, estimates, [term], columns)
+    return _wald_statistic(fit, estimates, _positions(fit, estimates, [term], columns))
+
+
+def _wald_statistic(fit, estimates, positions):
+    """Return Wald statistic and df for the coefficients at `positions` in a fit's `estimates`."""
     n_scores = 1 if fit.family.shared_slopes else estimates.coef.shape[1]
     if estimates.null.shape[1]:  # separated: the errors of some coefficients are infinite
         return np.nan, len(positions) * n_scores
@@ -230,17 +226,21 @@ def _wald(fit, estimates, term):
 
 def _wald_frame(fit, terms, tests):
     """Return a table of Wald tests, one row per term, from the covariance of the fit."""
-    value, df = np.array(tests, dtype=float).reshape(-1, 2).T
-    with np.errstate(invalid="ignore", divide="ignore"):
-        if fit.family.dispersed:
-            value = value / df
-            p = stats.f.sf(value, df, fit._df_of_t)
-        else:
-            p = stats.chi2.sf(value, df)
-    none = df == 0
-    found = {"term": [fit.design.term_names[k] for k in terms], "df": df.astype(int)}
-    tested = {_statistic(fit): value, "p_value": p}
-    return pd.DataFrame(found | {k: np.where(none, np.nan, v) for k, v in tested.items()})
+    names = [fit.design.term_names[k] for k in terms]
+    rows = [
+        {"term": name} | _wald_test(fit, *test) for name, test in zip(names, tests, strict=True)
+    ]
+    return pd.DataFrame(rows, columns=["term", "df", _statistic(fit), "p_value"])
+
+
+def _wald_test(fit, value, df):
+    """Return df, statistic and p-value of a Wald test, as a dict; no test if df is 0."""
+    if not df:
+        return {"df": df}
+    if not fit.family.dispersed:
+        return {"df": df, _statistic(fit): value, "p_value": stats.chi2.sf(value, df)}
+    value = value / df
+    return {"df": df, _statistic(fit): value, "p_value": stats.f.sf(value, df, fit._df_of_t)}
 
 
 def _refitter(fit, data, changes, method):

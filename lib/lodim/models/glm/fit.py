@@ -512,15 +512,16 @@ class GlmFit(Described, Fit):
 
             The statistic is F if the dispersion is estimated: the decrease of the deviance per df
             over the dispersion of the larger (or this) fit. Otherwise it is LR, the decrease
-            itself, with a chi-square test (McCullagh & Nelder 1989, Sect. 2.3 and 8.3). Without
-            `other`, robust errors, "quantile" and "huber" give wald_F or wald_chi2 by the
-            covariance of the estimates, in the model with this term and all earlier ones.
+            itself, with a chi-square test (McCullagh & Nelder 1989, Sect. 2.3 and 8.3).
+
+            Robust errors, "quantile" and "huber" have no such tests. They give Wald tests (wald_F
+            or wald_chi2) without deviances, as in R's quantreg, by the covariance of the estimates
+            in the larger fit, or in the model with this term and all earlier ones.
 
         Raises
         ------
         ArgumentError
-            If two fits are not nested or have different rows, or one of them has robust errors, or
-            the family "quantile" or "huber".
+            If two fits are not nested, or have different rows, families or kinds of covariance.
             If `data` is needed, or does not contain the training rows.
 
         See Also
@@ -561,7 +562,7 @@ class GlmFit(Described, Fit):
         Parameters
         ----------
         data : frame, optional
-            The training rows, needed unless the family is gaussian; not allowed for Wald tests.
+            The training rows, needed unless the family is gaussian or the tests are Wald tests.
         **changes
             Weights, offset and clusters, if they were arrays in the call of `glm`.
 
