@@ -8,6 +8,13 @@ COMPARED = 10_000  # largest number of names that are compared with a misspelt n
 UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
+def shown(value):
+    """Return a value as a message shows it: text as it is, a class or function by its name."""
+    if isinstance(value, str):
+        return f"{value!r:.80}"
+    return getattr(value, "__name__", None) or f"a {type(value).__name__}"
+
+
 def near_matches(name, names):
     """Return at most three of the names that are similar to `name`, ignoring case."""
     lower = {other.lower(): other for other in names[:COMPARED] if len(other) <= 100}

@@ -598,3 +598,36 @@ def test_synonyms_mean_arguments_that_there_are():
     assert {own for ours in SYNONYMS.values() for own in ours} <= known
     names = [name for names in SYNONYMS for name in names]
     assert len(names) == len(set(names))
+
+
+CARS = ld.data("autompg")
+SWAPPED = [
+    (ld.bootstrap, (CARS, "fit"), "must be a fit of one response, .*, not a DataFrame"),
+    (ld.bootstrap, ("fit",), r"bootstrap\(\) needs fit and data, in this order, not a GlmFit"),
+    (ld.effects, (ld.glm, CARS), "must be a fit of one response, .*, not glm"),
+    (
+        ld.cv,
+        ("fit", CARS),
+        r"cv\(\) needs model, formula and data, .*, not a GlmFit and a DataFrame",
+    ),
+    (ld.cv, ("fit", "mpg ~ weight", CARS), "must be a model function .*, not a GlmFit"),
+    (ld.cv, (ld.glm, CARS, "mpg ~ weight"), "formula must be text .*, not a DataFrame"),
+    (ld.compare, (CARS, "fit"), "formula must be text .*, not a DataFrame"),
+    (ld.compare, ("fit", "fit"), "formula must be text .*, not a GlmFit"),
+    *((m, (CARS, "mpg ~ weight"), "formula must be text .*") for m in MODELS),
+]
+
+
+@pytest.mark.parametrize("function, arguments, message", SWAPPED)
+def test_arguments_in_another_order_are_named(function, arguments, message):
+    fit = ld.glm("mpg ~ weight", CARS)
+    given = [fit if isinstance(a, str) and a == "fit" else a for a in arguments]
+    with pytest.raises(ld.LodimError, match=message):
+        function(*given)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_one_row_is_too_few(model):
+    response = "origin" if model is ld.melm else "mpg"
+    with pytest.raises(ld.DataError, match="only one row; a model needs at least two"):
+        model(f"{response} ~ weight", CARS[:1])

@@ -271,7 +271,7 @@ BAD = {
                "column 'id' seems to be row names: 3,208 of 3,208 rows have a level that no other"),
     "y ~ a + gone": (lambda df: df, "there is no column 'gone'"),
     "one ~ a": (lambda df: df.assign(one="same"), "has one class only"),
-    "y ~ none": (lambda df: df.assign(none=None), "no rows are left: all 3300"),
+    "y ~ none": (lambda df: df.assign(none=None), "no rows are left: 3300 of 3300 rows"),
     "y ~ q": (lambda df: df.assign(q=(df.a.round(1) + 0.05).astype(str)), "was read as text"),
 }  # fmt: skip
 

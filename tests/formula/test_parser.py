@@ -387,7 +387,7 @@ def test_update_of_a_fit():
     assert fit.update(df, formula="y ~ .").design.names == ("a", "b")
     with pytest.raises(FormulaError, match="one '~'"):
         fit.update(df, formula=". ~ . ~ a")
-    with pytest.raises(FormulaError, match="a formula must be text"):
+    with pytest.raises(FormulaError, match="the formula must be text"):
         fit.update(df, formula=7)
 
 

@@ -36,7 +36,7 @@ from lodim.design.rows import (
 from lodim.design.summaries import Limits, limits_by_position, most_wild
 from lodim.errors import ArgumentError, DataError, ExtrapolationWarning, FormulaError, warn
 from lodim.family import FAMILIES, is_parameter, parameter_of
-from lodim.formula.formula import answers, expand, is_compressed, parse, quote, written
+from lodim.formula.formula import answers, check_text, expand, is_compressed, parse, quote, written
 from lodim.sources import read_source
 from lodim.text import counted
 
@@ -354,6 +354,7 @@ def _read(formula, data, given, family, which, missing, reading):
     """Read the rows, code the response and summarize the columns; return them as a _Read.
 
     given : the user's RowInputs; which : number of the response, if several; reading : Reading"""
+    check_text(formula)
     source = read_source(data)
     data = read_frame(data) if source is None else source
     parsed, chosen = read_formula(formula, family, which)

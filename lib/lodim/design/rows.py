@@ -302,7 +302,7 @@ def complete_rows(flags, weights, missing, learning):
 
     Incomplete rows miss only features. Rows of weight zero are not counted. The last result is a
     dict of the numbers of rows that miss each column or input for which rows were dropped. If
-    `learning`, raise DataError if no row is complete."""
+    `learning`, raise DataError unless at least two rows are complete."""
     gaps, bad, drop = flags.gaps, flags.bad, missing == "drop"
     of_use = ~(bad | gaps) if drop else ~bad
     rows, out, incomplete = np.flatnonzero(of_use), ~of_use, gaps & ~bad
@@ -311,8 +311,8 @@ def complete_rows(flags, weights, missing, learning):
     n_dropped, n_incomplete = int(out.sum()), int(incomplete.sum())
     counts = flags.columns | flags.required if drop else flags.required
     lacking = {name: count for name, count in counts.items() if count and n_dropped}
-    if learning and not len(rows):
-        _raise_no_rows(len(bad), lacking, n_incomplete and drop)
+    if learning and len(rows) < 2:
+        _raise_few_rows(len(bad), len(rows), lacking, n_incomplete and drop)
     return rows, n_dropped, n_incomplete, lacking
 
 
@@ -333,13 +333,16 @@ def _flag(column, bad, index):
     return missing
 
 
-def _raise_no_rows(n, dropped, incomplete):
-    if not n:
-        raise DataError("the data has no rows")
+def _raise_few_rows(n, n_left, dropped, incomplete):
+    if n == n_left:
+        has = "only one row; a model needs at least two" if n else "no rows"
+        raise DataError(f"the data has {has}")
     worst = sorted(dropped.items(), key=lambda item: -item[1])[:5]
     counts = ", ".join(f"{name!r} in {count}" for name, count in worst)
     cure = "; missing='indicator' keeps rows with missing features" if incomplete else ""
-    raise DataError(f"no rows are left: all {n} are dropped for missing values ({counts}){cure}")
+    left = "only one row is left, and a model needs at least two" if n_left else "no rows are left"
+    gone = f"{n - n_left} of {n} rows are dropped for missing values ({counts})"
+    raise DataError(f"{left}: {gone}{cure}")
 
 
 def learn_response(response, family, table):

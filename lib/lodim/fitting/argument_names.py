@@ -8,6 +8,7 @@ from difflib import get_close_matches
 
 from lodim.errors import ArgumentError
 from lodim.progress import showing
+from lodim.text import join_words, shown
 from lodim.typing import P, R
 
 PENALTIES = ("lambda_", "lambda_v")
@@ -64,6 +65,7 @@ def with_known_arguments(function: Callable[P, R]) -> Callable[P, R]:
         signature = signature.replace(parameters=own)
     open_ended = any(p.kind is p.VAR_KEYWORD for p in own)
     named = [p.name for p in own if p.kind is not p.VAR_KEYWORD]
+    needed = [p.name for p in own if p.default is p.empty and p.name in named]
     n_positional = sum(p.kind is p.POSITIONAL_OR_KEYWORD for p in own)
 
     @functools.wraps(function)
@@ -76,6 +78,11 @@ def with_known_arguments(function: Callable[P, R]) -> Callable[P, R]:
             if left and (of_model or not open_ended):
                 names = [*named, *(name for name in of_model if name not in named)]
                 raise unknown_argument(function.__name__, left[0], names)
+        absent = [name for name in needed[len(args) :] if name not in kwargs]
+        if absent:
+            given = join_words([shown(value) for value in args] or ["nothing"])
+            words = f"needs {join_words(needed)}, in this order"
+            raise ArgumentError(f"{function.__name__}() {words}, not {given}")
         if len(args) > n_positional:
             takes = f"{function.__name__}() takes {n_positional} positional arguments"
             raise TypeError(f"{takes} but {len(args)} were given")

@@ -26,6 +26,7 @@ from lodim.fitting.streamed import evaluation, streaming
 from lodim.formula import formula
 from lodim.report import phrases
 from lodim.report import tables as report
+from lodim.text import shown
 from lodim.typing import Data, FilePath, NewLevels, Offset
 
 FRAME_METHODS = {"predict", "augment", "evaluate", "tidy", "glance"}  # return frames
@@ -622,7 +623,7 @@ def check_fit(fit):
     """Raise ArgumentError unless `fit` is a Fit. The fits of several responses are not a Fit."""
     if not isinstance(fit, Fit):
         words = "a fit of one response, such as gbmap() returns"
-        raise ArgumentError(f"fit must be {words}, not {fit!r:.60}")
+        raise ArgumentError(f"the first argument must be {words}, not {shown(fit)}")
 
 
 def _name_as_method(function, cls, name):

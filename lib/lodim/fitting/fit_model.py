@@ -26,7 +26,7 @@ from lodim.fitting.registry import MODELS, model_module
 from lodim.fitting.saved import as_tuples
 from lodim.formula.formula import leave_out, parse
 from lodim.report import phrases
-from lodim.text import counted, size_in_bytes
+from lodim.text import counted, shown, size_in_bytes
 from lodim.typing import P, R
 
 # Options of the design.
@@ -62,7 +62,7 @@ def model_of(function):
     module = model_module(name) if name in MODELS else None
     if getattr(module, str(name), None) is not function:
         what = "a model function such as lodim.gbmap"
-        raise ArgumentError(f"the first argument must be {what}, not {function!r}")
+        raise ArgumentError(f"the first argument must be {what}, not {shown(function)}")
     return module.MODEL
 
 

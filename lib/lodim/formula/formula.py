@@ -7,7 +7,7 @@ from lodim.errors import FormulaError
 from lodim.formula import idioms, terms
 from lodim.formula.language import ALLOWED, DATES, RESERVED, canonical, functions, quote
 from lodim.formula.parser import Joined, Leaf, fail, side, tokens
-from lodim.text import first_few, near_matches
+from lodim.text import first_few, near_matches, shown
 
 # Names of columns that augment() adds: predictions, not features.
 ANSWERS = re.compile(
@@ -45,10 +45,15 @@ def parse(text):
     return Formula(text, _responses(text, responses), tree, sides)
 
 
+def check_text(formula):
+    """Raise FormulaError unless a formula is text."""
+    if not isinstance(formula, str):
+        raise FormulaError(f"the formula must be text such as 'y ~ .', not {shown(formula)}")
+
+
 def _cut(text):
     """Return a formula in one line, its tokens left and right of '~', and the position of '~'."""
-    if not isinstance(text, str):
-        raise FormulaError(f"a formula must be text such as 'y ~ .', not {type(text).__name__}")
+    check_text(text)
     every = tokens(text)
     text = text.replace("\n", " ").replace("\r", " ")
     tildes = [i for i, token in enumerate(every) if token.text == "~" and not token.depth]
