@@ -19,7 +19,7 @@ from lodim.models.glm.passes import WHOLE
 FLAT = 1e-10  # share of the null model's information that counts as zero
 ROUNDING = 1e-15  # share of the largest information that is rounding
 LARGEST = 2**20  # largest array of sums over clusters
-EXACT = 1e-24  # share of squared residuals in squared responses that is rounding
+EXACT = 1e-28  # share of squared residuals in squared responses that is rounding
 
 
 def measures(rows, found, df_resid):
