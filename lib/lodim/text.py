@@ -9,10 +9,10 @@ UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
 def shown(value):
-    """Return a value as a message shows it: text as it is, a class or function by its name."""
-    if isinstance(value, str):
+    """Return text and numbers as they are, functions by name, other values by type, for errors."""
+    if value is None or isinstance(value, str | float | int):
         return f"{value!r:.80}"
-    return getattr(value, "__name__", None) or f"a {type(value).__name__}"
+    return getattr(value, "__name__", type(value).__name__)
 
 
 def near_matches(name, names):

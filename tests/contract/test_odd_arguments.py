@@ -602,18 +602,19 @@ def test_synonyms_mean_arguments_that_there_are():
 
 CARS = ld.data("autompg")
 SWAPPED = [
-    (ld.bootstrap, (CARS, "fit"), "must be a fit of one response, .*, not a DataFrame"),
-    (ld.bootstrap, ("fit",), r"bootstrap\(\) needs fit and data, in this order, not a GlmFit"),
+    (ld.bootstrap, (CARS, "fit"), "must be a fit of one response, .*, not DataFrame"),
+    (ld.bootstrap, ("fit",), r"bootstrap\(\) needs fit and data, in this order, not GlmFit"),
     (ld.effects, (ld.glm, CARS), "must be a fit of one response, .*, not glm"),
     (
         ld.cv,
         ("fit", CARS),
-        r"cv\(\) needs model, formula and data, .*, not a GlmFit and a DataFrame",
+        r"cv\(\) needs model, formula and data, .*, not GlmFit and DataFrame",
     ),
-    (ld.cv, ("fit", "mpg ~ weight", CARS), "must be a model function .*, not a GlmFit"),
-    (ld.cv, (ld.glm, CARS, "mpg ~ weight"), "formula must be text .*, not a DataFrame"),
-    (ld.compare, (CARS, "fit"), "formula must be text .*, not a DataFrame"),
-    (ld.compare, ("fit", "fit"), "formula must be text .*, not a GlmFit"),
+    (ld.cv, ("fit", "mpg ~ weight", CARS), "must be a model function .*, not GlmFit"),
+    (ld.cv, (ld.glm, CARS, "mpg ~ weight"), "formula must be text .*, not DataFrame"),
+    (ld.compare, (CARS, "fit"), "formula must be text .*, not DataFrame"),
+    (ld.compare, ("fit", "fit"), "formula must be text .*, not GlmFit"),
+    (ld.compare, ("mpg ~ weight", CARS, "fit"), "models must be a list .*, not GlmFit"),
     *((m, (CARS, "mpg ~ weight"), "formula must be text .*") for m in MODELS),
 ]
 

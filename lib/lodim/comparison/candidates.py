@@ -16,6 +16,7 @@ from lodim.fitting.fit import Fit
 from lodim.fitting.fit_model import model_of
 from lodim.fitting.registry import MODELS, model_function
 from lodim.selection.tuning import FEW_ROWS
+from lodim.text import shown
 
 LINEAR = "glm"  # the model of lodim that is a baseline
 NULL = "null"
@@ -83,7 +84,7 @@ def _candidates_of_models(models):
     elif isinstance(models, list | tuple):
         pairs = [(None, model) for model in models]
     else:
-        raise ArgumentError(f"models must be {ALLOWED}, not {models!r:.80}")
+        raise ArgumentError(f"models must be {ALLOWED}, not {shown(models)}")
     if not pairs:
         raise ArgumentError(f"models must not be empty: it must be {ALLOWED}")
     found = [_one(label, model) for label, model in pairs]
@@ -108,7 +109,7 @@ def _one(label, model):
         one_of("models", function, tuple(MODELS))
         function = model_function(function)
     if not callable(function):
-        raise ArgumentError(f"models must be {ALLOWED}, not {function!r:.80}")
+        raise ArgumentError(f"models must be {ALLOWED}, not {shown(function)}")
     name = getattr(function, "__name__", "")
     if name in MODELS and function is model_function(name):
         _check_arguments(function, arguments)
