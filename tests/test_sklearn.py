@@ -419,7 +419,7 @@ def test_bad_responses(wine):
     with pytest.raises(ValueError, match="one class"):
         estimator("GbmapClassifier").fit(X, np.ones(178, int))
     with pytest.warns(DataConversionWarning):
-        estimator("GlmRegressor").fit(X, X[["hue"]])
+        estimator("GlmRegressor").fit(X, np.sqrt(X[["hue"]]))
 
 
 def test_no_rows_have_no_answers(wine):

@@ -22,7 +22,7 @@ def test_printed_results(fit):
 def test_one_row(fit):
     row = Fit.glance.in_pandas(fit).iloc[0]
     assert row["df"] == fit.df and row["dev_ratio"] == fit.dev_ratio
-    assert row["deviance"] == fit.deviance and row["p"] == len(fit.design.names)
+    assert row["deviance"] == fit._deviance and row["p"] == len(fit.design.names)
 
 
 def test_page_plots_and_exports(fit):

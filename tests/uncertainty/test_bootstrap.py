@@ -254,7 +254,7 @@ REFUSED = {
         lambda f, d: ld.bootstrap(f, d.assign(weight=d["weight"].mask(d["weight"] > 4000))),
         ld.DataError, "rows have missing values",
     ),
-    "no fit": (lambda f, d: ld.bootstrap(ld.glm, d), ld.ArgumentError, "fit must be a fit"),
+    "no fit": (lambda f, d: ld.bootstrap(ld.glm, d), ld.ArgumentError, "must be a fit"),
     "n": (lambda f, d: ld.bootstrap(f, d, n=1), ld.ArgumentError, "n must be"),
     "statistic": (
         lambda f, d: ld.bootstrap(f, d, n=2, statistic="mean"), ld.ArgumentError, "a function",

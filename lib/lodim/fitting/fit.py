@@ -108,8 +108,9 @@ class Fit(Delegates):
     def _glance(self, sizes, ends):
         """Return glance()'s row, with dict `sizes` before the deviances and `ends` at the end."""
         row = {"family": self.family.name, "n": self.n, "n_dropped": self.design.n_dropped}
-        row |= {"p": len(self.design.names)} | sizes | {"deviance": self._deviance}
-        row |= {name: getattr(self, name) for name in ("null_deviance", "dev_ratio", "converged")}
+        row |= {"p": len(self.design.names)} | sizes
+        row |= {"deviance": self._deviance, "null_deviance": self._null_deviance}
+        row |= {"dev_ratio": self.dev_ratio, "converged": self.converged}
         return pd.DataFrame([row | ends])
 
     def _complexity(self) -> dict[str, Any]:
