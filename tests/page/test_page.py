@@ -379,6 +379,7 @@ def test_the_page_says_how_well_the_fit_predicts_its_data():
     assert f"AUC {area:.3g}. If" in text
 
 
+@pytest.mark.filterwarnings("ignore:The model fits the response exactly")
 def test_a_column_of_two_values_has_two_points_and_a_level_effect_no_picture():
     rng = np.random.default_rng(0)
     data = pd.DataFrame({"binary": rng.integers(0, 2, 80).astype(float), "none": rng.random(80)})
