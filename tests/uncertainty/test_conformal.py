@@ -497,6 +497,7 @@ def test_missing_inputs_new_levels_and_frames_of_other_kinds():
     assert len(found.predict(new[:0])) == 0 and len(sets.predict(new[:0])) == 0
 
 
+@pytest.mark.filterwarnings("ignore:.*The model fits the response exactly")
 @pytest.mark.parametrize("model", [ld.gbmap, ld.glm], ids=lambda m: m.__name__)
 def test_a_response_that_varies_in_one_fold_alone(model):
     df = frame().assign(y=np.where(np.arange(N) == 7, 4.0, 3.0))
