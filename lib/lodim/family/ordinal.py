@@ -51,16 +51,14 @@ def curvature(y, f, weight):
 def _deviance(y, score):
     """Return -2 log-likelihoods (n,) of rows of classes y, from scores (n, K - 1)."""
     out, last = np.zeros(y.size), score.shape[1]
-    for i in range(y.size):
-        code = int(y[i])
-        above, below = score[i, max(code - 1, 0)], score[i, min(code, last - 1)]
+    for i, code in enumerate(y.astype(np.int64)):
         if code > 0:
-            out[i] += 2.0 * logistic(1.0, above, 1.0)[0]
+            out[i] += logistic(1.0, score[i, code - 1], 1.0)[0]
         if code < last:
-            out[i] += 2.0 * logistic(0.0, below, 1.0)[0]
+            out[i] += logistic(0.0, score[i, code], 1.0)[0]
         if 0 < code < last:
-            out[i] -= 2.0 * np.log(max(-np.expm1(below - above), RAREST))
-    return out
+            out[i] -= np.log(max(-np.expm1(score[i, code] - score[i, code - 1]), RAREST))
+    return 2.0 * out
 
 
 @dataclass(frozen=True)
