@@ -173,6 +173,8 @@ def test_next_says_what_to_buy_what_follows_and_when_to_stop():
     assert "Stop" in str(policy.next({}, budget=0.5)) and policy.next({}, budget=0.5).buy is None
     known = heart.drop(columns="disease").iloc[[0]]
     assert policy.next(known).buy is None
+    assert str(policy.next(known)).startswith("Stop: all features are known\nPrediction: ")
+    assert "Saving" not in str(policy.next(known))
     np.testing.assert_allclose(policy.next(known).prediction, policy.predict(known))
     assert "Unlocks" in str(policy.summary())
 

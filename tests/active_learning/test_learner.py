@@ -52,6 +52,12 @@ def test_uncertainty_is_the_entropy_of_the_classes(model):
     )
 
 
+def test_fits_for_scores_do_not_repeat_the_warnings_of_the_fit():
+    with pytest.warns(ld.ConvergenceWarning, match="separated") as said:
+        ld.active(ld.glm, "y ~ a + b", LABELLED[:8], POOL, committee=3).query(2, "committee")
+    assert len(said) == 1
+
+
 def test_what_a_query_shows():
     one = learner()
     asked = one.query(3)

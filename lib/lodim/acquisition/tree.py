@@ -309,6 +309,8 @@ class Step:
         lines = [f"Then possibly: {', '.join(more)}"] if more else []
         shown = ", ".join(f"{name} {value:.3g}" for name, value in self.prediction.items())
         lines += [f"Prediction: {shown}", f"Expected {self.measure}: {self.loss:.4g}"]
+        if self.options.empty:
+            return "\n".join([title, *lines])
         frame = self.options.set_index("feature").rename_axis(None)[["price", "saving", "unlocks"]]
         frame.columns = ["Price", "Saving alone", "Unlocks"]
         text = listing("", lines, Table("", frame), whole="options").split("\n")

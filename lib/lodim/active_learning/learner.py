@@ -1,5 +1,6 @@
 """Active learning: suggestion of the rows of a pool to label next, and a rule when to stop."""
 
+import warnings
 from collections.abc import Mapping
 from typing import Any, Generic, Self
 
@@ -17,7 +18,7 @@ from lodim.active_learning.labels import (
 from lodim.active_learning.learning_curves import learning_curves
 from lodim.checks import as_seed, one_of, whole
 from lodim.design.rows import INPUTS, is_balanced
-from lodim.errors import ArgumentError, DataError
+from lodim.errors import ArgumentError, ConvergenceWarning, DataError
 from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.fit_model import model_of
 from lodim.formula.formula import parse
@@ -453,8 +454,11 @@ class Learner(Generic[FitT]):
     def _fitted(self, labelled):
         return self.model(self.formula, labelled, **self.arguments)
 
-    def _fitted_with(self, row, label):
-        return self._fitted(pd.concat([self.labelled, row.assign(**{self.response: label})]))
+    def _fitted_for_scores(self, labelled):
+        """Fit the model without its warnings: the user has seen those of the fit to all labels."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return self._fitted(labelled)
 
     def _learn(self, asked):
         """Fit the model and extend the learning curve; `asked` names the score of the query."""

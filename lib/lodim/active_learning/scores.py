@@ -69,7 +69,8 @@ def infogain(learner, rng):
     candidates = np.argsort(-now, kind="stable")[: min(20, int(np.isfinite(now).sum()))]
     for i in steps(candidates, len(candidates), "candidates"):
         row = learner.pool.iloc[[i]]
-        fits = (learner._fitted_with(row, label) for label in learner.fit.levels)
+        labelled = (row.assign(**{learner.response: label}) for label in learner.fit.levels)
+        fits = (learner._fitted_for_scores(pd.concat([learner.labelled, one])) for one in labelled)
         after = np.array([np.nansum(entropies(fit, learner.pool)) for fit in fits])
         out[i] = np.nansum(now) - p[i] @ after
     return out
@@ -113,7 +114,7 @@ def _votes_of_bootstraps(learner, rng):
     for k in steps(range(learner.size), learner.size, "committee"):
         at = np.concatenate([rng.choice(rows, len(rows)) for rows in groups])
         try:
-            member = learner._fitted(learner.labelled.iloc[at])
+            member = learner._fitted_for_scores(learner.labelled.iloc[at])
         except LodimError:
             continue  # for example if too few different rows of a class were drawn
         votes[:, k] = member.predict(learner.pool, "class").to_numpy(dtype=object)
