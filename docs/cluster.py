@@ -85,7 +85,8 @@ pd.DataFrame(
     }
 ).round(3)
 
-# %% [markdown] The table is for passes of `gbmap` with two learners and 20 features of 8 bytes.
+# %% [markdown]
+# The table is for passes of `gbmap` with two learners and 20 features of 8 bytes.
 # `pass_ms` is the measured time on the workers, `memory_ms` that on one thread without workers, and
 # `formula_ms` the time by the formula. `kernel_ms` is the part in which the slowest worker
 # computes. `sent` and `answered` are the bytes sent and returned per pass.
@@ -128,7 +129,8 @@ cases["overhead, %"] = 100 * (1 - parts["features"] / parts.sum(axis=1))
 cases["200 passes, min"] = 200 * parts.sum(axis=1) / 60
 cases.round(3)
 
-# %% [markdown] With more workers, each has fewer rows, but there are more messages. A pass is
+# %% [markdown]
+# With more workers, each has fewer rows, but there are more messages. A pass is
 # shortest with the following number of workers:
 #
 # ```text

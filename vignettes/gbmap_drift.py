@@ -52,7 +52,8 @@ print(f"threshold, the 95% quantile of the indicator over out-of-fold early rows
 alarm = watch.drift(late) > threshold
 alarm.groupby(late["model_year"]).mean().rename("share of rows above the threshold").to_frame()
 
-# %% [markdown] The table shows the share of late cars whose indicator is above the threshold.
+# %% [markdown]
+# The table shows the share of late cars whose indicator is above the threshold.
 # Without a change this would be 5%. Was the alarm right? Here we know the responses of the late
 # cars, and so their losses. A loss is called large above the 95% quantile of the losses of the
 # early cars. In the plot, each point is a late car, and the ROC curve shows how well the indicator

@@ -108,7 +108,8 @@ views = {
     "melm": lambda data: fit.predict(data, "projection"),
 }
 
-# %% [markdown] To classify the rows in each view, we call `melm` with the two coordinates as
+# %% [markdown]
+# To classify the rows in each view, we call `melm` with the two coordinates as
 # features. It then computes the densities, and has no view to search.
 
 # %%

@@ -231,9 +231,10 @@ table.tidy()[["model", "auc", "auc_se", "difference", "difference_se", "p_value"
 # %%
 table.best
 
-# %% [markdown] The next table is the result for all models with ten folds, `ld.compare("disease ~
-# .", heart)`. It has the mean deviance per row, standard errors in brackets, and the mean number of
-# features and parts (learners, prototypes or views):
+# %% [markdown]
+# The next table is the result for all models with ten folds, `ld.compare("disease ~ .", heart)`. It
+# has the mean deviance per row, standard errors in brackets, and the mean number of features and
+# parts (learners, prototypes or views):
 #
 # | heart | deviance | difference | accuracy | AUC | features | parts |
 # |---|---|---|---|---|---|---|

@@ -466,6 +466,14 @@ def test_vignettes_run_and_do_what_they_say(name, axes):
     assert not wrong
 
 
+def test_prose_begins_below_its_marker():
+    """Text behind the marker would be the title of a cell, which no page shows."""
+    pages = [*(ROOT / "docs").glob("**/*.py"), *(ROOT / "vignettes").glob("*.py")]
+    lines = [(p.name, line) for p in pages for line in p.read_text().splitlines()]
+    markers = [(name, line) for name, line in lines if line.startswith("# %% [markdown]")]
+    assert markers and not [m for m in markers if m[1] != "# %% [markdown]"]
+
+
 def test_what_renders_the_vignettes():
     """The list names every document, and the extra `docs` has all that they import."""
     # Imported here: as a program, this file does not see the folder of tests.

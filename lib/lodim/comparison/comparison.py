@@ -70,7 +70,8 @@ def compare(
     models : list or dict, optional
         A list of model functions or their names. Or a dict by label; its values are model
         functions, names, pairs (function, dict of arguments), or functions (formula, data) that
-        return a fit of lodim and get no weights or groups. Default: all models of lodim that suit
+        return a fit of lodim and get no weights or groups. An offset is an argument of a model;
+        baselines ignore it. Default: all models of lodim that suit
         the response.
     family : str, optional
         Family of the response, by default as of the models: "poisson", "gamma", "tweedie" (with

@@ -576,8 +576,9 @@ class Fit(Delegates):
         """Write the fit to one file, which `lodim.load` reads. No code is stored.
 
         Every file holds column names, levels, means, standard deviations and spline boundaries.
-        Some also hold training rows: `gbmap` the reference rows for neighbours (none with
-        control={"reference_rows": 0}), `proset` the prototypes, `melm` the coordinates, `ripr` all
+        All except `costnet` also hold parts of training rows: `gbmap` those for neighbours (none
+        with control={"reference_rows": 0}), `glm` those for diagnostic plots (none with
+        control={"diagnostic_rows": 0}), `proset` the prototypes, `melm` the coordinates, `ripr` all
         rows. Row labels come from the data's index; reset_index() removes them.
 
         Parameters
