@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from lodim.errors import ArgumentError
+from lodim.family.amounts import Gamma, Tweedie
 from lodim.family.binomial import Binomial, Proportion
 from lodim.family.family import NoResponse
-from lodim.family.gamma import Gamma
 from lodim.family.gaussian import Gaussian
 from lodim.family.huber import Huber
 from lodim.family.multinomial import Multinomial
@@ -16,7 +16,6 @@ from lodim.family.negative_binomial import NegativeBinomial
 from lodim.family.ordinal import Ordinal
 from lodim.family.poisson import Poisson
 from lodim.family.quantile import Quantile
-from lodim.family.tweedie import Tweedie
 
 NUMERIC: dict[str, Any] = {
     "gaussian": Gaussian,
