@@ -319,6 +319,7 @@ def test_hostile_names_and_levels(model):
 
 
 @pytest.mark.long
+@pytest.mark.filterwarnings("ignore:The model fits the response exactly")
 def test_hostile_levels_one_by_one():
     rng, n = np.random.default_rng(0), 6 * len(HOSTILE)
     levels = [level for level in HOSTILE if level]

@@ -120,6 +120,7 @@ def naive_second_order(f, df, names, bins):
 
 
 @pytest.mark.long
+@pytest.mark.filterwarnings("ignore:The model fits the response exactly")
 def test_the_effect_of_a_pair_is_the_naive_coding_and_the_product(monkeypatch):
     monkeypatch.setattr(ale, "PAIR_BINS", 4)
     rng = np.random.default_rng(0)
