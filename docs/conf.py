@@ -1,4 +1,4 @@
-"""How Sphinx builds the site: `sphinx-build -n -W docs docs/_build` at the top of a checkout."""
+"""How Sphinx builds the site: `sphinx-build -n -W -j 2 docs docs/_build` at the top of a checkout."""
 
 import re
 from pathlib import Path
