@@ -23,10 +23,10 @@ def compare(one, other):
         names = large.design.term_names
         added = [k for k, name in enumerate(names) if name not in small.design.term_names]
         positions = _positions(large, large.estimates, added)
-        test = _wald_test(large, *_wald_statistic(large, large.estimates, positions))
+        test = _test(large, *_wald_statistic(large, large.estimates, positions))
         del sizes["deviance"]
     else:
-        test = _test(large, large.df - small.df, _fall(small, large))
+        test = _test(large, _fall(small, large), large.df - small.df)
     rows = pd.DataFrame([{}, test], columns=["df", _statistic(large), "p_value"])
     return pd.DataFrame({"formula": [fit.design.formula for fit in fits]} | sizes).join(rows)
 
@@ -90,7 +90,7 @@ def sequential(fit, data, changes):
     for small, large, k in zip(parts, parts[1:], terms, strict=False):
         df, explained = large.df - small.df, max(small.deviance - large.deviance, 0.0)
         rows.append({"term": fit.design.term_names[k], "explained": explained})
-        rows[-1] |= _test(fit, df, explained)
+        rows[-1] |= _test(fit, explained, df)
     left = {"df_resid": [p.df_resid for p in parts], "deviance": [p.deviance for p in parts]}
     frame = pd.DataFrame(rows, columns=["term", "df", "explained", _statistic(fit), "p_value"])
     return frame.assign(**left)[["term", "df", "explained", *left, _statistic(fit), "p_value"]]
@@ -116,7 +116,7 @@ def single(fit, data, changes):
         rows.append(row | {"deviance": part.deviance, "aic": aic})
         if k is not None:
             df, rise = whole.df - part.df, max(part.deviance - whole.deviance, 0.0)
-            rows[-1] |= _test(fit, df, rise)
+            rows[-1] |= _test(fit, rise, df)
     return pd.DataFrame(rows, columns=["term", "df", "deviance", "aic", _statistic(fit), "p_value"])
 
 
@@ -140,17 +140,18 @@ def _statistic(fit):
     return f"wald_{name}" if _by_wald(fit) else name
 
 
-def _test(fit, df, fall):
-    """Return df, F (if the dispersion is estimated) or LR statistic and p-value, as a dict.
+def _test(fit, value, df):
+    """Return df, the statistic of `_statistic` and its p-value, as a dict; no test if df is 0.
 
-    `fall` is by how much terms with df coefficients decrease the deviance; no test if df is 0."""
+    value : decrease of the deviance by terms with df coefficients, or their Wald statistic"""
     if not df:
         return {"df": df}
     if not fit.family.dispersed:
-        return {"df": df, "LR": fall, "p_value": stats.chi2.sf(fall, df)}
+        return {"df": df, _statistic(fit): value, "p_value": stats.chi2.sf(value, df)}
+    unit, df_resid = (1.0, fit._df_of_t) if _by_wald(fit) else (fit.dispersion, fit.df_resid)
     with np.errstate(divide="ignore", invalid="ignore"):
-        value = np.divide(fall / df, fit.dispersion)
-    return {"df": df, "F": value, "p_value": stats.f.sf(value, df, fit.df_resid)}
+        value = np.divide(value / df, unit)
+    return {"df": df, _statistic(fit): value, "p_value": stats.f.sf(value, df, df_resid)}
 
 
 def _whole(fit):
@@ -227,20 +228,8 @@ def _wald_statistic(fit, estimates, positions):
 def _wald_frame(fit, terms, tests):
     """Return a table of Wald tests, one row per term, from the covariance of the fit."""
     names = [fit.design.term_names[k] for k in terms]
-    rows = [
-        {"term": name} | _wald_test(fit, *test) for name, test in zip(names, tests, strict=True)
-    ]
+    rows = [{"term": name} | _test(fit, *test) for name, test in zip(names, tests, strict=True)]
     return pd.DataFrame(rows, columns=["term", "df", _statistic(fit), "p_value"])
-
-
-def _wald_test(fit, value, df):
-    """Return df, statistic and p-value of a Wald test, as a dict; no test if df is 0."""
-    if not df:
-        return {"df": df}
-    if not fit.family.dispersed:
-        return {"df": df, _statistic(fit): value, "p_value": stats.chi2.sf(value, df)}
-    value = value / df
-    return {"df": df, _statistic(fit): value, "p_value": stats.f.sf(value, df, fit._df_of_t)}
 
 
 def _refitter(fit, data, changes, method):
