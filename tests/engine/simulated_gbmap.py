@@ -3,12 +3,13 @@ of its own, since the simulator is chosen when numba.cuda is first imported.
 """
 
 import gc
-import os
-import sys
+import time
+from threading import Thread
 
 import numpy as np
 import pytest
 from numba import config
+from numba.cuda.simulator.kernelapi import FakeCUDAShared
 from scipy.special import logsumexp
 
 import lodim as ld
@@ -23,9 +24,6 @@ from lodim.models.gbmap.learners import WeakLearners
 from lodim.models.gbmap.worker_rows import margin
 
 assert config.ENABLE_CUDASIM
-sys.setswitchinterval(1e-3)  # the simulator polls its threads: long turns are wasted
-if hasattr(os, "sched_setaffinity"):  # they only hinder each other on several processors
-    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
 
 def sums(n, p, activation=SOFTPLUS, loss=SQUARED, dtype=np.float64, q=3, active=(0, 2), runs=1):
@@ -67,6 +65,24 @@ def test_loss_and_gradient(activation, loss, dtype):
 def test_the_same_bits_twice():
     _, first, second = sums(130, 3, runs=2)
     np.testing.assert_array_equal(first, second)
+
+
+def test_threads_share_an_array(monkeypatch):
+    def slow(shape, dtype, empty=np.empty):
+        time.sleep(0.01)  # long enough for the other threads to ask
+        return empty(shape, dtype)
+
+    def ask():
+        arrays.append(shared.array(3, np.float64))
+
+    monkeypatch.setattr(np, "empty", slow)
+    shared, arrays = FakeCUDAShared(0), []
+    threads = [Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(arrays) == 8 and all(a is arrays[0] for a in arrays)
 
 
 @pytest.mark.parametrize("p", [0, 1, 32, 33, 65, 130])
