@@ -15,7 +15,7 @@ from lodim.models.ripr.settings import ASSIGNMENT
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Evidence for each of K classes in each of r views (feature sets) for m rows, (m, r, K)."""
+    """Evidence for each class in each view (feature set), as arrays (rows, views, classes)."""
 
     # d log(distance to the k-th nearest row of the class / that of other classes) for d features;
     # infinite if the row misses a feature
@@ -25,11 +25,13 @@ class Evidence:
 
     @property
     def least(self):
-        """Smallest log distance ratio over the classes, by row and view (feature set), (m, r)."""
+        """Smallest `ratio` of any class, (rows, views): small if one class is much nearer."""
         return self.ratio.min(axis=2, initial=np.inf)
 
     def scores(self, scale):
-        """Return unnormalized log probabilities, (m, r, K): scale[1] * vote - scale[0] * ratio."""
+        """Return log probabilities (rows, views, classes), up to a constant per row and view.
+
+        They are scale[1] * vote - scale[0] * ratio."""
         return scale[1] * self.vote - scale[0] * np.minimum(self.ratio, ABSENT)
 
 
@@ -37,7 +39,7 @@ class Evidence:
 class AssignedViews(Ensemble):
     """Ensemble of views (feature sets) in which one view predicts each row.
 
-    lambda_ is the penalty in units of `Recovery.unit`; NaN after forward selection."""
+    lambda_ is the penalty that limited the number of views; NaN after forward selection."""
 
     lambda_: float = forms.real(least=0, nan=True)
 
@@ -51,9 +53,10 @@ class AssignedViews(Ensemble):
         return self._query(X, threads)
 
     def nearest(self, j, X=None, k=None):
-        """Return distances and positions (m, k) of the training rows nearest to X in feature set j.
+        """Return distances and positions (rows, k) of the nearest training rows in feature set j.
 
-        Only `references` count; -1 is for none. Without X, each training row is left out."""
+        Position -1 means that there are fewer than k. Without X, the neighbours of the training
+        rows are returned; no row is its own neighbour."""
         refs, (X, own) = self.references, self.queried(X)
         k = min(k or self.k, max(1, len(refs)))
         distance, position = nearest(X, self.X[refs], self.views[j], k, like=self.y[refs], own=own)
@@ -86,9 +89,9 @@ class ClassViews(AssignedViews):
         return Evidence(ratio, vote)
 
     def votes(self, j, X=None):
-        """Return votes (rows, classes): weight per class of the k nearest rows in feature set j.
+        """Return votes (rows, classes): each class's weight among the k nearest rows in set j.
 
-        Weights are divided by their mean. X defaults to the training rows, each left out."""
+        Row weights have mean one. X defaults to the training rows, each left out."""
         k, refs, view = self.k, self.references, self.views[j]
         weight = self.weight[refs] / max(self.weight[refs].mean(), 1e-300)
         values = weight[:, None] * (self.codes[refs][:, None] == np.arange(self.n_classes))
@@ -179,7 +182,7 @@ class ClusterViews(AssignedViews):
 
 
 def _at_view(value, view):
-    """Return each row's entry of `value` (m, r) in its own view `view` (m,); NaN for view -1."""
+    """Return entry value[i, view[i]] for each row i, or NaN if view[i] is -1."""
     if not value.shape[1]:
         return np.full(len(view), np.nan)
     own = np.take_along_axis(value, np.maximum(view, 0)[:, None], axis=1)[:, 0]
@@ -200,7 +203,7 @@ def drop_unused_views(e, threads=1):
 
 
 def _subset(e, on):
-    """Return the ensemble e with only the feature sets `on`; shares of a row again sum to one."""
+    """Return the ensemble e with only the feature sets at positions `on`; its shares sum to one."""
     used = np.unique(e.views[on][e.views[on] >= 0])
     views = np.where(e.views[on] >= 0, np.searchsorted(used, e.views[on]), -1)
     B, total = e.assignment[:, on], e.assignment[:, on].sum(axis=1, keepdims=True)

@@ -32,7 +32,7 @@ def fit_clusters(e, n_clusters, seed):
 def assign_clusters(e, X, answers):
     """Return each row's nearest cluster in its view (-1: none), and the squared distance to it.
 
-    e : Ensemble with the views and the centres; answers.view : index of each row's view, (n,)"""
+    `e` is the Ensemble with the centres; answers.view has the view of each row of X."""
     out, squared = np.full(len(X), -1), np.full(len(X), np.nan)
     for j in range(len(e)):
         rows, own = np.flatnonzero(answers.view == j), np.flatnonzero(e.centre_view == j)
@@ -52,7 +52,7 @@ def cluster_names(e):
 
 
 def _n_clusters(X, weight, rng):
-    """Return the largest number of clusters, at most 8, of prediction strength 0.85 or more."""
+    """Choose the number of clusters: the largest up to 8 with prediction strength 0.85 or more."""
     most = min(8, len(np.unique(X, axis=0)))
     strength = np.zeros((10, most + 1))
     for each in strength:
@@ -65,7 +65,10 @@ def _n_clusters(X, weight, rng):
 
 
 def _agreement(halves, n_clusters, rng):
-    """Return the mean prediction strength of two halves' clusters (Tibshirani & Walther 2005)."""
+    """Return the prediction strength of n_clusters clusters (Tibshirani & Walther 2005).
+
+    It tells how far the clusters of one half of the rows agree with those of the other; `halves`
+    has X and weights of both."""
     centres = [kmeans(X, weight, n_clusters, rng)[0] for X, weight in halves]
     least = []
     for (X, weight), own, other in zip(halves, centres, centres[::-1], strict=True):
@@ -79,7 +82,7 @@ def _agreement(halves, n_clusters, rng):
 
 
 def _unit(e, j):
-    """Return a power of two near the largest SD in feature set j, to divide by before squaring."""
+    """Return the divisor of the features of set j: a power of two near their largest SD."""
     spread = np.sqrt(np.nanvar(e.X[e.weight > 0][:, e.columns(j)], axis=0).max())
     return 2.0 ** np.round(np.log2(spread)) if spread > 0 else 1.0
 
@@ -92,7 +95,7 @@ def _squared(X, centres):
 
 
 def kmeans(X, weight, n_clusters, rng):
-    """Return k-means centres (n_clusters, d), the best of ten starts, and sum of squares."""
+    """Return centres (n_clusters, features) of the best of ten k-means, and sum of squares."""
     draws = rng.random((10 if n_clusters > 1 else 1, n_clusters))
     rows = np.ascontiguousarray(X, np.float64)
     best, least = None, np.inf
@@ -106,7 +109,9 @@ def kmeans(X, weight, n_clusters, rng):
 
 @njit(cache=True, nogil=True)
 def start_apart(X, weight, draws):
-    """Return rows of X as starting centres of k-means++, one for each random number in `draws`."""
+    """Return starting centres of k-means++: rows of X that are probably far apart.
+
+    `draws` has one uniform random number per centre; rows have weights."""
     n, d = X.shape
     centres, gap, mass = np.empty((draws.size, d)), np.full(n, np.inf), weight.copy()
     for c in range(draws.size):

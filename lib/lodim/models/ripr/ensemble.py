@@ -31,7 +31,7 @@ def task_of(family):
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Predictions for m rows by r views (feature sets)."""
+    """Predictions for the rows of some data, by each view (feature set) and in all."""
 
     view: np.ndarray  # view that predicts each row, -1 if each view has a missing feature
     value: np.ndarray  # (m, r) prediction of each view: a class code, a number, or NaN
@@ -71,17 +71,16 @@ class Ensemble:
 
     @property
     def codes(self):
-        """Class codes of the training rows, (n,), -1 if unknown."""
         return np.where(np.isfinite(self.y), self.y, -1.0).astype(np.int64)
 
     def rows(self, batch):
-        """Return a batch's values on the axes used; differences by rounding are removed."""
+        """Return a batch's values on the axes in use, rounded to close values of training rows."""
         X = axis_values(tiles.unpack(batch.X, batch.n).astype(np.float64), self.axis_of)
         return ties.match_close(X[:, self.features], self.X[self.weight > 0.0])
 
     @property
     def preferred(self):
-        """Class codes in the order in which they win ties: largest weight first."""
+        """Class codes in the order in which they win ties: the largest total weight first."""
         refs = self.references
         own = self.weight[refs] * (self.codes[refs] == np.arange(self.n_classes)[:, None])
         mass = own.sum(axis=1)
@@ -97,9 +96,9 @@ class Ensemble:
         return np.flatnonzero(known if self.task == CLUSTERS else known & np.isfinite(self.y))
 
     def queried(self, X):
-        """Return rows X, or all training rows for None, and their positions in `references`.
+        """Return the rows to predict, X or all training rows, and their positions in `references`.
 
-        New rows, and training rows that cannot be neighbours, have the position -1."""
+        The position is -1 for a row that is no reference. No row is its own neighbour."""
         if X is not None:
             return X, np.full(len(X), -1)
         refs, own = self.references, np.full(self.n, -1)
@@ -112,23 +111,23 @@ class Ensemble:
 
     @property
     def share(self):
-        """Share of the weighted training rows that each view (feature set) predicts, (r,)."""
+        """Share of the rows' weight that each view (feature set) predicts, (views,)."""
         of = self.assigned_view
         weight = np.bincount(of[of >= 0], self.weight[of >= 0], len(self))
         return weight / max(self.weight.sum(), 1e-300)
 
     @property
     def mass(self):
-        """Mean share of each view in the prediction of the training rows (`assignment`), (r,)."""
+        """Mean share of each view in the predictions of the training rows, (views,)."""
         weight = self.weight @ self.assignment
         return weight / max(weight.sum(), 1e-300)
 
     def columns(self, j):
-        """Return which features view (feature set) j has, as positions among `features`."""
+        """Return the features of view j, as positions among the columns of X."""
         return self.views[j][self.views[j] >= 0]
 
     def complete(self, X):
-        """Return which rows X (m, a) have all features of each view (feature set), (m, r)."""
+        """Return whether rows X have all features of each view, (rows, views) bool."""
         missing = [np.isnan(X[:, self.columns(j)]).any(axis=1) for j in range(len(self))]
         return ~np.column_stack(missing)
 
@@ -150,7 +149,7 @@ class Ensemble:
 
 @forms.record
 class Record:
-    """Results on training rows per view (feature set), each row left out except for clusters."""
+    """Errors on the training rows, in all and per view; leave-one-out except for clusters."""
 
     # share wrong, mean squared error, or mean squared distance to the cluster centre
     error: np.ndarray = forms.squares("r", nan=True)
@@ -169,7 +168,7 @@ class Record:
 
 
 def record(e, family):
-    """Return the Record of a fitted ensemble e, its leave-one-out results."""
+    """Compute the leave-one-out errors and deviances of a fitted ensemble e; return the Record."""
     answers = e.query()
     error = _errors(e, answers)
     counted = e.weight > 0
@@ -188,7 +187,9 @@ def record(e, family):
 
 
 def _errors(e, answers):
-    """Return each training row's leave-one-out error (0 or 1, or squared); NaN if there is none."""
+    """Return the leave-one-out error of each training row: 0 or 1, squared error, or NaN.
+
+    For clusters, it is the squared distance to the row's cluster centre."""
     if e.task == CLUSTERS:
         return e.assign(e.X, answers)[1]
     out, known = np.full(e.n, np.nan), np.flatnonzero((answers.view >= 0) & np.isfinite(e.y))
@@ -200,7 +201,7 @@ def _errors(e, answers):
 
 
 def _deviances(e, family, answers, error):
-    """Return mean deviances of the leave-one-out predictions and of the null model.
+    """Return the mean deviance of the leave-one-out predictions, and that of the null model.
 
     For clusters, they are mean squared distances to the cluster's and to the view's centre."""
     if e.task == CLUSTERS:
@@ -213,7 +214,7 @@ def _deviances(e, family, answers, error):
 
 
 def _scatter(e, view):
-    """Return the mean squared distance of rows to the mean of the rows with the same `view`."""
+    """Return the mean squared distance of the training rows to the mean of their view's rows."""
     total, mass = 0.0, 0.0
     for j in range(len(e)):
         of = (view == j) & (e.weight > 0)

@@ -34,7 +34,7 @@ INITIAL_SCALE = (0.5, 0.5)
 
 
 def checked(problem):
-    """Return the fitting problem with method and constraints filled in; raise if they clash."""
+    """Check that the settings of a problem agree; return it with method and constraints set."""
     s = problem.settings
     if len(parse(problem.design.formula).responses) < 2:
         refuse_unused_arguments([problem])
@@ -63,7 +63,7 @@ ASSIGNMENT_DEFAULTS |= {"tolerance": Settings.tolerance, "smooth": Settings.smoo
 
 
 def _with_method(problem):
-    """Return the fitting problem with its method set, or left None if the penalty determines it."""
+    """Return the problem with its method; None stays if a penalty could still decide it."""
     s = problem.settings
     reasons = [
         ("needs a response; use 'assignment'", task_of(problem.family) == CLUSTERS),
@@ -82,7 +82,7 @@ def _with_method(problem):
 
 
 def refuse_unused_arguments(problems):
-    """Raise ArgumentError for an argument that has no effect on any of `problems` (responses)."""
+    """Raise an ArgumentError for an argument without effect; `problems` has one per response."""
     s, tasks = problems[0].settings, {task_of(p.family) for p in problems}
     usual = {"n_clusters": None, "alpha": ALPHA, "balanced": False, "smooth": Settings.smooth}
     without_order = problems[0].batch.order is None
@@ -97,7 +97,7 @@ def refuse_unused_arguments(problems):
 
 
 def largest_lambda(batch, family, settings):
-    """Return a penalty above which the number of selected views (feature sets) no longer falls."""
+    """Return the largest penalty worth trying: a larger one does not select fewer views."""
     search = ViewSearch.from_batch(batch, family, settings)
     L, lambda_, most = search.losses(), 1.0, 2.0**20
     fewest = len(search.recover(most, L).views)
@@ -107,7 +107,7 @@ def largest_lambda(batch, family, settings):
 
 
 def cv_grid(problem, n):
-    """Return the penalties for cv(), {"lambda_": list}; an entry None is the model's own choice."""
+    """Return the n penalties for cv() as {"lambda_": list}; None is the model's own choice."""
     lambda_ = problem.arguments["lambda_"]
     if lambda_ is not None or problem.settings.method == VOTE:
         return {"lambda_": [lambda_]}, None
@@ -118,9 +118,9 @@ def cv_grid(problem, n):
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
-    """Yield (Ensemble, log, predictions for `eval_batch`) for each penalty in the `settings`.
+    """Fit an ensemble per penalty in the settings; yield it, its log, and its predictions.
 
-    Predictions are linear predictors (n, K), or None without `eval_batch`."""
+    Predictions are linear predictors for the rows of `eval_batch`, or None without it."""
     search = ViewSearch.from_batch(batch, family, settings)
     several = isinstance(settings.lambda_, tuple)
     penalties = settings.lambda_ if several else (settings.lambda_,)
@@ -135,14 +135,14 @@ def fit_stages(batch, family, settings, eval_batch=None):
 
 
 def _views_vote(settings, lambda_):
-    """Return whether all views predict a row together: method="vote", or none and no penalty."""
+    """Return whether all views predict each row together: by default if there is no penalty."""
     if settings.method == VOTE and lambda_ is not None:
         raise ArgumentError("lambda_ needs method='assignment', not 'vote'")
     return settings.method != ASSIGNMENT and lambda_ is None
 
 
 def assignment_ensemble(search, lambda_, L):
-    """Return the Ensemble that assigns one feature set to each row, and the log of the search."""
+    """Fit an ensemble in which one view predicts each row; return it and the log of the search."""
     recovery = search.recover(lambda_, None if lambda_ is None else L)
     used = float("nan") if recovery.forward else recovery.lambda_
     e = build_ensemble(search, recovery.views, recovery.assignment.matrix(), recovery.k, used)
@@ -150,7 +150,9 @@ def assignment_ensemble(search, lambda_, L):
 
 
 def held_out_scores(e, search, eval_batch):
-    """Return an ensemble's linear predictors for `eval_batch`; without a view, the null model's."""
+    """Return linear predictors of an ensemble for `eval_batch`.
+
+    A row without any complete view gets the null model's prediction."""
     score, family = e.query(e.rows(eval_batch), search.threads).score, search.family
     known = np.flatnonzero(np.isfinite(search.y) & (search.weight > 0))
     weight = search.weight[known] / search.weight[known].sum()
@@ -159,7 +161,7 @@ def held_out_scores(e, search, eval_batch):
 
 
 def search_log(assignment, search):
-    """Return the log of a search and its Assignment as a dict: objective, convergence, counts."""
+    """Return the log of a search as a dict: objectives, convergence, numbers of views and rows."""
     return {
         "objective": assignment.objective,
         "converged": bool(assignment.converged),
@@ -170,7 +172,7 @@ def search_log(assignment, search):
 
 
 def vote_ensemble(search):
-    """Return the Ensemble of feature sets that vote together, and the log of the search."""
+    """Fit an ensemble of feature sets that vote together; return it and the log of the search."""
     s, y, weight, threads = search.settings, search.y, search.weight, search.threads
     A = axis_values(search.X, s.axes.of)
     refs = np.flatnonzero(np.isfinite(y) & (weight > 0) & ~np.isnan(A).all(axis=1))
@@ -209,7 +211,7 @@ def build_ensemble(search, views, shares, k, lambda_):
 def _common_fields(search, X, views):
     """Return a dict of the fields that every Ensemble has.
 
-    X : values of the rows, a column per position in `views`: features or axes"""
+    X has a column per feature or axis; `views` has positions of these columns."""
     features, n = np.unique(views[views >= 0]), len(X)
     fields = {"features": features, "X": X[:, features], "y": search.y, "weight": search.weight}
     fields["views"] = np.where(views >= 0, np.searchsorted(features, views), -1)
@@ -218,24 +220,24 @@ def _common_fields(search, X, views):
 
 
 def _assigned(e, search):
-    """Return e with `assigned_view`, the view that predicts each training row if it is left out."""
+    """Return e with `assigned_view` set: the view that predicts each training row, left out."""
     return replace(e, assigned_view=e.query(threads=search.threads).view)
 
 
 def _class_views(common, search, settings):
-    """Make ClassViews of `common`, the fields of all ensembles, and calibrate the probabilities."""
+    """Return ClassViews with calibrated probabilities; `common` has the fields of any Ensemble."""
     own = {"power": 1.0 - settings.alpha, "balanced": settings.balanced}
     e = _assigned(ClassViews(**common, **own, scale=np.array(INITIAL_SCALE)), search)
     return replace(e, scale=calibrate(e.evidence(threads=search.threads), search.y, search.weight))
 
 
 def _number_views(common, search, settings):
-    """Make NumberViews of `common`, the fields of all ensembles, and each row's predicting view."""
+    """Return NumberViews for the rows of `search`; `common` has the fields of any Ensemble."""
     return _assigned(NumberViews(**common), search)
 
 
 def _cluster_views(common, search, settings):
-    """Make ClusterViews of `common`, the fields of all ensembles, with clusters in views in use."""
+    """Return ClusterViews with their clusters; `common` has the fields of any Ensemble."""
     views = common["views"]
     e = ClusterViews(
         **common,
@@ -254,9 +256,9 @@ _ENSEMBLES = {CLASSES: _class_views, NUMBERS: _number_views, CLUSTERS: _cluster_
 
 
 def calibrate(evidence, y, weight):
-    """Return the factors t (2,) that make softmax(t[1] vote - t[0] ratio) calibrated probabilities.
+    """Return two factors t that make class probabilities calibrated: of log ratios and of votes.
 
-    Ratio and vote are fields of the Evidence, in the view that predicts the row. The factors
+    Probabilities are softmax(t[1] vote - t[0] ratio), given Evidence in the row's view. The factors
     minimize the deviance, with targets smoothed (Platt 1999) so that t is finite."""
     parts, weight, code = _evidence_in_chosen_view(evidence, y, weight)
     target, weight = smoothed_targets(code, parts.shape[2]), weight / max(weight.sum(), 1e-300)
@@ -271,10 +273,10 @@ def calibrate(evidence, y, weight):
 
 
 def _evidence_in_chosen_view(evidence, y, weight):
-    """Select the m rows that have a view and a class; return their evidence, weight and class.
+    """Return the evidence in the view that predicts each row, with the rows' weights and classes.
 
-    The evidence (2, m, classes) has, in the view that predicts the row, minus the distance ratio
-    of each class and its share of the neighbours' votes. `calibrate` turns it to probabilities."""
+    The evidence (2, rows, classes) is minus the log distance ratio, then the log share of votes.
+    Only rows with a view, a class and a positive weight are included."""
     least = evidence.least
     known = np.flatnonzero(np.isfinite(least).any(axis=1) & np.isfinite(y) & (weight > 0))
     view = ties.argmin(least[known]) if least.shape[1] else known
@@ -286,7 +288,7 @@ def _evidence_in_chosen_view(evidence, y, weight):
 
 
 def fit_shared(problems):
-    """Return (Ensemble, log) per problem (response), with feature sets chosen for all responses."""
+    """Fit each problem (one response) with views common to all; return (Ensemble, log) of each."""
     searches = [ViewSearch.from_batch(p.batch, p.family, p.settings) for p in problems]
     losses = [each.losses() for each in searches]
     alone = [each.recover(1.0, L) for each, L in zip(searches, losses, strict=True)]
@@ -308,9 +310,10 @@ def fit_shared(problems):
 
 
 def _select_shared(searches, losses, weight, ks):
-    """Return the penalty of low error over all responses, and its Assignment of all their rows.
+    """Choose a penalty for all responses together; return it and the Assignment of their rows.
 
-    searches, losses, ks : ViewSearch, losses (rows, views) and number of neighbours per response"""
+    Arguments have an entry per response: ViewSearch, losses (rows, views), number of neighbours.
+    `weight` is of all rows."""
     c, threads = searches[0].control, searches[0].threads
     grid, path = assignment_path(
         np.concatenate(losses), 1.0, c.least, weight=weight, threads=threads

@@ -99,7 +99,7 @@ def explain(fit, row, k):
 
 
 def one_row(fit, row):
-    """Return one row of new data as a batch (coded data); raise unless there is exactly one row."""
+    """Return the batch (coded data) of one row of new data; raise if there are more or none."""
     words = "row must be a frame with one row, such as data.iloc[[0]]"
     if not (isinstance(row, Mapping | pd.Series) or hasattr(row, "columns")):
         raise ArgumentError(words)
@@ -115,7 +115,7 @@ def one_row(fit, row):
 
 
 def _view_frame(fit, answers, X):
-    """Return a table per view: its loss or weight, prediction, and whether it is the row's view."""
+    """Return a table of the views: weight or loss, prediction, whether it predicts the row."""
     e, value, loss = fit.estimates, answers.value[0], answers.loss[0]
     if e.task == CLASSES:
         value = [None if np.isnan(c) else fit.levels[int(c)] for c in value]
@@ -132,7 +132,7 @@ def _view_frame(fit, answers, X):
 
 
 def _neighbour_frame(fit, X, j, k, label):
-    """Return a table with the row X (1, a) and its k nearest training rows in feature set j."""
+    """Return a table with a row, X (1, axes), and its k nearest training rows in feature set j."""
     e, d = fit.estimates, fit.design
     distance, where = (z[0] for z in e.nearest(j, X, k))
     distance, where = distance[where >= 0], where[where >= 0]
@@ -151,7 +151,9 @@ def _neighbour_frame(fit, X, j, k, label):
 
 
 def view_values(fit, X, j):
-    """Return the values of rows X per feature of set j, in original units or names of levels."""
+    """Return a list with the values of rows X for each feature of set j, as a user knows them.
+
+    Numbers are in original units; levels of factors are names."""
     e, d = fit.estimates, fit.design
     out = []
     for a in e.columns(j):
@@ -166,7 +168,7 @@ def view_values(fit, X, j):
 
 
 def level_names(fit, axis):
-    """Return the names of the levels of a factor; an axis holds them as codes 0, 1, ..."""
+    """Return the names of a factor's levels, in the order of their codes; `axis` is its number."""
     d, own = fit.design, np.flatnonzero(fit.estimates.axis_of == axis)
     return list(d.terms[d.term_of[own[0]]][0].labels)
 

@@ -20,7 +20,9 @@ SUMS = {"reassoc", "contract", "nsz", "nnan"}
 
 
 class ViewRows(NamedTuple):
-    """Rows refs[:, i] in which neighbours in a view are sought, sorted by its first feature."""
+    """Rows among which neighbours are sought in a view: refs (features, rows).
+
+    They are sorted by the first of the view's features."""
 
     refs: np.ndarray
     features: np.ndarray  # positions of the view's features; the first `dim` count
@@ -30,7 +32,9 @@ class ViewRows(NamedTuple):
 
 @njit(cache=True, fastmath=SUMS, forceinline=True)
 def squared_distances(rows, lo, hi, x, out):
-    """Write squared distances between x (dim,) and the rows refs[:, lo:hi] in their view to out."""
+    """Write the squared distances from point x to the rows refs[:, lo:hi] into `out`.
+
+    Only the features of the view count; x (dim,) has only these."""
     refs, view, dim, level_gap = rows
     m, a, xa, levels = hi - lo, refs[view[0], lo:hi], x[0], np.float32(0)
     for f in range(dim):
@@ -57,7 +61,7 @@ def squared_distances(rows, lo, hi, x, out):
 
 @njit(cache=True, fastmath=SUMS, inline="always")
 def mixed_distances(rows, lo, hi, x, out):
-    """Write squared distances of x to the rows refs[:, lo:hi] to out, in a view with factors."""
+    """Do the work of `squared_distances` in views with factors or more than three features."""
     refs, view, dim, level_gap = rows
     m, zero, beyond = hi - lo, np.float32(0), np.float32(4.0) * FAR
     for j in range(m):
@@ -75,7 +79,7 @@ def mixed_distances(rows, lo, hi, x, out):
 
 @njit(cache=True, fastmath=SUMS)
 def count_below(d, m, t):
-    """Return how many of d[:m] are at most t, counted as a float so that the loop vectorizes."""
+    """Return how many of the first m distances d are at most t."""
     c, one, zero = np.float32(0), np.float32(1), np.float32(0)
     for j in range(m):
         c += one if d[j] <= t else zero
@@ -84,7 +88,7 @@ def count_below(d, m, t):
 
 @njit(cache=True, inline="always")
 def next_above(d, m, t):
-    """Return the smallest of d[:m] above t; d[-1] is work space."""
+    """Return the smallest of the first m distances d that is above t; d[-1] is overwritten."""
     d_bits = d.view(np.int32)  # loops over integers vectorize
     d[-1] = t
     low, least = d_bits[-1] + np.int32(1), np.uint32(2**32 - 1)
@@ -96,7 +100,7 @@ def next_above(d, m, t):
 
 @njit(cache=True)
 def last_below(d, m, t):
-    """Return the largest of d[:m] up to t, or -1 if none; d[-1] is work space."""
+    """Return the largest of the first m distances d up to t, or -1; d[-1] is overwritten."""
     d_bits = d.view(np.int32)
     d[-1] = t
     high, most, before = d_bits[-1], np.int32(-1), np.int32(-1)
@@ -110,7 +114,7 @@ def last_below(d, m, t):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def order_statistic(d, m, k, hi, c_hi):
-    """Return the k-th smallest of d[:m], given that c_hi >= k of the values are at most hi."""
+    """Return the k-th smallest of the first m distances d; c_hi >= k of these are at most hi."""
     lo, c_lo = np.float32(0), 0
     for _ in range(10):  # interpolations before the search goes from value to value
         if c_hi == k or c_lo == k - 1:
@@ -138,7 +142,7 @@ def order_statistic(d, m, k, hi, c_hi):
 
 @njit(cache=True, forceinline=True)
 def first_at_least(v, lo, hi, x):
-    """Return the first position in sorted v[lo:hi] with a value of at least x."""
+    """Return the first position in v[lo:hi], which is sorted, with a value of at least x."""
     while lo < hi:
         mid = (lo + hi) >> 1
         if v[mid] < x:
@@ -150,10 +154,10 @@ def first_at_least(v, lo, hi, x):
 
 @njit(cache=True, forceinline=True)
 def window(rows, start, stop, x, reach):
-    """Return start and length of a part of refs[:, start:stop] with all rows near x.
+    """Find a range of rows from start to stop - 1 that has all rows near point x.
 
-    These are rows within squared distance `reach`. The rows are sorted by the view's first feature;
-    if it is a factor, the part is everything."""
+    Return its start and length. Near means a squared distance of at most `reach`. The range is all
+    rows if the view's first feature, by which they are sorted, is a factor."""
     if rows.level_gap[rows.features[0]] > 0:
         return start, stop - start
     base, r = rows.refs[rows.features[0]], np.float32(math.sqrt(reach)) * np.float32(1.000001)
@@ -167,11 +171,12 @@ def window(rows, start, stop, x, reach):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def kth_squared(rows, start, stop, x, k, member, guess, d):
-    """Return the squared distance of the k-th nearest among refs[:, start:stop] to x, and a window.
+    """Return the squared distance from x to the k-th nearest of some rows, and a range of rows.
 
-    The window (start, length) has all rows as near; d gets their squared distances. With fewer than
-    k complete rows, the farthest counts; without any, 1e30. member is 1 if x is one of the rows
-    (which is left out); guess is a first squared radius."""
+    The rows are start to stop - 1. The range (start, length) contains all rows as near; their
+    squared distances are written to d. If fewer than k rows are complete, the farthest counts;
+    without any, the result is 1e30.
+    member : 1 if x is one of the rows, which is then left out, else 0; guess : expected result"""
     k = k + member
     reach = max(guess, LEAST)
     while True:
@@ -195,7 +200,7 @@ def kth_squared(rows, start, stop, x, k, member, guess, d):
 
 @njit(cache=True, forceinline=True)
 def load_row(X, i, rows, x):
-    """Copy the view's features from row i of X (p, n) into x; return False if one is missing."""
+    """Copy the view's features of row i from X (features, rows) to x; return whether all exist."""
     complete, view = True, rows.features
     for f in range(rows.dim):
         x[f] = X[view[f], i]
@@ -205,7 +210,9 @@ def load_row(X, i, rows, x):
 
 @njit(cache=True)
 def count_equal(rows, start, stop, x, member, d):
-    """Return how many rows refs[:, start:stop] equal x in the view, less `member` (0 or 1)."""
+    """Return how many of rows start to stop - 1 equal point x in the view.
+
+    member : 1 if x is one of these rows, which does not count, else 0; d : work space"""
     least = np.float32(1e-6) * x[0]  # rounding must not exclude x itself
     lo, m = window(rows, start, stop, x, max(least * least, LEAST))
     squared_distances(rows, lo, lo + m, x, d)
@@ -214,7 +221,7 @@ def count_equal(rows, start, stop, x, member, d):
 
 @njit(cache=True, forceinline=True)
 def rounding_error(x, dim):
-    """Return the rounding error of a distance from x in single precision."""
+    """Return the largest rounding error of distances from point x (dim features), as float32."""
     size = np.float32(0)
     for f in range(dim):
         size += abs(x[f])
@@ -223,9 +230,9 @@ def rounding_error(x, dim):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def log_ratio(own, other, dim, prior, x):
-    """Return dim * log(sqrt(own) / sqrt(other)) + prior, given two squared distances from row x.
+    """Return dim * log(own distance / other distance) + prior, from the two squared distances.
 
-    Distances that differ only by rounding count as equal; dim is the number of features."""
+    Distances from x that differ only by rounding count as equal; dim is the number of features."""
     one, two = math.sqrt(own), math.sqrt(other)
     if abs(one - two) <= rounding_error(x, dim) + TIE * max(one, two):
         return prior
@@ -237,10 +244,12 @@ def log_ratio(own, other, dim, prior, x):
 def pair_ratio(rows, starts, pair, x, k, member, guess, d):
     """Return the log ratio of the distances from x to the k-th nearest rows of two groups.
 
-    The ratio is infinite if a group has no complete row. If a distance is zero, the numbers of rows
-    equal to x are compared. `pair` has the numbers of the groups, and a constant to add. Group g is
-    rows.refs[:, starts[g]:starts[g + 1]]; member[g] is 1 if x is in it. guess[g] is a first squared
-    distance, updated; d is work space."""
+    It is infinite if a group has no complete row. If a distance is zero, the numbers of rows equal
+    to x are compared instead.
+    pair : numbers of the two groups, and a constant to add to their log ratio
+    starts : group g consists of the rows starts[g] to starts[g + 1] - 1
+    member : (groups,) 1 if x is in the group, which is then left out
+    guess, d : expected squared distances per group, which are updated; work space"""
     a, b, prior = pair
     lo, hi = starts[a], starts[a + 1]
     nu_a, _, m = kth_squared(rows, lo, hi, x, k, member[a], guess[a], d)
@@ -262,12 +271,12 @@ def pair_ratio(rows, starts, pair, x, k, member, guess, d):
 def log_ratios(lo, hi, out, views, dims, X, member, groups, pairs, k, pair):
     """Fill `out` with log ratios of the distances from rows to the k-th nearest rows of two groups.
 
-    out is (views, n, pairs); with one column, it gets each row's smallest ratio. Ratios are
-    infinite if a feature is missing.
-    groups : (refs, starts, level_gap); group g is refs[:, starts[g]:starts[g + 1]], sorted by the
+    out is (views, rows, pairs) for the views lo to hi - 1; with one column, it gets the smallest
+    ratio of each row. Ratios are infinite if a feature is missing. X is (features, rows).
+    groups : (refs, starts, level_gap) group g is refs[:, starts[g]:starts[g + 1]], sorted by the
         first feature of the views; level_gap is the squared distance of two levels per factor
-    pairs : (own, other, prior), two groups per pair, and a constant to add to their log ratio
-    member : (n, groups) 1 if a row is in a group; pair : the only pair that a row uses, or -1"""
+    pairs : (own, other, prior) numbers of two groups per pair, and a constant to add to the ratio
+    member : (rows, groups) 1 if a row is in a group; pair : the only pair that a row uses, or -1"""
     refs, starts, level_gap = groups
     n, d = X.shape[1], np.empty(refs.shape[1] + 1, np.float32)
     x, guess = np.empty(views.shape[1], np.float32), np.full(member.shape, np.float32(0.01))
@@ -288,9 +297,7 @@ def log_ratios(lo, hi, out, views, dims, X, member, groups, pairs, k, pair):
 
 @njit(cache=True, inline="always")
 def tie_bounds(nu, x, dim):
-    """Return the range of squared distances that equal nu, the k-th one, up to rounding errors.
-
-    The distances are those from the row x with `dim` features."""
+    """Return bounds between which squared distances from x equal the k-th, nu, up to rounding."""
     reach = np.float32(math.sqrt(nu))
     slack = rounding_error(x, dim) + TIE * reach
     low = (reach - slack) * (reach - slack) if reach > slack else np.float32(-1)
@@ -313,9 +320,10 @@ def tie_share(d, m, bounds, k, member):
 
 @njit(cache=True, inline="always")
 def widened_window(rows, x, bounds, start, m, d):
-    """Widen a window of rows to all that tie at the k-th distance; return its start and length.
+    """Widen a range of rows to all that tie at the k-th distance; return its start and length.
 
-    start, m : start and length before; d : squared distances from x in the window, updated"""
+    start, m : start and length before; d : squared distances from x in the range, updated
+    bounds : squared distances between which rows tie"""
     # Rounding must not exclude rows at the ends of the window, or x itself.
     reach = max(bounds[1] * np.float32(1.001), LEAST)
     n, base, stop = rows.refs.shape[1], rows.refs[rows.features[0]], start + m
@@ -334,12 +342,12 @@ def widened_window(rows, x, bounds, start, m, d):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def find_nearest(i, X, rows, own, k, reach, x, d):
-    """Find the k nearest reference rows, rows.refs, to row i of X.
+    """Find the k nearest of the reference rows, `rows`, to row i of X (features, rows).
 
-    Return the squared k-th distance (1e30 if none), and two bounds between which distances tie with
-    it. Start and length of a window of references with all neighbours follow. `own` is the position
-    of row i in the references, or -1; `reach` a first squared radius. The work space x gets row i;
-    d gets squared distances in the window."""
+    Return the squared k-th distance (1e30 if there is none), two bounds between which distances tie
+    with it, and start and length of a range of references that contains all neighbours.
+    own : position of row i among the references, or -1; it is left out
+    reach : a guess of the squared k-th distance; x, d : get row i, and distances in the range"""
     n, zero, member = rows.refs.shape[1], np.int64(0), np.int64(1 if own >= 0 else 0)
     if not load_row(X, i, rows, x):
         return FAR, (FAR, FAR), zero, zero
@@ -357,11 +365,12 @@ def find_nearest(i, X, rows, own, k, reach, x, d):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def neighbour_sums(lo, hi, out, X, rows, own, k, values, weighting):
-    """Fill out[lo:hi] with weighted sums of `values` over the k nearest `rows` to each row of X.
+    """Sum `values` over the k nearest reference rows of each row lo to hi - 1 of X; write to `out`.
 
-    Rows tied at the k-th distance share the last places. `own` holds the positions of the rows of X
-    among the refs, or -1. A neighbour's weight depends on its squared distance d and the squared
-    k-th distance nu: 1 (weighting 0), 1 - d / (1.1 nu) (1), or 1 / sqrt(d) (2)."""
+    Rows tied at the k-th distance share the last places. Neighbours have the weights 1 (weighting
+    0), 1 - d / (1.1 nu) (1), or 1 / sqrt(d) (2), where d is the squared distance and nu the k-th.
+    rows : reference rows; values : (references, columns) what to sum
+    own : (rows of X,) positions among the references, or -1; a row is not its own neighbour"""
     d, x = np.empty(rows.refs.shape[1] + 1, np.float32), np.empty(rows.dim, np.float32)
     reach = np.float32(0.01)
     for i in range(lo, hi):
@@ -387,10 +396,11 @@ def neighbour_sums(lo, hi, out, X, rows, own, k, values, weighting):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def nearest_rows(lo, hi, out, X, rows, own, k, rank):
-    """Fill out[lo:hi], (rows, k), with positions of the k nearest `rows` to each row of X, or -1.
+    """Write positions of the k nearest reference rows of rows lo to hi - 1 of X to out, (rows, k).
 
-    If too many rows tie at the k-th distance, evenly spaced ones in the order of `rank` are taken.
-    `own` holds the positions of the rows of X among the refs, or -1."""
+    Missing neighbours get -1. If too many rows tie at the k-th distance, evenly spaced ones in the
+    order of `rank` are taken.
+    own : (rows of X,) positions among the references, or -1; a row is not its own neighbour"""
     d, x = np.empty(rows.refs.shape[1] + 1, np.float32), np.empty(rows.dim, np.float32)
     reach = np.float32(0.01)
     for i in range(lo, hi):

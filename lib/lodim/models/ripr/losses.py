@@ -23,7 +23,7 @@ def default_k(n):
 
 
 def class_losses(X, y, views, k=None, *, alpha=ALPHA, balanced=False, threads=1):
-    """Return losses (rows, views), small if the nearest rows have the same class.
+    """Return losses (rows, views) that are small if rows of the same class are near in a view.
 
     A loss is (nu_own / nu_other)^(d (1 - alpha)) in d features (Fiterau 2014, Eq. 2.5; Eq. 2.3 if
     `balanced`). nu_own and nu_other are the distances to the k-th nearest row of the row's class
@@ -38,10 +38,10 @@ def class_losses(X, y, views, k=None, *, alpha=ALPHA, balanced=False, threads=1)
 
 @dataclass(frozen=True)
 class ReferenceGroups:
-    """Groups of rows in which neighbours are sought, and pairs of groups whose distances compare.
+    """Groups of rows, such as classes, and pairs of groups: which of the two is nearer to a row?
 
-    A pair is, for example, a class, `own`, and all other rows, `other`; `prior` is added to its log
-    ratio of distances. `counts` (n,) marks the rows that can be neighbours."""
+    A pair is a group in `own` and one in `other`; its `prior` is added to the log ratio of
+    distances. `members` has the rows of each group; `counts` tells which rows can be neighbours."""
 
     members: list
     own: np.ndarray
@@ -51,7 +51,7 @@ class ReferenceGroups:
 
     @classmethod
     def from_classes(cls, y, n_classes=None, balanced=False, counts=None):
-        """Return the groups of each class, paired with all other rows; y has class codes, or -1.
+        """Return one group per class, paired with all other rows; y has class codes, -1 for none.
 
         `balanced` corrects log ratios for group sizes; only rows with `counts` are neighbours."""
         counts = (y >= 0) & (True if counts is None else counts)
@@ -69,20 +69,21 @@ class ReferenceGroups:
     def from_sample(cls, n, rows):
         """Return two groups: the data rows at positions `rows`, and as many random points.
 
-        The random points follow the n data rows, from position n on."""
+        There are n data rows; the random points follow them, from position n on."""
         members = [rows, n + np.arange(len(rows))]
         return cls(members, np.array([0]), np.array([1]), np.zeros(1), np.ones(n, bool))
 
     def membership(self, rows):
-        """Return whether data rows, at positions `rows`, are in each group: 1 or 0, (m, groups)."""
+        """Return which groups the data rows at positions `rows` are in: 1 or 0, (rows, groups)."""
         return np.column_stack([np.isin(rows, m) for m in self.members]).astype(np.int64)
 
 
 def cluster_losses(X, views, k=None, *, alpha=ALPHA, seed=0, n_samples=N_SAMPLES, threads=1):
-    """Return losses (rows, views), low if rows are denser than uniform samples (Sect. 2.2.2).
+    """Return losses (rows, views) that are small where a view's rows are denser than random points.
 
-    A loss is the geometric mean over samples of ((own / uniform)^d / v)^(1 - alpha) in d features.
-    own and uniform are distances to the k-th nearest row and sample point; v is a volume."""
+    A loss is the geometric mean over random samples of ((nu / nu_random)^d / v)^(1 - alpha) in d
+    features (Fiterau 2014, Sect. 2.2.2). nu and nu_random are distances to the k-th nearest row and
+    random point; v is the volume of the rows' box."""
     volumes, how = reference_volumes(X, views), {"seed": seed, "n_samples": n_samples}
     ratios = cluster_ratios(X, X, views, volumes, k, leave_out=True, threads=threads, **how)
     return np.exp((1.0 - alpha) * ratios[:, :, 0])
@@ -91,7 +92,7 @@ def cluster_losses(X, views, k=None, *, alpha=ALPHA, seed=0, n_samples=N_SAMPLES
 def regression_losses(X, y, views, k=None, *, weight=None, threads=1):
     """Return losses (rows, views): mean squared error of a row and its k neighbours in each view.
 
-    Rows are predicted by the inverse-distance mean of their neighbours; y is standardized."""
+    A row is predicted by its neighbours' mean, weighted by inverse distance; y is standardized."""
     weight = np.ones(len(y)) if weight is None else np.asarray(weight, np.float64)
     k = k or default_k(len(y))
     z = (y - y.mean()) / (y.std() or 1.0)
@@ -112,7 +113,7 @@ def log_ratios(X, references, groups, member, views, k, threads=1, pair=None):
 
     A ratio is d log(nu_own / nu_other) + prior in d features; nu is the distance to the k-th
     nearest row of a group. `groups` has the pairs of groups, rows of `references`, and priors.
-    member : (rows, groups) 1 if a row is in a group
+    member : (rows, groups) 1 if a row is in a group, which is then left out
     pair : pair to use for each row (-1: all); if given, only the smallest ratio is returned"""
     n_columns, pair = (len(groups.own), np.full(len(X), -1)) if pair is None else (1, pair)
     among = np.unique(np.concatenate(groups.members))  # other rows do not count, nor for the unit
@@ -133,10 +134,10 @@ def log_ratios(X, references, groups, member, views, k, threads=1, pair=None):
 
 
 def fill_by_first_feature(fill, shape, views, refs):
-    """Compute an array (views, *shape) by calls of `fill` for views that share their first feature.
+    """Compute an array (views, *shape) in parts, by a call of `fill` per first feature of views.
 
-    In each view, the feature with most distinct values comes first, so that the order of features
-    has no effect. fill(out, views, sizes, base) gets the views that start with feature `base`."""
+    In each view, the feature with most distinct values in `refs` (features, rows) comes first.
+    fill(out, views, sizes, base) writes the part of the views that start with feature `base`."""
     values = [np.sort(x) for x in refs]
     keys = [(-np.count_nonzero(np.diff(x)), x.tobytes()) for x in values]
     rank = np.empty(len(refs) + 1, np.int64)
@@ -156,10 +157,10 @@ def fill_by_first_feature(fill, shape, views, refs):
 
 
 def uniform_references(X, rows, seed, draw=0):
-    """Return rows X, then a uniform random point in their bounding box for each of the `rows`.
+    """Return rows X, followed by a random point in their bounding box for each of the `rows`.
 
-    Repeated values in X are spread at random, up to half the way to the next values, since equal
-    rows would look infinitely dense."""
+    The box is that of X[rows]. Repeated values in X are spread at random, up to halfway to the next
+    values, since equal rows would look infinitely dense."""
     spread, sample, order = X.copy(), np.empty((len(rows), X.shape[1])), None
     for f, draws in zip(by_content(X[rows]), _generators(X[rows], seed, draw), strict=True):
         known = rows[~np.isnan(X[rows, f])]
@@ -175,10 +176,10 @@ def uniform_references(X, rows, seed, draw=0):
 
 
 def reference_volumes(X, views):
-    """Return the relative volume, at most one, of the rows' bounding box in each feature set.
+    """Return the volume of the box around the rows in each view, relative to a box along the axes.
 
-    It is the volume along principal components over that along the features (Tibshirani, Walther
-    and Hastie 2001): correlated rows would otherwise always look dense."""
+    It is at most one. The box is along the principal components (Tibshirani, Walther and Hastie
+    2001): correlated rows would otherwise always look dense."""
     out = np.ones(len(views))
     for j, view in enumerate(views):
         Z = X[:, features(view)]
@@ -197,7 +198,7 @@ def reference_volumes(X, views):
 
 
 def value_cells(x):
-    """Return low and high ends of a range for each of the values x (n,), in which to spread it.
+    """Return low and high ends of the range in which each value of x may be spread at random.
 
     The range of a repeated value extends halfway to the next values; others have no range."""
     value, of, count = np.unique(x, return_inverse=True, return_counts=True)
@@ -211,7 +212,7 @@ def value_cells(x):
 
 
 def _generators(X, seed, draw):
-    """Return a random generator per feature, in the order of `by_content`.
+    """Return a random generator per feature of X, in the order of `by_content`.
 
     Its seed depends on the feature's values, so that the order of features has no effect."""
     seen, out = {}, []
@@ -244,11 +245,12 @@ def class_ratios(Q, X, y, views, k=None, *, leave_out=False, threads=1, **groups
 def cluster_ratios(
     Q, X, views, volumes, k=None, *, seed=0, n_samples=1, counts=None, leave_out=False, threads=1
 ):
-    """Return log ratios (rows of Q, views, 1), small if rows X are denser than uniform samples.
+    """Return log ratios (rows of Q, views, 1), small where rows X are denser than random points.
 
-    In d features, a ratio is the mean over samples of log((nu_X / nu_uniform)^d / volume). nu is
-    the distance to the k-th nearest row (of those with `counts`) or sample point. With `leave_out`,
-    Q is X, and each row is left out."""
+    In d features, a ratio is the mean over n_samples random samples of log((nu / nu_random)^d /
+    volume). nu and nu_random are distances to the k-th nearest row of X and random point; `volumes`
+    has one entry per view. Only rows with `counts` are neighbours. With `leave_out`, Q is X, and no
+    row is its own neighbour."""
     rows = np.arange(len(X)) if counts is None else np.flatnonzero(counts)
     member = np.zeros((len(Q), 2), np.int64)
     if leave_out:
@@ -272,9 +274,9 @@ def nearest_view(ratios):
 
 @dataclass(frozen=True)
 class NumberAnswers:
-    """Predictions of numbers by views; `view` predicts each row (-1: none).
+    """Predictions `value` of rows for a numeric response, and the view that made each (-1: none).
 
-    `share` (rows, views) is the weighted share of the row's neighbours assigned to a view."""
+    `share` (rows, views) is the share of the row's neighbours that are assigned to each view."""
 
     view: np.ndarray
     value: np.ndarray
@@ -282,13 +284,12 @@ class NumberAnswers:
 
 
 def number_answers(near, y, B, *, weight=None):
-    """Predict numbers by the view to which most of a row's neighbours belong; return NumberAnswers.
+    """Predict each row by the view to which most of its neighbours belong; return NumberAnswers.
 
     near : per view, distances and positions (rows, k) of the neighbours
-    B : (training rows, views) shares of the views in each training row
+    B : (training rows, views) share of each view in each training row
 
-    Neighbours i have weights w_i = weight / distance. The share of view j is the mean of B_ij by
-    w_i; its prediction is the mean of y_i by w_i B_ij."""
+    The neighbours are weighted by row weight / distance, and in the prediction also by B."""
     weight = np.ones(len(y)) if weight is None else weight
     q = len(near[0][0]) if near else 0
     share, value = np.full((2, q, len(near)), np.nan)

@@ -14,7 +14,7 @@ MAX_DIGITS = 46  # binary digits of the largest value; keeps squares below kerne
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """Query rows, and the rows X (`refs`) among which neighbours are sought, as float32."""
+    """Rows to predict (`rows`), and rows among which their neighbours are sought (`refs`)."""
 
     # rows, refs: transposed, (features, rows)
     rows: np.ndarray
@@ -28,9 +28,9 @@ class Neighbours:
 
     @classmethod
     def among(cls, Q, X, category_distance=None, own=None):
-        """Return the Neighbours of rows Q (or, if None, of the rows X themselves) among rows X.
+        """Return Neighbours that seek those of rows Q among rows X; without Q, those of rows X.
 
-        own : (rows of Q,) position of each row in X, or -1; none of them is in X by default"""
+        own : position of each row of Q in X, which is left out; -1 (the default) if it is new"""
         far = np.zeros(X.shape[1]) if category_distance is None else category_distance
         refs = spread_codes(X, far)
         rows = refs if Q is None else spread_codes(Q, far)
@@ -43,7 +43,7 @@ class Neighbours:
         return cls(rows, refs, apart, distinct, order, own)
 
     def sums(self, views, k, values, weighting, threads=1):
-        """Return sums (views, rows, C) of C values over the k nearest rows in each feature set.
+        """Sum C `values` over the k nearest rows in each feature set; return (views, rows, C).
 
         `values` are (n, C) or (views, n, C). Neighbours have equal weights (weighting 0), weights
         that fall with the distance (1), or one over the distance (2)."""
@@ -58,7 +58,7 @@ class Neighbours:
     def positions(self, view, k, *, like=None, threads=1):
         """Return positions (rows, k) of the k nearest rows in a view (feature set); -1 for none.
 
-        Of too many rows tied for the last place, evenly spaced ones in order of `like` count."""
+        If too many rows tie for the last place, take evenly spaced ones by the value `like`."""
         args, order = self._sorted(view, k)
         rank = np.empty(len(order), np.int64)
         rank[rows_by_content(self.refs.T, like)] = np.arange(len(order))
@@ -68,7 +68,7 @@ class Neighbours:
         return np.where(out >= 0, order[out], -1)
 
     def _sorted(self, view, k):
-        """Return the arguments of a compiled search in a view, and the order of the sorted rows."""
+        """Return arguments of a compiled search in a view, and the order of their references."""
         at = np.array(sorted(features(view), key=lambda f: (-self.distinct[f], f)), np.int64)
         order = self.order[at[0]]
         place = np.append(np.argsort(order), -1)  # the last is for rows that are not among the refs
@@ -77,11 +77,12 @@ class Neighbours:
 
 
 def nearest(Q, X, view, k, category_distance=None, *, like=None, own=None, threads=1):
-    """Return distances and positions (rows, k) of the rows of X nearest to each row of Q in a view.
+    """Find the k nearest rows of X to each row of Q in a view; return distances and positions.
 
-    If Q is None, rows X are queried, each left out. Missing neighbours have infinite distance and
-    position -1. `like` (a value per row of X) sorts ties. category_distance is the squared distance
-    between two levels of each factor; `own` are positions in X to leave out, or -1."""
+    Both are (rows, k). If Q is None, the neighbours of rows X are sought, each left out. Missing
+    neighbours have infinite distance and position -1. category_distance is the squared distance
+    between two levels of each factor.
+    like : (rows of X,) values by which tied rows are ordered; own : see `Neighbours.among`"""
     among = Neighbours.among(Q, X, category_distance, own)
     at = among.positions(view, k, like=like, threads=threads)
     total = np.zeros(at.shape)
@@ -98,7 +99,7 @@ def nearest(Q, X, view, k, category_distance=None, *, like=None, own=None, threa
 
 
 def single_precision(X, references):
-    """Return X and the references transposed and in single precision; NaN becomes a large number.
+    """Return X and references, (features, rows) in single precision; missing values become large.
 
     Features are centred and divided by one power of two, so that squares do not overflow."""
     centre, digits = _centres(references), unit_digits(references)
@@ -112,7 +113,7 @@ def single_precision(X, references):
 
 
 def unit_digits(references):
-    """Return the exponent of a power of two near the typical size of features, their unit."""
+    """Return the exponent of the power of two by which features are divided: their typical size."""
     size = np.abs(references - _centres(references))
     typical = [np.median(z[z > 0]) for z in size.T if (z > 0).any()]
     if not typical:

@@ -14,7 +14,7 @@ from lodim.plot.points import Key
 
 
 def view(fit, ax, *, row=None, data=None, top=6):
-    """Draw the first `top` feature sets with training rows or `data`; `row` is drawn as a star."""
+    """Draw training rows (or `data`) in the first `top` feature sets, and `row` as a star."""
     whole("top", top, most=6)  # more are unreadable side by side
     e = fit.estimates
     if not len(e):
@@ -47,7 +47,7 @@ def objective(fit, ax):
 
 
 def _rows(fit, data):
-    """Return features, colours and predicting feature sets of `data`, or of the training rows."""
+    """Return the values of rows, their colours, and the feature set that predicts each."""
     e = fit.estimates
     if data is None:
         X, served, y = e.X, e.assigned_view, e.y
@@ -66,15 +66,16 @@ def _rows(fit, data):
 
 
 def _query(fit, row):
-    """Return a row's values on the axes, the number of the view that predicts it, and its label."""
+    """Return the star to draw for a row: its values, the number of its view, and its label."""
     batch = one_row(fit, row)
     return fit.estimates.rows(batch)[0], int(fit._answers(batch).view[0]), batch.index[0]
 
 
 def _view(fit, j, X, served, star, training):
-    """Return the panel (View) of feature set j with rows X; `served` is each row's feature set.
+    """Return the panel of feature set j with rows X; those that it predicts are solid.
 
-    `star` is an explained row or None: its values on the axes, its feature set and label."""
+    served : feature set that predicts each row; star : result of `_query`, or None
+    training : whether X are the training rows"""
     e = fit.estimates
     at = e.columns(j)
     chosen, near, place = False, None, None
@@ -89,7 +90,7 @@ def _view(fit, j, X, served, star, training):
 
 
 def _drawn(fit, j, X):
-    """Return coordinates of rows X in the d features of set j, (m, d): original units, or codes."""
+    """Return coordinates (rows, features) of rows X in feature set j: original units, or codes."""
     e = fit.estimates
     each = zip(e.columns(j), view_values(fit, X, j), strict=True)
     return np.column_stack([X[:, a] if e.is_factor(a) else x for a, x in each]).astype(float)

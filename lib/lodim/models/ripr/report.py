@@ -25,7 +25,7 @@ ERROR = {
 
 
 def listing(fit):
-    """Return the lines and the table that printing a fit shows."""
+    """Return what printing a fit shows: lines of text, and a table of the feature sets."""
     s, r = fit.settings, fit.record
     unlabelled = f", {r.unlabelled} of them unlabelled" if r.unlabelled else ""
     lines = [
@@ -69,12 +69,11 @@ def _factors(fit):
 
 
 def voting(fit):
-    """Return whether all feature sets of a fit vote together for each row."""
     return fit.estimates.method == VOTE
 
 
 def sampled(fit):
-    """Return the number of rows on which feature sets were chosen, as text; empty if all."""
+    """Return text like "2000 of 9000": rows on which feature sets were chosen; empty if all."""
     n = int(fit.estimates.references.size)
     return f"{fit.log['sampled']} of {n}" if voting(fit) and fit.log["sampled"] < n else ""
 
@@ -109,13 +108,15 @@ def _header(fit):
 
 
 def penalty_label(tasks):
-    """Return the label of the penalty, such as "Lambda / var(L)"; its unit depends on the tasks."""
+    """Return the label of the penalty in its unit, such as "Lambda / var(L)".
+
+    `tasks` are the kinds of response in the fit, of which there may be several."""
     unit = "unit" if len(tasks) > 1 else "var(L)" if tasks == {NUMBERS} else "(1 - alpha)^2"
     return f"Lambda / {unit}"
 
 
 def penalty(fit):
-    """Return the penalty lambda and how it was chosen, as text, also if there is none."""
+    """Return the penalty lambda and how it was chosen, such as "0.5 (by CV)", or "none ..."."""
     lambda_ = fit.settings.lambda_
     return (
         "none: forward sel." if lambda_ is None else significant(lambda_) + _lambda_chosen_by(fit)
@@ -123,7 +124,7 @@ def penalty(fit):
 
 
 def compared(fit):
-    """Return the number of feature sets compared, and the total if larger, as text."""
+    """Return text like "45 of 990", the number of feature sets compared; "45" if all were."""
     log = fit.log
     return f"{log['compared']} of {log['possible']}" if _screened(fit) else str(log["compared"])
 
@@ -133,7 +134,6 @@ def _screened(fit):
 
 
 def _views(fit, title, notes=()):
-    """Return the table of feature sets: shares of rows and errors; with a `title` also weights."""
     frame = in_pandas(fit.tidy)()
     name = ERROR[fit.estimates.task][0]
     table = view_features(fit)
@@ -147,7 +147,7 @@ def _views(fit, title, notes=()):
 
 
 def view_features(fit):
-    """Return a table of the feature sets, numbered from 1: columns x, y, z name the features."""
+    """Return a table with the features of each feature set in columns x, y and z."""
     names = fit.view_features
     most = max(map(len, names), default=0)
     columns = {"xyz"[a]: [n[a] if a < len(n) else "" for n in names] for a in range(most)}
@@ -209,7 +209,6 @@ def _notes(fit):
 
 
 def _voting_notes(fit):
-    """Return notes on how feature sets vote together and were chosen, as a list."""
     log = fit.log
     loss = " to ".join(significant(z) for z in log["objective"][[0, -1]])
     what = "log-loss" if fit.estimates.task == CLASSES else "squared error, in variances,"
@@ -230,7 +229,7 @@ def _voting_notes(fit):
 
 
 def _screening_notes(fit):
-    """Return a list with a note on which feature sets were compared, or an empty list."""
+    """Return a list with a note if not all feature sets were compared; otherwise an empty list."""
     if not _screened(fit):
         return []
     return [
@@ -240,7 +239,7 @@ def _screening_notes(fit):
 
 
 def _feature_notes(fit):
-    """Return notes on features with extreme values, and on features without use, as a list."""
+    """Return notes on features that need a transformation, and on those in no feature set."""
     d, notes = fit.design, []
     flat = [d.names[f] for f in fit.log["flat"] if d.scale[f] != 1.0]
     if flat:
@@ -261,7 +260,7 @@ def _feature_notes(fit):
 
 
 def _error_notes(fit):
-    """Return a list with a note that new rows may have larger errors; for clusters it is empty."""
+    """Return a list with the note that new rows may have larger errors; empty for clusters."""
     if fit.estimates.task == CLUSTERS:
         return []
     what = "views" if fit.arguments["lambda_"] is not None else "views and their number"
@@ -309,7 +308,6 @@ def _search_words(fit):
 
 
 def words(fit):
-    """Return a description of the model in a few sentences, as a list of paragraphs."""
     views = list(dict.fromkeys(in_pandas(fit.tidy)()["term"]))
     n = len(views)
     number = "One view predicts" if n == 1 else f"{n} views predict"
@@ -321,7 +319,7 @@ def words(fit):
 
 
 def pictures(fit, data):
-    """Return pictures for a report page: shares of the feature sets, scatter plots of `data`."""
+    """Return charts for a report page: shares of feature sets, and rows of `data` in each set."""
     views = in_pandas(fit.tidy)().rename(
         columns={"term": "view", "weight": "mean weight", "estimate": "share of the rows"}
     )
@@ -347,7 +345,7 @@ def pictures(fit, data):
 
 
 def _in_level_order(rows, name):
-    """Return the rows, sorted by the levels of a category so that a chart shows levels in order."""
+    """Return the rows sorted by a category, `name`, so that a chart shows its levels in order."""
     if pd.api.types.is_numeric_dtype(rows[name]):
         return rows
     declared = isinstance(rows[name].dtype, pd.CategoricalDtype)
@@ -355,7 +353,7 @@ def _in_level_order(rows, name):
 
 
 def _columns(fit):
-    """Return a dict feature -> column of the data, for features that are levels of a category."""
+    """Return the data column of each feature that is a level of a category, {feature: column}."""
     d = fit.design
     parts = {name: d.terms[t] for name, t in zip(d.names, d.term_of, strict=True)}
     columns = {name: column_with_levels(part[0]) for name, part in parts.items() if len(part) == 1}

@@ -7,7 +7,9 @@ DIGITS = 9  # digits of shares and means that order views
 
 
 def merge_close(X, counted):
-    """Return X with values made equal that differ by rounding; `counted` rows decide which do."""
+    """Return X with values that differ only by rounding made equal, feature by feature.
+
+    Rows `counted` are compared with each other, and other rows with these."""
     own = X[counted]
     for x in own.T:
         order = np.argsort(x, kind="stable")[: np.count_nonzero(~np.isnan(x))]
@@ -20,7 +22,7 @@ def merge_close(X, counted):
 
 
 def match_close(Q, X):
-    """Return Q (m, p) with values replaced by values of X (n, p) that they equal up to rounding."""
+    """Return rows Q, where a value is replaced by the value in X that it equals up to rounding."""
     out = Q.copy()
     for q, x in zip(out.T, X.T, strict=True):
         value = np.unique(x[~np.isnan(x)])
@@ -33,7 +35,7 @@ def match_close(Q, X):
 
 
 def _tolerance(value):
-    """Return by how much each value (n,) of a feature may differ from others to count as equal."""
+    """Return the difference up to which another value equals each `value` of a feature."""
     if not len(value):
         return np.zeros(0)
     size = np.abs(value - np.median(value))
@@ -42,16 +44,15 @@ def _tolerance(value):
 
 
 def argmin(values, tolerance=EQUAL):
-    """Return the first position along the last axis whose value is minimal up to a tolerance."""
+    """Return positions of the minima along the last axis; of nearly equal values, the first."""
     return (values <= values.min(axis=-1, keepdims=True) + tolerance).argmax(axis=-1)
 
 
 def argmin_shares(values):
-    """Return equal shares, along the last axis, for all positions tied for the smallest value."""
+    """Return 1 at the minimum along the last axis, 0 elsewhere; nearly equal minima share the 1."""
     tied = values <= values.min(axis=-1, keepdims=True) + EQUAL
     return tied / tied.sum(axis=-1, keepdims=True)
 
 
 def descending(values):
-    """Return positions of values (n,), the largest first; equal values keep their order."""
     return np.argsort(-np.round(values, DIGITS), kind="stable")

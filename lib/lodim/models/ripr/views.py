@@ -12,12 +12,11 @@ from lodim.models.ripr import ties
 
 
 def count(p, min_dim, max_dim):
-    """Return the number of sets with min_dim to max_dim features, out of p."""
     return sum(comb(p, d) for d in range(min_dim, max_dim + 1))
 
 
 def enumerate_views(p, min_dim=2, max_dim=2):
-    """Return all sets of min_dim to max_dim of p features: increasing positions, padded with -1."""
+    """Return all sets of min_dim to max_dim of p features, one per row, padded with -1."""
     max_dim = min(max_dim, p)
     parts = []
     for d in range(min_dim, max_dim + 1):
@@ -27,19 +26,17 @@ def enumerate_views(p, min_dim=2, max_dim=2):
 
 
 def pad(views, width):
-    """Return views (sets of feature positions), padded with -1 to `width` columns."""
     out = np.full((len(views), width), -1, np.int64)
     out[:, : views.shape[1]] = views
     return out
 
 
 def dims(views):
-    """Return the number of features of each view (feature set), (d*,)."""
+    """Return the number of features in each view (feature set)."""
     return (views >= 0).sum(axis=1)
 
 
 def features(view):
-    """Return the feature positions of one view, without its padding of -1."""
     return view[view >= 0]
 
 
@@ -47,7 +44,9 @@ def features(view):
 
 
 def by_content(X):
-    """Return the features' positions (p,), sorted by their values, whatever their order in X."""
+    """Return positions of the features in an order that depends only on their values.
+
+    The order of the columns in X, and nearly always that of its rows, has no effect."""
     total = _coarse(np.sort(np.nan_to_num(X), axis=1).sum(axis=1))
     keys = []
     for x in _coarse(X.T):
@@ -57,19 +56,19 @@ def by_content(X):
 
 
 def _coarse(x):
-    """Return values rounded to 24 binary digits; further digits may depend on the order of rows."""
+    """Return x with 24 binary digits: sums in another order of rows give the same value."""
     digits, power = np.frexp(x)
     return np.ldexp(np.round(digits * 2.0**24), power - 24) + 0.0
 
 
 def rows_by_content(X, first=None):
-    """Return an order of the rows of X by `first`, if given, and then by their values."""
+    """Return positions of the rows in an order by their values; first by `first` if given."""
     columns = X[:, by_content(X)].T[::-1]
     return np.lexsort(columns if first is None else (*columns, first))
 
 
 def redundant(X, views):
-    """Return whether each view has two equal features, (views,) bool."""
+    """Return whether each view contains a feature and a copy of it, (views,) bool."""
     same = np.append(_originals(X), -1)  # the last pads views
     out = np.zeros(len(views), bool)
     for a, b in combinations(range(views.shape[1]), 2):
@@ -78,15 +77,15 @@ def redundant(X, views):
 
 
 def of_one_factor(views, axis_of):
-    """Return whether each view has several features, all of one factor, (views,) bool.
+    """Return whether each view has several columns, all of the same factor, (views,) bool.
 
-    axis_of : (p,) number of each feature's axis; the columns of a factor share an axis"""
+    axis_of : axis of each column, (p,); the columns of a factor share one axis"""
     axis = axis_of[views]
     return ((axis == axis[:, :1]) | (views < 0)).all(axis=1) & (dims(views) > 1)
 
 
 def _originals(X):
-    """Return for each feature the position of the feature that it copies, or its own, (p,)."""
+    """Return the position of the feature that each feature copies; its own if there is none."""
     out, random = np.arange(X.shape[1]), np.random.default_rng(0).random(len(X))
     total = np.einsum("if,i->f", np.nan_to_num(X), random)  # equal for copies, rarely otherwise
     for a, b in pairwise(np.argsort(total, kind="stable")):
@@ -104,18 +103,20 @@ def _originals(X):
 
 
 def most_views(n):
-    """Return the number of views (feature sets) whose losses for n rows take at most 1 GiB."""
+    """Return the number of views whose losses for n rows take at most 1 GiB of memory."""
     return max(1, 2**30 // (8 * n))
 
 
 def row_blocks(L):
-    """Return slices of rows that divide a loss matrix L into blocks of 32 MiB."""
+    """Divide the rows of a loss matrix L into blocks of at most 32 MiB; return slices of rows."""
     step = max(1, 2**22 // max(1, L.shape[1]))
     return [slice(start, start + step) for start in range(0, max(1, len(L)), step)]
 
 
 def merit(L, weight=None):
-    """Return each view's mean over rows of max(0, mean loss of all views - loss of this view)."""
+    """Return how much each view improves on the mean view: the mean fall of the loss, (views,).
+
+    The fall of a row is the mean of its losses L (rows, views) minus the view's, at least 0."""
     weight = np.ones(len(L)) if weight is None else weight
     total = np.zeros(L.shape[1])
     for rows in row_blocks(L):
@@ -128,10 +129,10 @@ def merit(L, weight=None):
 
 
 def screened_views(p, min_dim, max_dim, losses_of, max_views, weight=None):
-    """Return up to `max_views` sets of min_dim to max_dim of p features, and whether these are all.
+    """Return at most max_views sets of min_dim to max_dim of p features, and whether these are all.
 
-    If there are more, sets of d features only extend the best sets of d - 1 features, those of most
-    `merit`. losses_of(sets) returns the losses (rows, sets)."""
+    If there are more, a set of d features must extend a set of d - 1 features of most `merit`.
+    losses_of(sets) returns the losses (rows, sets)."""
     max_dim = min(max_dim, p)
     if count(p, min_dim, max_dim) <= max_views:
         return enumerate_views(p, min_dim, max_dim), True
@@ -155,7 +156,7 @@ def screened_views(p, min_dim, max_dim, losses_of, max_views, weight=None):
 
 
 def extensions(parents, p):
-    """Return all sets (m, d + 1) that extend a set in `parents` (r, d) by one of p features."""
+    """Return all sets of features that add one of p features to a set (row) in `parents`."""
     out = {}  # keeps the order of insertion
     for view in parents.tolist():
         for f in range(p):
@@ -190,10 +191,10 @@ class Axes:
         return cls(np.cumsum(~(same & alone[design.term_of])) - 1, scaled)
 
     def category_distance(self, A, weight):
-        """Return the squared distance between two levels on each axis, given rows A; 0 for numbers.
+        """Return the squared distance of two levels of the factor on each axis; 0 for numbers.
 
-        With scaled features, it makes the mean squared difference of two rows on a factor 2, as on
-        a standardized number. Otherwise it is 1."""
+        It depends on the frequency of levels in rows A. For scaled features, two random rows differ
+        on average by 2 on a factor, as on a standardized number; otherwise the distance is 1."""
         out = np.zeros(A.shape[1])
         for axis in factors(self.of):
             known = ~np.isnan(A[:, axis])
@@ -205,15 +206,15 @@ class Axes:
 
 
 def factors(axis_of):
-    """Return which axes have several features: the factors. axis_of : (p,) axis of each feature"""
+    """Return which axes are factors: those of several features. axis_of has each feature's axis."""
     return np.flatnonzero(np.bincount(axis_of) > 1)
 
 
 def axis_values(X, axis_of):
-    """Return the values of rows X on each axis: numbers, or codes of levels; NaN if missing.
+    """Return the values of rows X on each axis: a number, or the code of a factor's level.
 
-    A code is the position of the level among the columns of its factor, or -1 if it has none.
-    axis_of (p,) is the axis of each column of X."""
+    The code is the level's position among the columns of its factor, -1 if it has none of these,
+    and NaN if missing. axis_of has the axis of each column of X."""
     out = X[:, np.flatnonzero(np.diff(axis_of, prepend=-1))]
     for axis in factors(axis_of):
         levels = X[:, axis_of == axis]
@@ -223,6 +224,6 @@ def axis_values(X, axis_of):
 
 
 def spread_codes(A, category_distance):
-    """Return axis values A with codes of levels so far apart that levels are never neighbours."""
+    """Return axis values A with codes of levels so far apart that a search separates levels."""
     # Twice the distance of the levels, so that no two codes are close.
     return A * np.where(category_distance > 0.0, 2.0 * np.sqrt(category_distance), 1.0)

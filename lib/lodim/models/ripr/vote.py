@@ -36,7 +36,7 @@ class Voters:
 
     @classmethod
     def of_classes(cls, A, category_distance, y, weight, n_classes):
-        """Return Voters of class codes y (n,), given axis values A and squared level distances."""
+        """Return Voters for class codes y (n,); A has the values of the rows on each axis."""
         weight = weight / weight.mean()
         target = (y[:, None] == np.arange(n_classes)).astype(np.float64)
         prior = np.maximum(np.einsum("i,ic->c", weight, target) / weight.sum(), 1e-12)
@@ -44,7 +44,7 @@ class Voters:
 
     @classmethod
     def of_numbers(cls, A, category_distance, y, weight):
-        """Return Voters of numbers y (n,), given axis values A and squared level distances."""
+        """Return Voters for a numeric response y; A has the values of the rows on each axis."""
         weight = weight / weight.mean()
         mean = weight @ y / weight.sum()
         spread = np.sqrt(weight @ (y - mean) ** 2 / weight.sum()) or 1.0
@@ -57,7 +57,9 @@ class Voters:
 
     @property
     def goal(self):
-        """Targets to predict, with class indicators smoothed so that none is exactly 0 or 1."""
+        """Targets for the log-loss: class indicators, smoothed so that none is exactly 0 or 1.
+
+        For a numeric response, they are the targets themselves."""
         if not self.classes:
             return self.target
         return smoothed_targets(self.target.argmax(axis=1), self.target.shape[1])
@@ -67,10 +69,11 @@ class Voters:
         return self.target.shape[1] > 1
 
     def sums(self, views, k, Q=None, threads=1, own=None):
-        """Return sums (views, rows, C + 1) over the k nearest voters: of C targets, and of weights.
+        """Sum targets and weights over the k nearest voters of each row in each view.
 
-        Weights fall with the distance. Q has the rows to predict, by default the voters, each left
-        out. `own` (rows,) are the positions of the rows Q among the voters, or -1."""
+        Return (views, rows, C + 1): sums of the C targets, then of the weights, which fall with the
+        distance. Q has the rows to predict, by default the voters, each left out.
+        own : (rows of Q,) position of each row among the voters, or -1; it is left out"""
         values = self.weight[:, None] * np.column_stack([self.target, np.ones(len(self.A))])
         near = Neighbours.among(Q, self.A, self.category_distance, own)
         return near.sums(views, k, values, FALLING, threads)
@@ -79,7 +82,7 @@ class Voters:
         """Return how far the neighbours' mean target is from the prior, (views, rows, C).
 
         It is a log ratio for classes, a difference for numbers. `sums` is the result of
-        `Voters.sums`. Two rows with the prior as their target are added to the neighbours."""
+        `Voters.sums`; two rows with the prior as their target are added to the neighbours."""
         total = sums[..., -1:] + PRIOR_ROWS
         if not self.classes:
             return sums[..., :-1] / total
@@ -87,9 +90,10 @@ class Voters:
 
 
 def smoothed_targets(code, n_classes):
-    """Return targets (n, classes) of class codes (n,) that allow no infinite log-odds.
+    """Return class indicators (n, classes) that are slightly smoothed, given class codes (n,).
 
-    They are 1 - 1 / (m + 2) for a row's class, which has m rows; other classes share the rest."""
+    A row's class gets 1 - 1 / (m + 2) if it has m rows; other classes share the rest. So no
+    predicted log-odds become infinite."""
     doubt = 1.0 / (np.bincount(code, minlength=n_classes)[code] + 2.0)
     out = np.repeat((doubt / max(1, n_classes - 1))[:, None], n_classes, axis=1)
     out[np.arange(len(code)), code] = 1.0 - doubt
@@ -115,7 +119,7 @@ class Choice:
 
 
 def choose_views(voters, seed, *, min_dim, max_dim, k, n_views, max_views, threads):
-    """Return the feature sets in which the training rows (voters) predict best, as a Choice.
+    """Choose the feature sets in which the training rows (voters) predict best; return a Choice.
 
     A set has min_dim to max_dim features. If None, n_views is 8, k the best of three numbers of
     neighbours, and max_views 2,000 per number of features."""
@@ -146,7 +150,9 @@ def choose_views(voters, seed, *, min_dim, max_dim, k, n_views, max_views, threa
 
 
 def _axes_to_compare(*samples):
-    """Return positions of the axes (columns) that vary in the first sample, or else in the next."""
+    """Return positions of the axes that vary in the first of the samples in which any axis varies.
+
+    If all are constant, return the axes that have values."""
     for A in samples:
         varies = [len(np.unique(x[~np.isnan(x)])) > 1 for x in A.T]
         if any(varies):
@@ -155,7 +161,7 @@ def _axes_to_compare(*samples):
 
 
 def sample(voters, most, seed):
-    """Return positions of all training rows (voters), or of `most` random ones."""
+    """Return positions of `most` random training rows (voters), or of all if there are fewer."""
     if len(voters.A) <= most:
         return np.arange(len(voters.A))
     code = voters.target.argmax(axis=1) if voters.classes else voters.target[:, 0]
@@ -169,10 +175,10 @@ def sample(voters, most, seed):
 
 
 def compare(voters, on, bounds, k, max_views, threads):
-    """Return the views (sets of axes) of lowest leave-one-out loss, and how many were compared.
+    """Return the 200 views of lowest leave-one-out loss, and the number of views compared.
 
-    A view has bounds[0] to bounds[1] of the axes at positions `on`. If there are too many views
-    with d axes, only extensions of the best views with d - 1 axes are compared."""
+    A view is a set of axes, bounds[0] to bounds[1] of those at positions `on`. If there are too
+    many views with d axes, only extensions of the best views with d - 1 axes are compared."""
     low, high = bounds
     p, room, parents, kept = len(on), max_views, None, []
     if room is not None and room < p:
@@ -198,7 +204,7 @@ def compare(voters, on, bounds, k, max_views, threads):
 
 
 def single_losses(voters, views, k, threads):
-    """Return the leave-one-out loss of predictions by k neighbours in each single view, (V,)."""
+    """Return the leave-one-out loss, (views,), if each view alone predicts by k neighbours."""
     step = max(1, 2**22 // voters.target.size)  # evidence takes at most 32 MiB at a time
     parts = [views[at : at + step] for at in range(0, len(views), step)]
     total = np.zeros_like(voters.target)
@@ -207,7 +213,7 @@ def single_losses(voters, views, k, threads):
 
 
 def best_factors(voters, total, new, threads=1):
-    """Return the best factor t of the evidence with each further feature set, and the losses, (r,).
+    """Return the best factor t of the evidence if one more set j joins, and the loss, for each j.
 
     Scores of the training rows (voters) are prior + t (total + new[j]). `total` (rows, C) is the
     evidence of the selected sets, new[j] that of set j; the prior is log class shares or a mean."""
@@ -227,7 +233,9 @@ def best_factors(voters, total, new, threads=1):
 
 
 def forward_selection(voters, views, k, most, threads=1):
-    """Return positions of at most `most` selected views, and the losses after 0, 1, ... steps."""
+    """Select at most `most` views, one by one; return their positions and the losses.
+
+    The losses are those of 0, 1, 2, ... selected views; k is the number of neighbours."""
     evidence = voters.evidence(voters.sums(views, k, threads=threads))
     total, size = np.zeros_like(voters.target), dims(views)
     null = best_factors(voters, total, evidence[:1] * 0.0)[1][0]
@@ -247,7 +255,7 @@ def forward_selection(voters, views, k, most, threads=1):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def class_factors(lo, hi, factor, losses, base, total, new, goal, weight):
-    """Write the factor t >= 0 of lowest log-loss with each of the sets lo to hi - 1, and its loss.
+    """Do the work of `best_factors` for classes, for sets lo to hi - 1; write factor and losses.
 
     Class probabilities are softmax(base + t (total + new[j])): log priors, evidence of the selected
     sets, and evidence of set j. `goal` (rows, classes) has target probabilities."""

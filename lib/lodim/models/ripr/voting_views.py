@@ -16,7 +16,8 @@ from lodim.models.ripr.vote import Voters, best_factors
 class VotingViews(Ensemble):
     """Ensemble of views (feature sets) that predict together, by `factor` times their evidence.
 
-    Evidence is the log ratio of a class's votes to its share, or a difference of means."""
+    Evidence is how far the nearest rows differ from all rows: the log ratio of a class's share
+    among them to its overall share, or the difference of means."""
 
     factor: float = forms.real(least=0)
     category_distance: np.ndarray = forms.real("a", least=0)
@@ -61,7 +62,7 @@ class VotingViews(Ensemble):
 
 
 def voters_of(e):
-    """Return the training rows of an ensemble e that vote: positive weight and known response."""
+    """Return the training rows of an ensemble e that vote, as Voters."""
     refs = e.references
     A, y, weight = e.X[refs], e.y[refs], e.weight[refs]
     if e.n_classes:
@@ -70,7 +71,7 @@ def voters_of(e):
 
 
 def evidence_of(e, voters, X=None, threads=1):
-    """Return the evidence for each class, (feature sets, rows, classes), from neighbours of rows X.
+    """Return evidence (feature sets, rows, classes) of the nearest voters for the classes of X.
 
     If X is None, the rows are the training rows, and no row is its own neighbour."""
     X, own = e.queried(X)
@@ -78,7 +79,9 @@ def evidence_of(e, voters, X=None, threads=1):
 
 
 def calibrated(e, threads=1):
-    """Return e with the factor of lowest leave-one-out loss, and each row's shares and view."""
+    """Choose the factor of the evidence by leave-one-out loss, and each row's shares of the views.
+
+    Return the ensemble e with these."""
     voters = voters_of(e)
     evidence, known = evidence_of(e, voters, threads=threads), e.complete(e.X)
     total = evidence[:, e.references].sum(axis=0)
@@ -99,9 +102,9 @@ def scores(e, voters, evidence):
 
 
 def shares(e, voters, evidence, known):
-    """Return each feature set's share of the evidence for the prediction, (rows, sets).
+    """Return each feature set's share of the evidence for a row's prediction, (rows, sets).
 
-    `known` says which sets have no missing feature; rows without such a set have zeros."""
+    known : (rows, sets) whether the row has all features of a set; if of none, shares are 0"""
     if voters.classes:
         code = codes(e, voters, evidence)
         own = np.take_along_axis(evidence, code[None, :, None], axis=2)[:, :, 0]
@@ -120,12 +123,16 @@ def codes(e, voters, evidence):
 
 
 def best_class(e, z):
-    """Return each row's class of largest score z (m, K); a tie goes to the class of most weight."""
+    """Return the class of largest score for each row of z (rows, classes).
+
+    Of tied classes, the one whose training rows have most weight is returned."""
     return e.preferred[ties.argmin(-z[:, e.preferred])]
 
 
 def predictions_by_view(e, voters, evidence, known):
-    """Return predictions (rows, sets) by the evidence of each set alone: code, number or NaN."""
+    """Return predictions (rows, sets) by the evidence of each set alone: class code or number.
+
+    known : (rows, sets) whether the row has all features of the set; otherwise NaN is returned"""
     if voters.classes:
         each = [best_class(e, np.log(voters.prior) + own) for own in evidence]
     else:

@@ -41,10 +41,11 @@ class Mixture:
 
 
 def solve(L, delta, lambda_, constraints=None, *, weight=None, **solver):
-    """Assign rows to views, given losses L (rows, views) and penalties delta (views,).
+    """Assign rows to views by one convex program; return the shares (rows, views) and objective.
 
-    Return the shares (rows, views) of the views, and the objective that they minimize: squared
-    excess losses + lambda_ * delta (Fiterau 2014, Algorithm 2.1.1). Raise ArgumentError if none."""
+    The shares minimize squared excess losses + lambda_ * penalties (Fiterau 2014, Algorithm 2.1.1),
+    given losses L (rows, views) and a penalty per view, delta. Rows may have weights. Raise
+    ArgumentError if no assignment satisfies the constraints."""
     import cvxpy as cp  # a second and a half to import
 
     c = constraints or ViewConstraints()
@@ -68,10 +69,10 @@ def solve(L, delta, lambda_, constraints=None, *, weight=None, **solver):
 
 
 def _objective(cp, B, L, cost, weight, hard):
-    """Return sum_i weight_i (u_i - smallest_i)^2 + sum_ij cost_ij B_ij as a CVXPY expression.
+    """Return the objective as a CVXPY expression: weighted squared excess losses, plus costs.
 
-    The mean loss of row i over its views is u_i = sum_j B_ij L_ij; smallest_i is its smallest loss.
-    With one view per row (`hard`), the expression is linear in B."""
+    The excess of a row is its mean loss over its views, by shares B, minus its smallest loss in L.
+    All arrays are (rows, views); `hard` means that each row has one view."""
     finite = np.isfinite(L)
     known = np.where(finite, L, 0.0)
     best = np.where(finite.any(axis=1), np.where(finite, L, np.inf).min(axis=1), 0.0)
@@ -84,9 +85,9 @@ def _objective(cp, B, L, cost, weight, hard):
 
 
 def _cvxpy_constraints(B, constraints, served):
-    """Return budget, group and user constraints on the shares B (rows, views), for CVXPY.
+    """Return the budget, group and user constraints on the shares B (rows, views), for CVXPY.
 
-    `served` (rows,) bool tells which rows have a finite loss; groups constrain only these."""
+    Group constraints apply only to the rows that have a finite loss, `served` (rows,) bool."""
     c, rules = constraints, []
     if c.cost is not None:
         rules.append(B @ np.asarray(c.cost, float) <= c.budget)
@@ -102,10 +103,10 @@ def _cvxpy_constraints(B, constraints, served):
 
 
 def assign(L, lambda_, constraints=None, *, weight=None):
-    """Assign rows to views (feature sets) by Algorithm 2.1.1 with constraints; return a Mixture.
+    """Assign rows to views (feature sets) under constraints; return a Mixture.
 
-    A round assigns the rows by their losses L, then sets the penalty of each view to lambda_ (1 -
-    its share of the rows). Rounds end when no share changes by more than 1e-6."""
+    Each round assigns the rows by their losses L (rows, views) and by the penalties of the views,
+    which are lambda_ (1 - the view's share of the rows in the last round)."""
     weight = np.ones(len(L)) if weight is None else np.asarray(weight, float)
     weight = np.where(np.isfinite(L).any(axis=1), weight, 0.0)
     W, delta, log, converged = weight.sum(), np.ones(L.shape[1]), [], False
@@ -163,7 +164,7 @@ class Constraints:
         return cls(design.names, prices, parts, budget, groups, hard, further)
 
     def on_views(self, views, rows):
-        """Return the ViewConstraints for some views (feature positions) and rows of the data."""
+        """Return the constraints for only some views (feature positions) and rows (positions)."""
         cost, extra, budget = None, None, self.budget
         if self.prices is not None:
             has = np.append(self.parts, np.zeros((len(self.parts), 1), bool), axis=1)
@@ -202,7 +203,7 @@ def _checked_constraints(rules):
 
 
 def _prices(prices, design):
-    """Return a user's prices (q,), and which features each price is for, (q, p) bool."""
+    """Return a user's q prices, and which of the p features must pay each of them, (q, p) bool."""
     if prices is None:
         return None, None
     if not isinstance(prices, Mapping):
@@ -219,7 +220,7 @@ def _prices(prices, design):
 
 
 def _features_by_name(design):
-    """Return a dict: name of a data column or feature -> which features it has, (p,) bool."""
+    """Return which features use each data column, as a dict from names to arrays (p,) of bool."""
     needs = [{name for part in term for name in factors.needs(part)} for term in design.terms]
     made = {name: np.array([name in needs[t] for t in design.term_of]) for name in design.features}
     single = {name: np.array(design.names) == name for name in design.names}
@@ -244,14 +245,14 @@ def _groups(groups, n):
 
 
 def _by_row(entries, name, n):
-    """Return a user's `entries`, one per row, as an array (n,); raise unless there are n."""
+    """Return a user's `entries` as an array; raise unless there is one per row, n in all."""
     if isinstance(entries, str) or np.ndim(entries) != 1 or len(entries) != n:
         raise ArgumentError(f"{name} must have an entry for each of the {n} rows of the data")
     return np.asarray(entries)
 
 
 def _numbers(values, name):
-    """Return an array of values, which must be nonnegative numbers; raise otherwise."""
+    """Return values as an array of floats; raise unless they are finite and not negative."""
     try:
         out = np.asarray(values, dtype=float)
     except (TypeError, ValueError):

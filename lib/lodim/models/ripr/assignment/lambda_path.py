@@ -9,11 +9,11 @@ from lodim.models.ripr.views import row_blocks
 
 
 def assignment_path(L, unit, least, *, weight=None, threads=1):
-    """Return increasing penalties in units of `unit`, and the Assignment of rows to views for each.
+    """Assign the rows to views for many penalties; return the penalties and their Assignments.
 
-    L (rows, views) are the losses; a view is selected if its share of the rows exceeds `least`. The
-    largest penalty selects at most one view, the two smallest select the same views. To reach this,
-    at most 24 penalties are added at each end."""
+    Penalties increase, in units of `unit`. At the largest one at most one view is selected; the two
+    smallest select the same views. A view is selected if its share of the rows exceeds `least`. L
+    (rows, views) has the losses."""
 
     def at(penalty):
         return assign(L, unit * penalty, weight=weight, threads=threads)
@@ -36,11 +36,11 @@ def assignment_path(L, unit, least, *, weight=None, threads=1):
 
 
 def select_lambda(path, errors_of, control, weight=None):
-    """Return the position of the largest penalty with a low error, and the errors (rows,) there.
+    """Choose the largest penalty with a low error; return its position and its errors (rows,).
 
-    An error is low if its mean exceeds the smallest one by at most `control.tolerance` standard
-    errors of their paired difference. `path` has Assignments for increasing penalties.
-    errors_of(Assignment, selected views) returns leave-one-out errors (rows,)."""
+    A low error exceeds the smallest by at most `control.tolerance` standard errors of the two.
+    path : an Assignment for each of the penalties, which increase
+    errors_of : function of an Assignment and its selected views; returns the rows' errors"""
     views = [a.selected(control.least) for a in path]
     by_row = _errors(path, views, errors_of)
     w = np.ones(by_row.shape[1]) if weight is None else weight
@@ -59,9 +59,10 @@ def select_lambda(path, errors_of, control, weight=None):
 
 
 def _errors(path, views, errors_of):
-    """Return leave-one-out errors (penalties, rows), computed only once for equal assignments.
+    """Return leave-one-out errors (penalties, rows) of each Assignment in `path`.
 
-    path : Assignment per penalty; views : its selected views; errors_of : as in `select_lambda`"""
+    `views` has the selected views of each, and `errors_of` is the function of `select_lambda`. It
+    is called only once for equal assignments."""
     known, errors = {}, []
     for a, J in zip(path, views, strict=True):
         key = tuple(J), a.mass[np.isin(a.views, J)].tobytes()
@@ -72,11 +73,11 @@ def _errors(path, views, errors_of):
 
 
 def class_errors(ratios, y, columns):
-    """Return a function that computes each row's leave-one-out error if only some views are used.
+    """Return a function of an Assignment and some views J that returns the rows' errors.
 
-    It takes an Assignment, which it ignores, and the positions of the views, out of `columns`. The
-    smallest of the log distance `ratios` (rows, columns, classes) predicts the class. An error is 0
-    or 1, in between for ties, and NaN if the class or all ratios are missing."""
+    The Assignment is not used: the class with the smallest distance ratio in any view of J is
+    predicted, leaving the row out. Errors are 0 or 1, between for ties, and NaN without a class.
+    ratios : (rows, views, classes) log distance ratios; columns : their views, as numbers"""
 
     def errors_of(_, J):
         own = ratios[:, np.searchsorted(columns, J)]
@@ -91,11 +92,10 @@ def class_errors(ratios, y, columns):
 
 
 def number_errors(near, y, L, weight=None):
-    """Return a function that computes each row's leave-one-out error if only some views are used.
+    """Return a function of an Assignment and some views J that returns the rows' squared errors.
 
-    It takes an Assignment and the positions of the views, and reassigns the rows to these by their
-    losses L (rows, views). Errors are squared, in units of the variance of y. near[j] has distances
-    and positions of neighbours in view j."""
+    Each row is predicted by its neighbours in one of the views J, in units of the SD of y.
+    near : distances and positions of the rows' neighbours, by view; L : (rows, views) losses"""
 
     def errors_of(assignment, J):
         if not len(J):

@@ -37,7 +37,7 @@ class Control:
 
 @dataclass(frozen=True, eq=False)
 class RecoveryData:
-    """Rows X (NaN if missing), and the views (feature sets) that are compared on them."""
+    """Data for a search: rows X (NaN if missing), and the views (feature sets) to compare."""
 
     X: np.ndarray
     y: np.ndarray | None  # class codes (-1 unlabelled), numbers, or None for clustering
@@ -50,12 +50,11 @@ class RecoveryData:
 
     @property
     def default_k(self):
-        """Default number of neighbours: root of the number of rows that can be neighbours."""
         labelled = self.task == "class"
         return losses.default_k(np.count_nonzero(self.y >= 0) if labelled else len(self.X))
 
     def losses(self, k=None):
-        """Return losses (n, d*) of n rows in d* views (feature sets), by k nearest neighbours."""
+        """Return the loss of each row in each view (feature set), by its k nearest neighbours."""
         X, views, alpha = self.X, self.views, self.control.alpha
         how = {"threads": self.threads}
         if self.task == "class":
@@ -66,15 +65,17 @@ class RecoveryData:
         return losses.cluster_losses(X, views, k, alpha=alpha, seed=self.seed, **how)
 
     def log_ratios(self, k, columns):
-        """Return leave-one-out log distance ratios (rows, views, classes) for views `columns`."""
+        """Return log distance ratios (rows, views, classes) for the views numbered `columns`.
+
+        A small ratio means that the k nearest rows of the class, the row left out, are near."""
         how = {"balanced": self.control.balanced, "leave_out": True, "threads": self.threads}
         return losses.class_ratios(self.X, self.X, self.y, self.views[columns], k, **how)
 
     def held_out_errors(self, L, k, columns):
-        """Return a function that gives each row's leave-one-out error if only some views are used.
+        """Return a function of an Assignment and some views that returns the rows' errors.
 
-        It takes an Assignment and the positions of these views, out of `columns`. L are losses
-        (rows, views), k is the number of neighbours."""
+        Each row is predicted by its k neighbours, in these views only. The views must be among
+        `columns`; L (rows, views) has the losses."""
         X, y = self.X, self.y
         if self.task == "class":
             return lambda_path.class_errors(self.log_ratios(k, columns), y, columns)
@@ -100,9 +101,10 @@ class Recovery:
 def recover(data, *, k=None, lambda_=None, L=None):
     """Select views (feature sets) by Algorithm 2.1.1 of Fiterau (2014); return the Recovery.
 
-    lambda_ is the penalty in units of `Recovery.unit`. None means 2 for clustering; otherwise
-    leave-one-out errors choose it. For classes, forward selection may then replace the algorithm,
-    if it has clearly fewer errors. L are the losses (rows, views) if known."""
+    lambda_ is the penalty divided by `Recovery.unit`. If it is None, leave-one-out errors choose
+    it; for clustering, it is 2. For classes, forward selection then replaces the algorithm if its
+    errors are clearly fewer. k is the number of neighbours. L has the losses (rows, views) if
+    known."""
     number = k or data.default_k
     best, errors = _by_penalty(data, number, lambda_, L)
     if data.task != "class" or lambda_ is not None:
@@ -115,9 +117,10 @@ def recover(data, *, k=None, lambda_=None, L=None):
 
 
 def _better(rival, best, n_more, weight):
-    """Return whether errors `rival` (rows,) are clearly fewer than `best`, with n_more more views.
+    """Return whether a rival with n_more more views has clearly fewer errors than the best so far.
 
-    Their sums must differ by more than n_more + 0.5 standard errors of the difference."""
+    `rival` and `best` are the errors (rows,). Their sums must differ by more than n_more + 0.5
+    standard errors of the difference."""
     known = ~np.isnan(rival) & ~np.isnan(best)
     w = np.where(known, 1.0 if weight is None else weight, 0.0)
     gain = w * np.where(known, best - rival, 0.0)
@@ -126,7 +129,9 @@ def _better(rival, best, n_more, weight):
 
 
 def _by_penalty(data, k, lambda_, L):
-    """Return the Recovery for lambda_ (None: chosen), and the rows' errors if they chose it."""
+    """Select views with the penalty lambda_; return the Recovery and the rows' errors.
+
+    If lambda_ is None, leave-one-out errors choose it. Otherwise the errors are None."""
     L = data.losses(k) if L is None else L
     unit = (
         lambda_path.mean_row_variance(L)
@@ -150,7 +155,7 @@ def _by_penalty(data, k, lambda_, L):
 
 
 def _select_lambda(data, k, L, unit):
-    """Return the best penalty in units of `unit`, its Assignment, and its errors by row."""
+    """Choose lambda_; return it in units of `unit`, its Assignment, and the errors of the rows."""
     c, how = data.control, {"weight": data.weight, "threads": data.threads}
     grid, assignments = lambda_path.assignment_path(L, unit, c.least, **how)
     columns = np.unique(np.concatenate([a.selected(c.least) for a in assignments]))
@@ -160,7 +165,7 @@ def _select_lambda(data, k, L, unit):
 
 
 def _by_forward_selection(data, k, L):
-    """Return the Recovery (selected feature sets) by forward selection, and its errors by row."""
+    """Select views one by one; return the Recovery and the leave-one-out errors of the rows."""
     L, unit = data.losses(k) if L is None else L, (1.0 - data.control.alpha) ** 2
     tried = candidates(L, data.weight)
     ratios = data.log_ratios(k, tried)
@@ -172,17 +177,17 @@ def _by_forward_selection(data, k, L):
 
 
 def keep_largest(L, search, control, weight=None):
-    """Drop views of the Assignment `search` with few rows, as `control` says (see `largest`).
+    """Keep only the views with many rows, and assign all rows to them again.
 
-    Return the column numbers of the other views in the losses L (rows, views), the view with most
-    rows first, and the Assignment to these views."""
+    Return the kept views as columns of the losses L (rows, views), the view with most rows first,
+    and their Assignment. `search` is the Assignment before; `control` says which views to keep."""
     order = largest(search.mass, control)
     columns = search.views[order]
     return columns, reassign(L[:, columns], search, search.mass[order], weight)
 
 
 def largest(mass, control):
-    """Return the positions of the views to keep, given their shares of the rows, `mass` (views,).
+    """Return the positions of the views to keep, given each view's share of the rows, `mass`.
 
     At most `control.most` views have a share above `control.least`; at least one is kept."""
     order = ties.descending(mass)
@@ -190,7 +195,7 @@ def largest(mass, control):
 
 
 def refit(L, columns, lambda_, weight=None):
-    """Assign rows to the views `columns` alone; return the views, largest first, and Assignment."""
+    """Assign rows only to the views `columns`; return these, largest first, and the Assignment."""
     own = assign(L[:, columns], lambda_, weight=weight)
     mass = np.zeros(len(columns))
     mass[own.views] = own.mass
@@ -202,7 +207,9 @@ def refit(L, columns, lambda_, weight=None):
 
 
 def single_errors(L, weight=None):
-    """Return each view's share of wrong rows, whose loss L exceeds 1; a loss of 1 counts half."""
+    """Return each view's share of wrong rows if it predicts alone, from losses L (rows, views).
+
+    A row is wrong if its loss exceeds 1: other classes are nearer. A loss of 1 counts half."""
     weight, out = np.ones(len(L)) if weight is None else weight, np.zeros(L.shape[1])
     for rows in row_blocks(L):
         for end in (1.0 - 1e-8, 1.0 + 1e-8):  # tolerance of a tie
@@ -211,16 +218,16 @@ def single_errors(L, weight=None):
 
 
 def candidates(L, weight=None, most=60):
-    """Return positions of the `most` views with the lowest error alone, given losses L."""
+    """Return the columns of L (rows, views) of the `most` views that predict best alone."""
     return np.sort(ties.descending(-single_errors(L, weight))[:most])
 
 
 def forward_selection(ratios, y, most, weight=None, tolerance=1.0):
-    """Return positions of at most `most` views (feature sets), selected one by one.
+    """Select at most `most` views (feature sets) one by one; return their positions.
 
-    `ratios` are log distance ratios (rows, views, classes). Each step adds the view with which the
-    mean probability of the true class is highest. It stops unless the errors fall by more than
-    `tolerance` times the square root of their number."""
+    Each step adds the view that makes the true classes y most probable. It stops unless the number
+    of errors falls by more than `tolerance` times its square root. `ratios` (rows, views, classes)
+    are log distance ratios; the class with the smallest one is predicted."""
     weight = np.where(y >= 0, 1.0 if weight is None else weight, 0.0)
     weight = weight * np.count_nonzero(weight) / weight.sum()
     leasts, doubts, wrongs = _by_view(ratios, y)
@@ -240,10 +247,10 @@ def forward_selection(ratios, y, most, weight=None, tolerance=1.0):
 
 
 def _by_view(ratios, y):
-    """Return how each view alone predicts each row: smallest log ratio, doubt, error (rows, views).
+    """Return smallest log ratio, doubt and error of each row in each view alone, (rows, views).
 
-    Doubt is one minus the probability, softmax(-ratios), of the true class. Error is 0 or 1, or the
-    share of other classes among those tied for the smallest ratio."""
+    Doubt is one minus the probability of the true class. Error is 0 or 1, and in between for ties.
+    `ratios` (rows, views, classes) are log distance ratios; y has the class codes."""
     own = np.maximum(y, 0)[:, None, None]
     p, right = softmax(-np.minimum(ratios, losses.ABSENT), axis=2), ties.argmin_shares(ratios)
     doubt, wrong = (1.0 - np.take_along_axis(z, own, axis=2)[:, :, 0] for z in (p, right))

@@ -27,7 +27,7 @@ class Assignment:
     converged: bool
 
     def matrix(self):
-        """Return a matrix B (n, A): B[i, j] is the weight of view (feature set) j in row i."""
+        """Return the share of each view in each row as a matrix (rows, views); rows sum to one."""
         B = np.zeros((len(self.first), len(self.views)))
         rows = np.flatnonzero(self.first >= 0)
         B[rows, self.first[rows]] += 1.0 - self.share[rows]
@@ -35,14 +35,12 @@ class Assignment:
         return B
 
     def selected(self, least):
-        """Return the columns (views) whose share of the rows' weight exceeds `least`."""
+        """Return the columns (views) whose share of the rows exceeds `least`."""
         return self.views[self.mass > least]
 
 
 def _assignment(views, first, second, share, mass, lambda_, log, converged):
-    """Return an Assignment to `views`, after removing the views to which no row is assigned.
-
-    The other arguments are its fields; `log` has the objectives of all rounds."""
+    """Return an Assignment with these fields, without the views to which no row is assigned."""
     used = np.flatnonzero(mass > 0.0)
     place = np.append(np.searchsorted(used, np.arange(len(views))), -1)
     first, second, log = place[first], place[second], np.array(log)
@@ -50,7 +48,7 @@ def _assignment(views, first, second, share, mass, lambda_, log, converged):
 
 
 def with_log(own, search):
-    """Return `own` with the objectives of an earlier Assignment `search`; converged if both are."""
+    """Return Assignment `own` with the log of the search before it; converged if both are."""
     converged = search.converged and own.converged
     return replace(own, objective=search.objective, converged=converged)
 
@@ -60,10 +58,10 @@ def with_log(own, search):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def next_vertex(row, delta, u, v):
-    """Return (j, slope) of the next vertex of the lower left convex hull after the point (u, v).
+    """Find the next vertex of a convex hull; return its view j (-1 if none) and the slope to it.
 
-    The points are loss row[j] and penalty delta[j] of view j; j is -1 after the last vertex. The
-    slope is the decrease of the penalty per increase of the loss."""
+    The points are (loss, penalty) = (row[j], delta[j]) of the views. The lower left hull is
+    followed from the point (u, v); the slope is the fall of the penalty per rise of the loss."""
     at, slope = -1, 0.0
     for j in range(row.size):
         if delta[j] < v and row[j] < np.inf:
@@ -75,7 +73,7 @@ def next_vertex(row, delta, u, v):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def assign_rows(lo, hi, L, delta, lambda_, first, second, share):
-    """Write the best views of rows lo to hi - 1 to first, second and share, as in `solve_rows`."""
+    """Do the work of `solve_rows` for rows lo to hi - 1; write first, second and share."""
     for i in range(lo, hi):
         row, at = L[i], -1
         for j in range(row.size):
@@ -101,11 +99,10 @@ def assign_rows(lo, hi, L, delta, lambda_, first, second, share):
 
 
 def solve_rows(L, delta, lambda_, threads=1):
-    """Return the best one or two views per row, (n,) each: first, second, share of the second.
+    """Find the best one or two views of each row; return first, second and share of the second.
 
-    They minimize (loss - smallest loss)^2 + lambda_ * penalty, with losses L (n, views) and
-    penalties delta (views,), for means over the row's views. The minimum is on the lower left
-    convex hull of the points (loss, penalty)."""
+    They minimize (loss - smallest loss)^2 + lambda_ * penalty, both averaged over the row's views,
+    given losses L (rows, views) and a penalty per view, `delta`."""
     n = len(L)
     first, second, share = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
 
@@ -129,12 +126,11 @@ def eligible_views(L, lambda_):
 
 
 def _loss_tolerance(lambda_):
-    """Return the largest difference of losses that count as equal, for the penalty lambda_."""
     return 1e-6 * np.sqrt(lambda_)
 
 
 def _level_least(L, lambda_):
-    """Return losses L (rows, views), those nearly equal to a row's smallest made exactly equal."""
+    """Return losses L (rows, views) with those nearly equal to the row's smallest set to it."""
     best = L.min(axis=1, keepdims=True, initial=np.inf)
     return np.ascontiguousarray(np.where(best + _loss_tolerance(lambda_) >= L, best, L))
 
@@ -170,9 +166,10 @@ def assign(L, lambda_, *, weight=None, threads=1):
 
 
 def reassign(L, search, mass, weight=None):
-    """Assign rows to views again, at the fixed penalties search.lambda_ * (1 - mass).
+    """Assign rows to views with the penalties of an earlier Assignment, `search`; return a new one.
 
-    L (rows, views) are losses, `search` an earlier Assignment, mass (views,) shares of the rows."""
+    L (rows, views) has the losses. The penalty of a view is search.lambda_ * (1 - mass), where
+    `mass` is its share of the rows."""
     rows = solve_rows(_level_least(L, search.lambda_), 1.0 - mass, search.lambda_)
     c = _masses(*rows, np.ones(len(L)) if weight is None else weight, L.shape[1])
     first, second, share = rows
@@ -181,14 +178,16 @@ def reassign(L, search, mass, weight=None):
 
 
 def _masses(first, second, share, weight, n_views):
-    """Return the weight of the rows assigned to each view; `share` is that of the second view."""
+    """Return the total weight of the rows assigned to each of n_views views.
+
+    Rows have the views first and second; `share` is the share of the second, `weight` the row's."""
     rows = first >= 0
     mass = np.bincount(first[rows], ((1.0 - share) * weight)[rows], n_views)
     return mass + np.bincount(second[rows], (share * weight)[rows], n_views)
 
 
 def _objective(L, best, first, second, share, weight, c, lambda_):
-    """Return the objective of `assign` for given best views of the rows; it never rises.
+    """Return the objective of `assign`, which falls in each round.
 
     It is sum_i w_i (u_i - best_i)^2 + lambda_ (W - sum_j c_j^2 / (2 W)). Row i has weight w_i, mean
     loss u_i over its views, and smallest loss best_i. View j has rows of weight c_j, out of W."""
@@ -205,10 +204,11 @@ def _objective(L, best, first, second, share, weight, c, lambda_):
 
 @njit(cache=True)
 def cheapest_chain(price, switch):
-    """Return a view per row that minimizes the sum of price and `switch` per change of view.
+    """Choose one view per row so that the prices plus the cost of changes of view are smallest.
 
-    price (rows, views) is in order of time. A row with only infinite prices gets -1, and the view
-    of the previous row continues after it."""
+    price : (rows, views), infinite if a view cannot predict the row; rows in order of time
+    switch : cost of another view than that of the row before
+    Return the views (rows,); -1 for a row with only infinite prices."""
     n, A = price.shape
     came = np.empty((n, A), np.int64)
     total = np.zeros(A)
@@ -235,9 +235,10 @@ def cheapest_chain(price, switch):
 
 
 def assign_in_order(L, lambda_, switch, *, weight=None):
-    """Assign rows in order of time to one view (feature set) each; return the Assignment.
+    """Assign each row to one view (feature set), where changes between successive rows cost.
 
-    It is Algorithm 2.1.1 of Fiterau (2014) with a cost `switch` per change of view (Sect. 4.2)."""
+    L (rows, views) has the losses in order of time, and `switch` is the cost of a change. It is
+    Algorithm 2.1.1 of Fiterau (2014) with the cost of Sect. 4.2. Return the Assignment."""
     L = _level_least(L, lambda_)
     finite = np.isfinite(L)
     served = finite.any(axis=1)

@@ -1,4 +1,4 @@
-"""The rows of a batch, prepared for the search for views (feature sets)."""
+"""Search for views (feature sets) in the rows of a fit: settings, constraints, order of rows."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -33,7 +33,7 @@ from lodim.models.ripr.views import (
 
 @dataclass(frozen=True, eq=False)
 class ViewSearch:
-    """Rows of a fit, prepared for the search for views (feature sets)."""
+    """Rows and settings of a fit, prepared for the search for views (feature sets)."""
 
     X: np.ndarray
     y: np.ndarray  # class codes or numbers, NaN if unknown or without a response
@@ -47,7 +47,7 @@ class ViewSearch:
 
     @classmethod
     def from_batch(cls, batch, family, settings):
-        """Return the rows of a batch as a ViewSearch; raise if no feature varies."""
+        """Return the ViewSearch for the coded rows of a batch; raise if no feature varies."""
         weight = batch.row_weights / batch.row_weights[batch.positive_weight].mean()
         X = ties.merge_close(tiles.unpack(batch.X, batch.n).astype(np.float64), weight > 0)
         y = np.full(batch.n, np.nan)
@@ -62,12 +62,10 @@ class ViewSearch:
 
     @property
     def task(self):
-        """Task of the response: CLASSES, NUMBERS or CLUSTERS."""
         return task_of(self.family)
 
     @property
     def n_classes(self):
-        """Number of classes; zero unless the response has classes."""
         return max(2, self.family.n_scores) if self.task == CLASSES else 0
 
     @property
@@ -99,7 +97,6 @@ class ViewSearch:
 
     @property
     def dims(self):
-        """Smallest and largest number of features per view (feature set)."""
         most = min(self.settings.max_dim or 2, int(self.varies.sum()))
         return min(self.settings.min_dim or 2, most), most
 
@@ -143,13 +140,14 @@ class ViewSearch:
         return RecoveryData(X, y, views, self.task, seed=seed, **options)
 
     def losses(self, k=None):
-        """Return each used row's loss in each view (feature set), (m, d*), with k neighbours."""
+        """Return the loss of each used row in each view (feature set), by its k nearest rows."""
         return self.data.losses(k or self.settings.k)
 
     def recover(self, lambda_, L=None):
-        """Return the Recovery: selected feature sets and the rows that each predicts.
+        """Return the Recovery: selected feature sets, and the rows assigned to each.
 
-        lambda_ is in units of `Recovery.unit`; None lets leave-one-out errors choose it."""
+        The penalty lambda_ is divided by `Recovery.unit`; if None, leave-one-out errors choose it.
+        L has the losses (used rows, views), if they are known."""
         recovery = recover(self.data, k=self.settings.k, lambda_=lambda_, L=L)
         if self.settings.constraints is None and self.order is None:
             return recovery
@@ -159,7 +157,9 @@ class ViewSearch:
         return replace(recovery, views=self.views[columns], assignment=own, forward=False)
 
     def _constrained(self, L, recovery):
-        """Assign rows under the user's constraints; return selected columns of L and a Mixture."""
+        """Select views under the user's constraints; return them (columns of L) and a Mixture.
+
+        L has the losses (used rows, views); `recovery` is the result without constraints."""
         lambda_, rows = recovery.lambda_ * recovery.unit, self.rows[self.used]
         constraints, weight = self.settings.constraints, self.weights
         every = constraints.on_views(self.views, rows)
@@ -174,7 +174,9 @@ class ViewSearch:
         return J[order], own
 
     def _in_order(self, L, recovery):
-        """Assign rows in order of time; return selected columns of L and an Assignment."""
+        """Select views if changes between successive rows cost; return columns of L and Assignment.
+
+        L has the losses (used rows, views); `recovery` is the result without costs of changes."""
         rank = np.argsort(self.order[self.used], kind="stable")
         weight = None if self.weights is None else self.weights[rank]
         lambda_ = recovery.lambda_ * recovery.unit
@@ -188,7 +190,7 @@ class ViewSearch:
 
 
 def most_neighbours(batch):
-    """Return the largest number of neighbours that a row of coded data (batch) can have."""
+    """Return the largest k allowed for a batch: its other rows with a response and a weight."""
     known = np.ones(batch.n) if batch.y is None else np.isfinite(batch.y)
     return max(1, int(known[batch.positive_weight].sum()) - 1)
 
@@ -207,7 +209,7 @@ def flat_features(batch):
 
 
 def _positions(views, on):
-    """Return views (positions among the features `on`, padded with -1) as positions among all."""
+    """Return `views`, whose entries count only the features `on`, with positions among all."""
     out = np.sort(np.where(views >= 0, on[views], on.max() + 1), axis=1)
     return np.where(out > on.max(), -1, out)
 
