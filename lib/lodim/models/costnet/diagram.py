@@ -85,21 +85,21 @@ def _boxes(fit):
 def _bought(fit, copies):
     """Return the number of the cheapest model with an item, and whether predict() uses the item.
 
-    Models of the frontier are numbered from 1; 0 means none. copies : graph nodes of the item"""
+    Models of the frontier count from 1, and 0 means none. `copies` are the item's graph nodes."""
     has = fit.estimates.frontier.bought[:, copies].any(axis=1)
     return int(has.argmax()) + 1 if has.any() else 0, bool(fit.step.bought[copies].any())
 
 
 def _joined(box, step, chosen):
-    """Return the Box of a series, changed by an item (with `step` and `chosen`) that needs it.
+    """Return the Box of a series after an item is bought that needs the series.
 
-    Its step becomes the smaller positive one of both; it is chosen if the item or the box was."""
+    step : number of the item's cheapest model; chosen : whether predict() uses the item"""
     steps = [s for s in (box.step, step) if s]
     return replace(box, step=min(steps, default=0), chosen=box.chosen or chosen)
 
 
 def _first(boxes, most):
-    """Return at most `most` boxes, order kept: those of predict()'s model, then cheap ones."""
+    """Return the `most` boxes to show: first those of predict()'s model, then the cheapest."""
     if len(boxes) <= most:
         return boxes
     most = min(most, sum(box.step > 0 for box in boxes) or most)
@@ -167,7 +167,7 @@ def places(parents, order):
 
 
 def layers(parents):
-    """Return the layer (n,) of each node: 0 without parents, else one after all parents."""
+    """Return the layer of each node, (n,): 0 without parents, otherwise one after its parents."""
     layer = np.zeros(len(parents), np.int64)
     for v, nodes in enumerate(parents):
         layer[v] = max((layer[u] + 1 for u in nodes), default=0)
@@ -175,7 +175,7 @@ def layers(parents):
 
 
 def heights(parents, order):
-    """Return heights (n,) of n nodes: a leaf has its own row, a parent is between its children."""
+    """Return the height of each node, (n,): one row per leaf; a parent is between its children."""
     n = len(parents)
     roots = sorted((v for v in range(n) if not len(parents[v])), key=lambda v: order[v])
     rank = {v: k for k, v in enumerate(roots)}

@@ -59,12 +59,11 @@ def fit_stages(batch, family, settings, eval_batch=None):
 
 
 def _raised(models, level):
-    """Return models with the null model's intercept `level` (K,) added to their intercepts."""
+    """Return models with `level`, the null model's intercept, added to their intercepts."""
     return replace(models, intercept=models.intercept + level)
 
 
 def _budgets(settings):
-    """Return the requested budgets as a tuple; None means that held-out rows choose."""
     several = isinstance(settings.budget, tuple)
     return settings.budget if several else (settings.budget,)
 
@@ -87,9 +86,9 @@ def _lambdas(settings):
 
 
 def _frontier(batch, family, settings, path, draws):
-    """Return the CostFrontier of the best models that any of the search rules finds.
+    """Run all search rules, and return the best model at each price as a CostFrontier.
 
-    path : models of the group penalty; draws : number of sets of random folds"""
+    path : models of the group penalty; draws : how often rows are divided into random folds"""
     large = family.n_scores > 1 and batch.n * batch.X.shape[1] * family.n_scores > LARGE
     if large and settings.criterion == "cv" and set(settings.rules) > {"lasso"}:
         settings = replace(settings, rules=tuple(r for r in settings.rules if r != "lasso"))
@@ -102,14 +101,13 @@ def _frontier(batch, family, settings, path, draws):
 
 
 def _penalties(settings, p):
-    """Return penalties for p columns as a dict of Groups: "group", and "lasso" if it differs."""
+    """Return the penalty of each search rule as a dict: "group", and "lasso" if it differs."""
     groups = Groups.from_network(settings.network, settings.dependents, p, settings.monotone)
     lasso = rules.lasso_groups(settings.network, p, settings.monotone)
     return {"group": groups} | ({} if groups.same_as(lasso) else {"lasso": lasso})
 
 
 def _needs_folds(batch, settings):
-    """Return whether cross-validation is needed: to choose the budget, or to compare models."""
     if None in _budgets(settings):
         check_units(batch, "budget")
         return True
@@ -117,10 +115,11 @@ def _needs_folds(batch, settings):
 
 
 def _cross_validated(batch, family, settings, results, draws):
-    """Cross-validate models; return those of the frontier, and a dict of their held-out losses.
+    """Choose models by cross-validation; return them, and a dict of their held-out losses.
 
-    results : models that the search rules found with all rows; draws : number D of sets of folds
-    The dict: "held_out" (M, D) mean losses of M models, "error" (M,) standard errors"""
+    results : models that the search rules found with all rows
+    draws : how often rows are divided into random folds
+    The dict has "held_out", mean losses (models, draws), and "error", standard errors (models,)."""
     by_cv = settings.criterion == "cv"
     recipes = (
         recipes_of(results, settings.relax) if by_cv else [RefitRecipe(c) for c in results.listed]
@@ -187,7 +186,7 @@ def make_search(batch, family, network, budget, criterion, path=None, threads=No
 
 
 def _scores(eval_batch, family, models, k):
-    """Return linear predictors (n, K) of `eval_batch` by model k of a path or frontier `models`."""
+    """Return linear predictors for `eval_batch` by model k of `models`, a path or frontier."""
     on = np.flatnonzero(models.coef[k].any(axis=1))
     data = SearchData.from_batch(eval_batch, family)
     step = np.vstack([models.intercept[k], models.coef[k][on]]).T

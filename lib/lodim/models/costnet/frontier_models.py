@@ -20,7 +20,7 @@ PENALIZED = "penalized"  # rule of a penalized model without a refit
 
 @forms.record
 class Estimates:
-    """Estimates for standardized columns: penalized `path`; `frontier` (best by price) or None."""
+    """Estimates of a fit: a penalized path, and the best models by price (the frontier) or None."""
 
     path: PenaltyPath = forms.part(PenaltyPath)
     frontier: CostFrontier | None = forms.optional(forms.apart(forms.part(CostFrontier)))
@@ -31,14 +31,14 @@ class Estimates:
 
 @forms.record
 class Purchases:
-    """Purchases (items with a price) of each of L penalized models, and their total prices."""
+    """Items bought by each of L penalized models, and their total prices."""
 
     bought: np.ndarray = forms.flags("L", "V")  # for the V nodes of the dependency graph
     cost: np.ndarray = forms.real("L", least=0)
 
     @classmethod
     def from_path(cls, path, network, dependents):
-        """Return the Purchases (items with a price) that the models of a penalized path need."""
+        """Return what the models of a penalized path must buy; see `dependents` of costnet()."""
         node = Groups.from_network(network, dependents, path.coef.shape[1]).node
         bought = np.zeros((len(path.lambdas), len(network)), bool)
         for k, latent in enumerate(path.latent):
@@ -85,7 +85,7 @@ class ListedModel:
 
     @classmethod
     def from_path(cls, path, k, paid):
-        """Return penalized model k of a path; `paid` has the purchases that it needs."""
+        """Return penalized model k of a path; `paid` are the Purchases of all its models."""
         # A fixed memory order, so that sums have the same bits for any solver.
         coef = np.ascontiguousarray(path.coef[k])
         return cls(
@@ -108,7 +108,6 @@ class ListedModel:
 
     @property
     def used(self):
-        """Columns of X that the model uses."""
         return np.flatnonzero(self.coef.any(axis=1))
 
     def original(self, mean, scale):
@@ -117,40 +116,39 @@ class ListedModel:
         return self.intercept - mean @ coef, coef
 
     def score(self, kept, X, n):
-        """Return the linear predictors (n, K) of n rows X, in blocks of 64, without an offset.
+        """Return the linear predictors (n, K) of n rows, without an offset.
 
-        kept : positions of the columns of X among all p columns"""
+        X has the rows in blocks of 64, and only the columns numbered `kept`."""
         # Row by row in a fixed order, so that results do not depend on the row's position.
         out = np.einsum("tqr,qk->trk", X, self.coef[kept])
         return out.reshape(-1, out.shape[2])[:n] + self.intercept
 
 
 def rounded(price):
-    """Return a price without the rounding error of a sum of floats, so that 0.1 + 0.2 is 0.3."""
     return float(f"{price:.12g}")
 
 
 def listed_models(fit):
-    """Return all models of the frontier (best models by price), cheapest first; [] without one."""
+    """Return all models of the frontier, the cheapest first; an empty list without a frontier."""
     frontier = fit.estimates.frontier
     return [ListedModel.from_frontier(frontier, k) for k in range(len(frontier or ()))]
 
 
 def shown_models(fit):
-    """Return the models that a fit prints: the frontier (best models by price), or one model."""
+    """Return the models that printing a fit shows: its frontier, or its one penalized model."""
     return listed_models(fit) if fit.step.number else [fit.step]
 
 
 def check_listed(fit):
-    """Raise an ArgumentError if a fit has no frontier (best models by price)."""
+    """Raise an ArgumentError if a fit has no frontier: it is then for a single lambda_."""
     if fit.estimates.frontier is None:
         raise ArgumentError("a fit with lambda_ has no frontier: fit without lambda_")
 
 
 def position_of_budget(fit, budget):
-    """Return (True, index) of the best model on the frontier that costs at most `budget`.
+    """Return the position of the best model on the frontier that costs at most `budget`.
 
-    True says that the index counts models of the frontier, not of the path."""
+    It is (True, index); True means that the index counts models of the frontier."""
     if not is_number(budget) or not budget >= 0:
         raise ArgumentError(f"budget must be a number of at least 0, not {budget!r}")
     check_listed(fit)
@@ -163,7 +161,9 @@ def position_of_budget(fit, budget):
 
 
 def position_of_lambda(fit, lambda_):
-    """Return (False, i): model i of the path, not of the frontier, has the nearest lambda."""
+    """Return the position of the penalized model with the nearest lambda.
+
+    It is (False, index); False means that the index counts models of the path."""
     if not is_number(lambda_) or not 0 <= lambda_ < np.inf:
         raise ArgumentError(f"lambda_ must be a number of at least 0, not {lambda_!r}")
     path = fit.estimates.path
@@ -185,7 +185,7 @@ def priced_items(fit, model):
 
 
 def changes(fit, models):
-    """Yield per model two lists of names: items new since the previous model, and items dropped."""
+    """Yield per model two lists of names: items new since the model before, and items dropped."""
     before: dict = {}
     for model in models:
         now = priced_items(fit, model)
@@ -201,7 +201,7 @@ def _columns(models, *names):
 
 
 def prices(fit, models=None):
-    """Return a table with one row per model: cost, df, deviance, rule, purchases and others."""
+    """Return the table of `CostnetFit.prices`, by default of all models on the frontier."""
     models = listed_models(fit) if models is None else models
     frame = pd.DataFrame(
         _columns(models, "cost", "df", "deviance"),
@@ -218,7 +218,6 @@ def prices(fit, models=None):
 
 
 def bought(fit):
-    """Return the table of `CostnetFit.bought`: the items that the fit's model buys."""
     network, model = fit.settings.network, fit.step
     derived = derived_names(fit.design)
     series = [name for name, _ in fit.settings.alternatives]
@@ -244,7 +243,9 @@ def bought(fit):
 
 
 def terms(fit, model=None):
-    """Return a table of a model's coefficients per term (and level, for classes), also per SD."""
+    """Return the coefficients of a model as a table, per unit and per standard deviation.
+
+    It has one row per term (and class). The model is by default the one that predict() uses."""
     model, d = model or fit.step, fit.design
     intercept, coef = model.original(d.mean, d.scale)
     K = len(intercept)
@@ -257,7 +258,6 @@ def terms(fit, model=None):
 
 
 def tidy(fit):
-    """Return a table of the coefficients of all models on the frontier (best models by price)."""
     models = shown_models(fit)
     parts = [terms(fit, m) for m in models]
     frame = pd.concat(parts, ignore_index=True)
@@ -269,7 +269,6 @@ def tidy(fit):
 
 
 def path(fit):
-    """Return a table with one row per penalty: lambda_, df, cost, dev_ratio, gap, converged."""
     path = fit.estimates.path
     return pd.DataFrame(
         {

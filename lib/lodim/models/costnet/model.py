@@ -36,7 +36,7 @@ Rule: TypeAlias = Literal["group", "lasso", "greedy"]
 
 
 def _largest_lambda(batch, family, s):
-    """Return the lambda_ from which on all penalized coefficients are zero, given settings s."""
+    """Return the smallest lambda_ at which all penalized coefficients are zero; s are settings."""
     groups = Groups.from_network(s.network, s.dependents, batch.X.shape[1], s.monotone)
     rest, _ = batch_beyond_null(batch, family)
     # Slightly above, since rounding at the value itself gives coefficients of 1e-17.
@@ -70,10 +70,10 @@ class Costnet(Model):
         return with_network(super().validate(problem))
 
     def cv_grid(self, problem, n):
-        """Return the grid of settings that cv() compares, a dict, and the fit that it is from.
+        """Return the settings that cv() compares, as a dict, and the fit that they come from.
 
-        It has budgets, the prices of that fit's models; or the given `lambda_` alone, without a
-        fit."""
+        They are budgets: the prices of the models of a fit to all rows. A given lambda_ is the only
+        setting, without a fit."""
         if problem.settings.lambda_ is not None:
             return {"lambda_": [problem.settings.lambda_]}, None
         found = next(fit_stages(problem.batch, problem.family, problem.settings))[:2]
@@ -109,7 +109,7 @@ MODEL = Costnet()
 
 
 def with_network(problem):
-    """Return the problem with the dependency graph and the required signs in its settings."""
+    """Return the problem with the graph of prices and required signs added to its settings."""
     check_used(problem)
     s = problem.settings
     plain = {} if callable(s.costs) or s.costs is None else {"costs": dict(s.costs)}
@@ -125,7 +125,7 @@ def with_network(problem):
 
 
 def _prices(frontier):
-    """Return the prices of at most 60 models of a frontier, which cv() compares as budgets."""
+    """Return at most 60 prices of models on a frontier, for cv() to compare as budgets."""
     M = len(frontier)
     n = min(M, 60)
     at = {round(k * (M - 1) / max(1, n - 1)) for k in range(n)}
@@ -133,7 +133,7 @@ def _prices(frontier):
 
 
 def _choose(problem, frontier, selection):
-    """Return the problem with the budget chosen by held-out losses, and a table: budget, mean, se.
+    """Choose the budget by held-out losses; return the problem with it, and a table of losses.
 
     selection : table of a cross-validation to return instead of a new one, or None"""
     settings, draws = problem.settings, frontier.held_out.shape[1]
@@ -150,7 +150,7 @@ def _choose(problem, frontier, selection):
 
 
 def _position(estimates, settings):
-    """Return (whether on the frontier, index) of the model that budget or lambda_ selects."""
+    """Return the position of the model that budget or lambda_ selects: (on frontier, index)."""
     if settings.lambda_ is not None:
         return False, 0
     budget = np.inf if settings.budget is None else settings.budget
@@ -158,7 +158,7 @@ def _position(estimates, settings):
 
 
 def _total_price(network):
-    """Return the price of all that a model can need, with the most expensive alternatives."""
+    """Return the price of the whole graph, with the most expensive of several alternatives."""
     on = np.ones(len(network), bool)
     for series in np.unique(network.series[network.series >= 0]):
         serving = np.flatnonzero(network.series == series)
@@ -169,7 +169,7 @@ def _total_price(network):
 
 
 def _call(problem):
-    """Return the call as text, with the name of a cost function if it has one."""
+    """Return the call as text; a cost function is shown by its name."""
     name = getattr(problem.settings.costs, "__name__", "")
     if not name.isidentifier():
         return problem.call

@@ -40,7 +40,7 @@ def cost(fit, ax, *, log=False):
 
 
 def _models_by_rule(ax, frontier, share):
-    """Draw a point per model (share of deviance explained against price), marked by its rule."""
+    """Draw the deviance explained by each model against its price, marked by search rule."""
     for k, rule in enumerate(dict.fromkeys((*RULES, *frontier.rule))):
         of = np.array([r == rule for r in frontier.rule])
         if of.any():
@@ -61,7 +61,7 @@ def _share(deviance, null):
 
 
 def _held_out(ax, frontier, null):
-    """Draw the held-out deviance explained by a frontier, relative to the deviance `null`."""
+    """Draw the held-out deviance explained by the models; `null` is the null model's deviance."""
     error, mean = 100.0 * frontier.error / null, frontier.held_out.mean(axis=1)
     style = {"fmt": "o-", "ms": 3, "lw": 0.9, "elinewidth": 0.7, "capsize": 2, "color": axes.RED}
     style |= {"zorder": 1.5, "label": "held out, one standard error"}

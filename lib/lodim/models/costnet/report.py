@@ -82,7 +82,7 @@ def _header(fit):
 
 
 def _prices(fit):
-    """Return (table of the best models by price,), or () for a penalized model."""
+    """Return the table of the best models by price in a tuple; () for a penalized model."""
     if not fit.step.number:
         return ()
     frame = frontier_models.prices(fit)
@@ -105,18 +105,17 @@ def _prices(fit):
 
 
 def _rules(frame):
-    """Return each model's search rule as text, with the weight of the refit if it is below 1."""
+    """Return each model's search rule as text, with the share of the refit if it is below 1."""
     pairs = zip(frame["rule"], frame["relax"], strict=True)
     return [f"{rule} r={relax:g}" if relax < 1.0 else rule for rule, relax in pairs]
 
 
 def _percent(share):
-    """Return shares as percentages, rounded to two decimals, never as -0."""
     return (100.0 * share).round(2) + 0.0
 
 
 def _explained(fit, table):
-    """Yield the notes that explain the columns of the frontier's table (best models by price)."""
+    """Yield notes on the columns of the table of models by price."""
     what = "variance" if fit.family.name == "gaussian" else "deviance"
     by = CRITERIA_IN_WORDS.get(fit.settings.criterion, fit.settings.criterion.upper())
     yield (
@@ -145,7 +144,7 @@ def _changes(new, dropped, room):
 
 
 def _several(names, room):
-    """Return names as text of at most `room` characters, if necessary as "age, sex and 3 more"."""
+    """Return names as text of at most `room` characters, such as "age, sex and 3 more"."""
     for shown in range(len(names), 0, -1):
         more = f" and {len(names) - shown} more" if shown < len(names) else ""
         text = ", ".join(names[:shown]) + more
@@ -156,7 +155,6 @@ def _several(names, room):
 
 
 def short(name, most=32):
-    """Return a name in at most `most` characters, without its middle if it is longer."""
     name = "".join(c if c.isprintable() else " " for c in name)
     if len(name) <= most:
         return name
@@ -165,7 +163,7 @@ def short(name, most=32):
 
 
 def _purchases(fit):
-    """Return (table of the items that the model buys,), or () if it buys none."""
+    """Return the table of the items that the model buys in a tuple; () if it buys none."""
     frame = frontier_models.bought(fit)
     if frame.empty:
         return ()
@@ -235,7 +233,7 @@ def _notes(fit):
 
 
 def _coefficients_are(fit):
-    """Return the note that coefficients are penalized, refitted or a mix, so without p-values."""
+    """Return a note on whether coefficients are penalized or refitted, and why without p-values."""
     if not fit.step.df:
         return "The model has no feature: it predicts the same for every row."
     if fit.step.rule == PENALIZED:
@@ -262,7 +260,7 @@ def _coefficients_are(fit):
 
 
 def _shown(frame):
-    """Return which of M models to print, (M,) bool: if many, the ends and around the chosen one."""
+    """Return which models to print, (M,) bool: of many, the ends and those near the chosen one."""
     M = len(frame)
     keep = np.ones(M, bool)
     if M > 30:
@@ -273,7 +271,7 @@ def _shown(frame):
 
 
 def _numbered(frame):
-    """Return row labels for the table of models by price, with * at the chosen model."""
+    """Return row labels of the models by price: 1, 2, ..., with * for the one predict() uses."""
     if len(frame) == 1:
         return ["1"]
     return [f"{k} *" if on else str(k) for k, on in zip(frame.index, frame["chosen"], strict=True)]
@@ -290,7 +288,7 @@ def _n_priced(fit):
 
 
 def _priced_things(fit):
-    """Return the number of priced items and their total price as text."""
+    """Return text such as "3 priced items, total price 7"."""
     by = " by a function" if _by_function(fit) else ""
     things = _count_of(_n_priced(fit), "priced item", "priced items")
     one = ", one source of each series" if _has_series(fit) else ""
@@ -298,7 +296,6 @@ def _priced_things(fit):
 
 
 def _has_series(fit):
-    """Return whether the fit has `alternatives`: sets of items of which one is needed."""
     return bool((fit.settings.network.series >= 0).any())
 
 
@@ -311,7 +308,7 @@ def _by_function(fit):
 
 
 def _use(fit):
-    """Return which model predict() uses, as text."""
+    """Return text on the model that predict() uses, such as its budget."""
     m = fit.step
     if m.rule == PENALIZED:
         return f"Penalized model of lambda {significant(m.lambda_)}, not refitted"
@@ -320,7 +317,7 @@ def _use(fit):
 
 
 def _rule_of_choice(fit):
-    """Return how held-out rows chose the model, as text; empty if they did not."""
+    """Return text on how held-out rows chose the model; empty if they did not."""
     own = "budget" in fit.chosen and fit.limit == np.inf
     if not own:
         return ""
@@ -337,7 +334,6 @@ def _budget(fit):
 
 
 def _labels(frame):
-    """Return names of the rows of tidy(): the term, and for classes the level in brackets."""
     if "level" not in frame:
         return [short(t) for t in frame["term"]]
     return [short(f"{t} ({k})") for t, k in zip(frame["term"], frame["level"], strict=True)]
@@ -354,7 +350,6 @@ LABELS = {
 
 
 def words(fit):
-    """Return a description of the model in a few sentences, as a list of paragraphs."""
     kind = {"identity": "linear", "log": "log-linear"}.get(fit.family.link, "logistic")
     model = (
         f"A {kind} model of {fit.design.response.name} with {counted(fit.df, 'feature')}, whose "
@@ -386,7 +381,6 @@ def pictures(fit, data):
 
 
 def _frontier(fit):
-    """Return the picture of the frontier: the best models by price."""
     prices = fit.prices().reset_index()
     frame = pd.DataFrame(
         {

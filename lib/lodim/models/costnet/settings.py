@@ -142,7 +142,7 @@ def check_used(problem):
 
 
 def needs(problem, n):
-    """Estimate the memory and the number of passes over the data of a fit to n rows."""
+    """Estimate the memory of a fit to n rows, and how often it passes over the data."""
     K, p = problem.family.n_scores, len(problem.design.names)
     if problem.family.name == "gaussian":
         return Needs(40, 9_000_000 + 350_000 * p, (2, 3))

@@ -26,7 +26,9 @@ class TrainingRows:
 
     @classmethod
     def from_given(cls, X, given, family, spread=1.0, threads=None, **fields):
-        """Return the rows X with `given` = (response, weight, offset), in units of `spread`."""
+        """Return TrainingRows for X and `given`, a tuple of response, weight and offset.
+
+        The response is divided by `spread`; `fields` are those of a subclass."""
         return cls(
             X=X,
             given=given,
@@ -53,7 +55,7 @@ class TrainingRows:
         return self._tiles(self.given[2], self.spread)
 
     def _tiles(self, values, spread=1.0):
-        """Return values / spread, for values (n,) or (n, K), in blocks of 64 rows beside X."""
+        """Return row values (n,) or (n, K), divided by `spread`, in blocks of 64 rows as X is."""
         if on_host(self.X):
             return passes.padded(values, len(self.X), spread)
         there = self.X.column(values)
@@ -93,9 +95,9 @@ def _loss(given, family, spread):
 
 
 def hold_absent(slopes, absent):
-    """Set slopes of `absent` classes to zero, in place, so that their coefficients stay the same.
+    """Set slopes of classes without rows to zero, in place, so that they keep their coefficients.
 
-    The other classes' slopes are centred, if any class is absent."""
+    The other classes' slopes are then centred. absent : (K,) bool, these classes"""
     if absent.any():
         slopes[absent] = 0.0
         slopes[~absent] -= slopes[~absent].mean(axis=0)

@@ -17,10 +17,10 @@ from lodim.models.costnet.penalty.prox import (
 
 @njit(**INNER)
 def _newton_direction(H, c, w, lam, groups, g0, g1, at, position):
-    """Return the Newton step (K s,) of the s coefficients at positions `at` of w (K, A).
+    """Return the Newton step (K s,) of s coefficients: those at positions `at` of w (K, A).
 
-    The objective is a quadratic (Hessian H, negative gradient c) plus lam sum_g cost_g ||w_g|| over
-    the nonzero groups [g0, g1). position : (A,) index of each coefficient in `at`, or -1"""
+    The objective is a quadratic plus lam sum_g cost_g ||w_g|| over groups g0 to g1 - 1. H is its
+    Hessian, c its negative gradient. position (A,) inverts `at`; other coefficients have -1."""
     start, member, cost = groups.start, groups.member, groups.cost
     K, s = w.shape[0], at.size
     M, rhs = np.empty((K * s, K * s)), np.empty(K * s)
@@ -64,11 +64,12 @@ def _newton_direction(H, c, w, lam, groups, g0, g1, at, position):
 
 @njit(**FAST)
 def newton_steps(span, groups, H, c, w, lam, d, eps):
-    """Make Newton steps on the nonzero coefficients w, in place, until a step gains at most eps.
+    """Make Newton steps on the nonzero coefficients of w, in place, until the gain is at most eps.
 
-    The objective is a quadratic (Hessian H, negative gradient c) plus lam sum_g cost_g ||w_g||;
-    coefficients that would cross zero become zero. d : work array
-    span : (first, last + 1) of the coefficients and of the groups"""
+    The objective is a quadratic (Hessian H, negative gradient c) plus lam sum_g cost_g ||w_g||.
+    Coefficients that would cross zero become zero.
+    span : range of coefficients and range of groups: (lo, hi, g0, g1), without hi and g1
+    d : work space of the shape of w"""
     for _ in range(8):
         gain, crossed = _newton_step(span, groups, H, c, w, lam, d)
         if not crossed and gain <= eps:
@@ -77,7 +78,7 @@ def newton_steps(span, groups, H, c, w, lam, d, eps):
 
 @njit(**INNER)
 def _newton_step(span, groups, H, c, w, lam, d):
-    """Make a Newton step on nonzero coefficients w; return its gain, and if a group became zero."""
+    """Make one of the `newton_steps`; return its gain, and whether a group became zero."""
     lo, hi, g0, g1 = span
     K, start, member = w.shape[0], groups.start, groups.member
     position = np.full(hi, -1)
@@ -124,7 +125,7 @@ def _newton_step(span, groups, H, c, w, lam, d):
 
 @njit(**INNER)
 def stop_at_zero(w, d, sign, lo, hi):
-    """Shorten steps d of w[:, lo:hi] to end at zero, in place, instead of at a wrong sign."""
+    """Shorten steps d in columns lo to hi - 1, in place, so that w + d has no wrong sign."""
     for k in range(w.shape[0]):
         for j in range(lo, hi):
             if sign[j] * (w[k, j] + d[k, j]) < 0.0:
@@ -133,7 +134,7 @@ def stop_at_zero(w, d, sign, lo, hi):
 
 @njit(**INNER)
 def _zero_crossings(w, d, groups, g0, g1):
-    """Return the share of step d at which each group's norm is zero (inf: never), and the least."""
+    """Return how much of the step d makes each group of w zero (inf: never), and the smallest."""
     start, member = groups.start, groups.member
     out, nearest = np.full(g1 - g0, np.inf), np.inf
     for g in range(g0, g1):
@@ -150,7 +151,9 @@ def _zero_crossings(w, d, groups, g0, g1):
 
 @njit(**INNER)
 def _move(H, c, w, lo, hi, d):
-    """Add d to w[:, lo:hi] and update the negative gradient c; return the quadratic's decrease."""
+    """Add d to columns lo to hi - 1 of w; return by how much the quadratic falls.
+
+    The negative gradient c is updated for the Hessian H."""
     gain = 0.0
     for k in range(w.shape[0]):
         for j in range(lo, hi):
@@ -165,11 +168,12 @@ def _move(H, c, w, lo, hi, d):
 
 @njit(**INNER)
 def _proximal_step(b, groups, H, c, w, dual, lam, L, u, d, eps):
-    """Make a proximal gradient step on block b (groups that share coefficients) of w, in place.
+    """Make a proximal gradient step on the coefficients w of block b, in place.
 
-    Return its squared length, and whether it left zeros zero and others nonzero. Updated: c, the
-    negative gradient, and `dual`, vectors of overlapping groups. eps : negligible gain
-    L : upper bound of the block's eigenvalues of the Hessian H; u, d : work arrays"""
+    Return its squared length, and whether the same coefficients are zero as before. The negative
+    gradient c, and the dual vectors `dual` of overlapping groups, are updated.
+    L : upper bound of the eigenvalues of the Hessian H in the block; eps : negligible gain
+    u, d : work space of the shape of w"""
     lo, hi = groups.block[b], groups.block[b + 1]
     g0, g1 = groups.first[b], groups.first[b + 1]
     t, length, same_support = 1.0 / L, 0.0, True
@@ -195,10 +199,10 @@ def _proximal_step(b, groups, H, c, w, dual, lam, L, u, d, eps):
 
 @njit(**INNER)
 def _minimize_block(b, groups, H, c, w, dual, lam, L, spaces, eps):
-    """Minimize over block b of the coefficients w, in place; return the largest gain of a step.
+    """Minimize over the coefficients w of block b, in place; return the largest gain of a step.
 
-    c, the negative gradient, and `dual`, vectors of overlapping groups, are updated.
-    L : upper bound of the block's eigenvalues of the Hessian H; spaces : three work arrays"""
+    The negative gradient c, and the dual vectors `dual` of overlapping groups, are updated.
+    L : upper bound of the eigenvalues of the Hessian H in the block; spaces : three work arrays"""
     u, d, old = spaces
     K, lo, hi = w.shape[0], groups.block[b], groups.block[b + 1]
     if L <= 1e-14:
@@ -227,10 +231,10 @@ def _minimize_block(b, groups, H, c, w, dual, lam, L, spaces, eps):
 
 @njit(**FAST)
 def minimize(groups, H, c, w, dual, lam, lipschitz, target, radius, max_sweeps):
-    """Minimize q(w) + lam Omega(w) over w (K, A), block by block in place; return the sweeps made.
+    """Minimize a quadratic plus a group penalty block by block; return the number of sweeps.
 
-    Omega is the penalty of the `groups`; H, c are the Hessian of the quadratic q and its
-    negative gradient. w, c and `dual` are updated until the duality gap is below `target`.
+    The quadratic has the Hessian H and the negative gradient c; the penalty is lam Omega(w).
+    Updated until the duality gap is `target`: coefficients w (K, A), c and dual vectors `dual`.
     lipschitz : largest eigenvalue of H per block; radius : upper bound of Omega at the minimum"""
     K, A = w.shape
     u, d, old = np.empty((K, A)), np.empty((K, A)), np.empty((K, A))
@@ -254,7 +258,7 @@ def minimize(groups, H, c, w, dual, lam, lipschitz, target, radius, max_sweeps):
 
 @njit(**FAST)
 def subtract_product(H, d, lo, hi, c, a, b):
-    """Subtract H d from c[:, a:b], for a change d of coefficients [lo, hi) and the Hessian H."""
+    """Subtract H d from c in columns a to b - 1, where d is nonzero in columns lo to hi - 1."""
     for k in range(c.shape[0]):
         for j in range(lo, hi):
             step = d[k, j]
@@ -268,7 +272,7 @@ def subtract_product(H, d, lo, hi, c, a, b):
 
 @njit(**FAST)
 def largest_eigenvalue(H, lo, hi):
-    """Return an upper bound of the largest eigenvalue of H for the coefficients [lo, hi)."""
+    """Return an upper bound of the largest eigenvalue of H in coefficients lo to hi - 1."""
     rows = H.shape[0]
     if hi - lo == 1 and rows == 1:
         return H[0, 0, lo, lo]

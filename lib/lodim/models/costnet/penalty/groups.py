@@ -14,8 +14,8 @@ from lodim.models.costnet.penalty.prox import GroupArrays
 class Groups:
     """Group penalty sum_g cost_g ||w_g||_2 over q coefficients w; groups may overlap.
 
-    A column of X has one coefficient per graph node that contains it. Coefficients in no group
-    are not penalized. A group comes after the groups that it contains."""
+    A column of X has one coefficient per graph node that contains it. Coefficients in no group are
+    not penalized. A group comes after the groups that it contains."""
 
     feature: np.ndarray  # (q,) column of X of each coefficient
     node: np.ndarray  # (q,) node of the dependency graph that owns it; -1 without a graph
@@ -70,7 +70,7 @@ class Groups:
 
     @classmethod
     def _from_sets(cls, feature, node, cost_of, sign):
-        """Return Groups; `cost_of` maps each group, a frozenset of coefficients, to its cost.
+        """Return Groups from a dict of sets of coefficients (groups) to their costs.
 
         feature, node, sign : column, graph node and required sign of each coefficient"""
         # Contained groups are smaller; equal sizes are sorted by first member.
@@ -98,7 +98,7 @@ class Groups:
 
     @property
     def free(self):
-        """Which coefficients are in no group, (q,) bool."""
+        """Which coefficients are in no group, and so not penalized, (q,) bool."""
         out = np.ones(self.q, bool)
         out[self.member] = False
         return out
@@ -108,7 +108,7 @@ class Groups:
 
 
 def _crossed(sets, q):
-    """Return which `sets` of numbers below q overlap an earlier set without containing it."""
+    """Return which sets (of numbers below q) overlap an earlier one without containing it."""
     crossed = np.zeros(len(sets), bool)
     last = np.full(q, -1, np.int64)  # largest group of each coefficient so far
     for g, positions in enumerate(sets):
@@ -119,7 +119,7 @@ def _crossed(sets, q):
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Order of the A penalized coefficients in compiled functions, block by block.
+    """Penalized coefficients in the order that compiled functions need, block by block.
 
     A block is a set of groups that share coefficients, inner groups first. Group g has the
     coefficients member[start[g]:start[g + 1]] and the weight cost[g]."""
@@ -156,7 +156,7 @@ class Layout:
 
     @classmethod
     def _sorted(cls, at, block, block_of_group, size, member, cost, nested, sign):
-        """Return the Layout of A coefficients and their groups, which are sorted by block.
+        """Return the Layout of coefficients and groups that are sorted by block.
 
         block, block_of_group : block of each coefficient and group; size : coefficients per group
         member : coefficients of all groups; nested : whether each block's groups form a tree"""
@@ -166,7 +166,7 @@ class Layout:
         return cls(at, block, first, nested[kept], start, member, cost, sign)
 
     def restrict(self, keep):
-        """Return the Layout of the coefficients marked in `keep` (A,) bool, without the others."""
+        """Return the Layout of only the coefficients marked in `keep`, (A,) bool."""
         blocks = np.arange(len(self.nested))
         block_of_group = np.repeat(blocks, np.diff(self.first))
         block = np.repeat(blocks, np.diff(self.block))
@@ -190,7 +190,6 @@ class Layout:
 
     @cached_property
     def arrays(self):
-        """Fields that compiled functions take."""
         blocks = self.block, self.first, self.nested
         return GroupArrays(
             *blocks, self.start, self.member, self.cost, self.sign, self.assigned_group

@@ -21,7 +21,9 @@ EXACT = FAST | {"fastmath": False}
 
 
 def scores_after(X, columns, step, f, threads):
-    """Return linear predictors f after coefficients of `columns` change by `step` (K, C)."""
+    """Return linear predictors f after the coefficients of `columns` change by `step`.
+
+    X and f are in blocks of 64 rows; step is (predictors, columns)."""
     if not on_host(X):
         return X.add(_add_scores, f, columns, step)
     f = f.copy()
@@ -30,12 +32,12 @@ def scores_after(X, columns, step, f, threads):
 
 
 def derivatives(X, y, weight, f, *, loss, columns, curvatures, step, threads):
-    """Return half the weighted mean deviance and its derivatives for C columns, as one flat array.
+    """Return half the weighted mean deviance and its derivatives, as one flat array.
 
-    Its parts: the loss (1); the weighted sum over rows of l'^2 / l'', with l a row's loss (1); the
-    negative gradient (K, C); second moments of the columns (J, J, C, C).
-    curvatures : J^2, the number of second derivatives of the loss per row that weight the moments:
-        K^2 for all, 1 for their mean, 0 for no moments
+    Its parts: the loss; the sum over rows of l'^2 / l'', where l is a row's loss; the negative
+    gradient (K, C) in K predictors and C columns; second moments of the columns (J, J, C, C).
+    curvatures : J^2, the number of second derivatives per row that weight the moments: K^2 for all,
+        1 for their mean, 0 for no moments
     f : linear predictors in blocks of 64 rows, to which `step` (K, C) is added first"""
     if step is not None:
         f = scores_after(X, columns, step, f, threads)
@@ -48,7 +50,7 @@ def derivatives(X, y, weight, f, *, loss, columns, curvatures, step, threads):
 
 
 def padded(values, n_tiles, spread=1.0):
-    """Return values (n,) or (n, K), divided by `spread`, in n_tiles blocks of 64 rows."""
+    """Return values of rows, (n,) or (n, K), divided by `spread`, in n_tiles blocks of 64 rows."""
     if values.ndim == 1:
         return tiles.pad(values if spread == 1.0 else values / spread, n_tiles)
     out = np.empty((n_tiles, values.shape[1], TILE))
@@ -224,7 +226,9 @@ def _add_moments(lo, hi, partials, X, columns, h, bounds):
 
 
 def _moments(X, columns, h, threads):
-    """Return the moments X_C' h X_C of C columns for J^2 curvatures h per row, (J, J, C, C)."""
+    """Return sums over rows of products of two columns, weighted by curvatures, (J, J, C, C).
+
+    h : J^2 curvatures per row, in blocks of 64 rows; C : number of `columns` of X"""
     J = round(h.shape[1] ** 0.5)
     size = (h.shape[1] * len(columns) ** 2) or 1
     chunks = max(1, min(count_blocks(X), 2**25 // size))  # their sums take at most 256 MiB

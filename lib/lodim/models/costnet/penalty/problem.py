@@ -17,7 +17,9 @@ RANK = 1e-13  # relative size of a column's unexplained part that is rounding
 
 @dataclass(frozen=True, eq=False)
 class PathProblem(TrainingRows):
-    """Data of a penalized path; with an identity link the response is divided by its `spread`."""
+    """Data of a penalized path: rows, and the groups of their columns.
+
+    With an identity link the response is divided by its standard deviation, `spread`."""
 
     groups: Groups
     layout: Layout
@@ -31,7 +33,7 @@ class PathProblem(TrainingRows):
 
     @property
     def lambda_unit(self):
-        """Factor that converts penalties for the divided response to ones for the response."""
+        """Factor that converts a penalty for the response divided by `spread` to one without it."""
         return self.spread ** (self.family.degree - 1)
 
     @cached_property
@@ -41,14 +43,14 @@ class PathProblem(TrainingRows):
 
     @cached_property
     def columns(self):
-        """Column of X that each of the A penalized coefficients belongs to, (A,)."""
+        """Column of X to which each penalized coefficient belongs; copies of a column repeat it."""
         return self.groups.feature[self.layout.at]
 
     def at_offset(self):
-        """Return the squared loss and its derivatives if all coefficients are zero.
+        """Return loss, two negative gradients and second moments where all coefficients are zero.
 
-        Derivatives are negative gradients in A penalized and F unpenalized coefficients, (K, A) and
-        (K, F). Second moments of the columns follow, those of unpenalized ones first."""
+        The gradients are in penalized, then unpenalized coefficients, (predictors, coefficients).
+        Second moments have the unpenalized columns first. The loss must be quadratic."""
         columns, F = np.r_[self.free_columns, self.columns], len(self.free_columns)
         loss, gradient, G, _ = self.derivatives(self.offset, columns, 1)
         return loss, gradient[:, F:], gradient[:, :F], G
@@ -56,13 +58,15 @@ class PathProblem(TrainingRows):
     def at_scores(self, f):
         """Return the loss at linear predictors f, two negative gradients, and a sum over rows.
 
-        Gradients are in the penalized coefficients (K, A) and the unpenalized ones (K, F). The
-        weighted sum is that of l'^2 / l'', with l a row's loss."""
+        The gradients are in penalized, then unpenalized coefficients, (predictors, coefficients).
+        The weighted sum is that of l'^2 / l'', where l is a row's loss."""
         loss, gradient, _, bend = self.derivatives(f, np.arange(-1, self.X.shape[1]))
         return loss, *(gradient.take(at, axis=1) for at in self._at), bend
 
     def moments_at(self, f, columns):
-        """Return moments (K, K, C, C) of C columns, weighted by curvatures of the loss at f."""
+        """Return products of columns summed over rows with weights l'', (K, K, C, C).
+
+        C is the number of `columns`, and l'' the second derivative of a row's loss at f."""
         return self.derivatives(f, columns, self.n_scores**2)[2]
 
     @cached_property
@@ -70,7 +74,9 @@ class PathProblem(TrainingRows):
         return 1 + self.columns, 1 + self.free_columns
 
     def by_column(self, w, b):
-        """Return the intercept and the coefficient of each column of X, (..., K, 1 + p)."""
+        """Return the coefficients of the intercept and all columns of X, (..., K, 1 + p).
+
+        w, b : penalized and unpenalized coefficients; those of copies of a column are added"""
         out = np.zeros((*w.shape[:-1], 1 + self.X.shape[1]))
         for at, own in zip(self._at, (w, b), strict=True):
             np.add.at(out, (..., at), own)
@@ -82,7 +88,7 @@ class PathProblem(TrainingRows):
 
 @dataclass(frozen=True, eq=False)
 class PathSolution:
-    """Solutions for L penalties, with K linear predictors each."""
+    """Solutions for a path of penalties, in the units of the solver."""
 
     w: np.ndarray  # (L, K, A) penalized coefficients
     b: np.ndarray  # (L, K, F) unpenalized coefficients
@@ -92,7 +98,6 @@ class PathSolution:
 
     @classmethod
     def from_steps(cls, steps):
-        """Return the PathSolution of a list `steps` with (w, b, loss, gap, n_iter) per penalty."""
         w, b, *numbers = zip(*steps, strict=True)
         return cls(np.stack(w), np.stack(b), *map(np.array, numbers))
 
@@ -117,10 +122,10 @@ class PenaltyPath:
 
     @classmethod
     def from_solution(cls, problem, lambdas, scaled, ridges, solution, null, tol):
-        """Return the path in units of the response, from the PathSolution `solution`.
+        """Return the path in units of the response, from a solver's PathSolution.
 
-        scaled, ridges (L,) : weights of the group penalty and of |w|^2 / 2 that the solver used
-        null : objective with unpenalized coefficients only; the allowed gap is tol * null"""
+        scaled, ridges : penalties that the solver used, of the groups and of |w|^2 / 2, (L,) each
+        null : objective without penalized coefficients; a gap of at most tol * null is converged"""
         L, spread, groups = len(solution.loss), problem.spread, problem.groups
         unit = spread**problem.family.degree  # of the deviance
         w, b = solution.w, solution.b
@@ -146,7 +151,6 @@ class PenaltyPath:
         )
 
     def take(self, at):
-        """Return the models at some positions of the path."""
         arrays = [f.name for f in fields(self) if f.name != "null_deviance"]
         return replace(self, **{name: getattr(self, name)[at] for name in arrays})
 
@@ -155,7 +159,7 @@ class PenaltyPath:
 class ReducedQuadratic:
     """Quadratic loss in the penalized coefficients, minimized over the unpenalized ones.
 
-    Each of J linear predictors has A penalized and F unpenalized coefficients."""
+    J is the number of linear predictors; each has A penalized and F unpenalized coefficients."""
 
     # (J, J, A, A) Hessian; 0 where `alone` (A,) is False: combinations of unpenalized columns
     H: np.ndarray
@@ -169,7 +173,9 @@ class ReducedQuadratic:
 
     @classmethod
     def from_moments(cls, G, n_free):
-        """Return the model of second moments G (J, J, C, C), n_free unpenalized columns first."""
+        """Return the quadratic whose columns, n_free unpenalized ones first, have second moments G.
+
+        G is (J, J, C, C) for J linear predictors and C columns."""
         J, F, A = G.shape[0], n_free, G.shape[2] - n_free
         flat = G.transpose(0, 2, 1, 3)
         inverse, least = _pseudo_inverse(flat[:, :F, :, :F].reshape(J * F, J * F), J)
@@ -182,17 +188,19 @@ class ReducedQuadratic:
         return cls(np.ascontiguousarray(H), elimination, inverse, alone, least)
 
     def slope(self, c, free):
-        """Return the negative gradient (K, A) after minimizing over the unpenalized coefficients.
+        """Return the negative gradient in the penalized coefficients, the others being optimal.
 
-        c (K, A), free (K, F) : negative gradients of penalized and unpenalized coefficients"""
+        c, free : negative gradients of both at a point, (predictors, coefficients) each"""
         return (c - self._multiply(free, self.elimination.T).reshape(c.shape)) * self.alone
 
     def free_step(self, free, step):
-        """Return the step (K, F) of unpenalized coefficients for a `step` (K, A) of the others."""
+        """Return the best step of the unpenalized coefficients, given that of the penalized ones.
+
+        All arrays are (predictors, coefficients); `free` is the negative gradient before both."""
         return self._multiply(free, self.inverse) - self._multiply(step, self.elimination)
 
     def decrement(self, free):
-        """Return twice the possible decrease by unpenalized coefficients; `free` : their slope"""
+        """Return twice the possible decrease by unpenalized coefficients with gradient `free`."""
         return float((free * self._multiply(free, self.inverse)).sum())
 
     def _multiply(self, v, matrix):
@@ -208,9 +216,9 @@ def _spread(y, weight, offset):
 
 
 def _pseudo_inverse(M, J):
-    """Return the pseudo-inverse of a semidefinite matrix M (J F, J F), and M's smallest eigenvalue.
+    """Return the pseudo-inverse of a semidefinite matrix M, and its smallest relative eigenvalue.
 
-    Eigenvalues are divided by the largest; negligible ones are ignored. J : number of predictors"""
+    M is in the coefficients of J linear predictors. Negligible eigenvalues are ignored."""
     unit = np.tile(np.sqrt(np.diag(M).reshape(J, -1).mean(axis=0)), J)
     unit = 1.0 / np.where(unit > 0.0, unit, np.inf)
     value, vector = np.linalg.eigh(0.5 * (M + M.T) * unit * unit[:, None])
@@ -221,9 +229,9 @@ def _pseudo_inverse(M, J):
 
 
 def batch_beyond_null(batch, family):
-    """Return a batch with offset and null model subtracted from y, and the null intercept (K,).
+    """Subtract offset and null model from the response; return the batch, and the null intercept.
 
-    This is for the gaussian family; for others the batch is unchanged and the intercept zero."""
+    This is only for the gaussian family; for others the batch is unchanged and the intercept 0."""
     if family.name != "gaussian":
         return batch, np.zeros(family.n_scores)
     offset = batch.offsets(1)

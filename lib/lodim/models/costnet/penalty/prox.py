@@ -12,7 +12,7 @@ FIRST = ZERO  # first coefficient or group
 
 
 class GroupArrays(NamedTuple):
-    """Groups in blocks, as compiled functions take them; `Layout` describes the first fields."""
+    """Fields of a `Layout` of groups, as compiled functions take them."""
 
     block: np.ndarray
     first: np.ndarray
@@ -26,7 +26,7 @@ class GroupArrays(NamedTuple):
 
 @njit(**FAST)
 def keep_signs(u, sign, lo, hi):
-    """Set coefficients of u[:, lo:hi] to zero, in place, if their sign is opposite to `sign`."""
+    """Set coefficients of a wrong sign in columns lo to hi - 1 of u to zero, in place."""
     for k in range(u.shape[0]):
         for j in range(lo, hi):
             if sign[j] * u[k, j] < 0.0:
@@ -35,9 +35,9 @@ def keep_signs(u, sign, lo, hi):
 
 @njit(**INNER)
 def prox_tree(u, scale, groups, g0, g1):
-    """Apply the proximal map of scale * sum_g cost_g ||u_g|| to coefficients u (K, A), in place.
+    """Apply the proximal map of scale * sum_g cost_g ||u_g|| to coefficients u, in place.
 
-    The groups [g0, g1) are nested, inner ones first (Jenatton et al. 2011, Algorithm 1)."""
+    Groups g0 to g1 - 1 are nested, inner ones first (Jenatton et al. 2011, Algorithm 1)."""
     start, member, cost = groups.start, groups.member, groups.cost
     for g in range(g0, g1):
         square = 0.0
@@ -53,10 +53,10 @@ def prox_tree(u, scale, groups, g0, g1):
 
 @njit(**FAST)
 def prox_overlapping(u, dual, t, lam, groups, g0, g1, tol):
-    """Apply the proximal map of t lam sum_g cost_g ||u_g|| to coefficients u (K, A), in place.
+    """Apply the proximal map of t lam sum_g cost_g ||u_g|| to coefficients u, in place.
 
-    The groups [g0, g1) may overlap. `dual` has starting values of their dual vectors and gets
-    the solution, to a precision of `tol`."""
+    Groups g0 to g1 - 1 may overlap. `dual` has starting values of their dual vectors and gets the
+    solution, to a precision of `tol`."""
     K, start, member, cost = u.shape[0], groups.start, groups.member, groups.cost
     for g in range(g0, g1):
         for i in range(start[g], start[g + 1]):
@@ -72,10 +72,10 @@ def prox_overlapping(u, dual, t, lam, groups, g0, g1, tol):
 
 @njit(**FAST)
 def _dual_ascent(u, dual, t, lam, on, groups, g0, g1, tol):
-    """Find the dual vectors of overlapping groups [g0, g1) that define a proximal map, in place.
+    """Find the dual vectors of overlapping groups g0 to g1 - 1, in place, to a precision of `tol`.
 
-    Vectors of the groups marked in `on` change until no entry changes by more than `tol`. u is the
-    argument of the map minus t times the sum of all dual vectors, and is updated."""
+    Only groups marked in `on` change. u is the argument of a proximal map minus t times the sum of
+    all dual vectors, and is updated."""
     start, member, cost = groups.start, groups.member, groups.cost
     K, i0, i1 = u.shape[0], start[g0], start[g1]
     old = dual[:, i0:i1].copy()
@@ -104,7 +104,7 @@ def _dual_ascent(u, dual, t, lam, on, groups, g0, g1, tol):
 
 @njit(**INNER)
 def _inside_ball(dual, limit, i0, i1):
-    """Return whether the norm of dual[:, i0:i1] is below `limit`, by more than rounding."""
+    """Return whether a dual vector, dual[:, i0:i1], is clearly shorter than `limit`."""
     square = 0.0
     for i in range(i0, i1):
         for k in range(dual.shape[0]):
@@ -114,7 +114,7 @@ def _inside_ball(dual, limit, i0, i1):
 
 @njit(**FAST)
 def _update_dual(u, dual, t, limit, i0, i1, member):
-    """Optimize dual[:, i0:i1] (one dual vector, length <= limit); return its largest change.
+    """Optimize a dual vector, dual[:, i0:i1], up to length `limit`; return its largest change.
 
     t times the change is subtracted from u, in place."""
     square = 0.0
@@ -135,7 +135,7 @@ def _update_dual(u, dual, t, limit, i0, i1, member):
 
 @njit(**FAST)
 def penalty(w, lam, groups, g0, g1):
-    """Return lam sum_g cost_g ||w_g|| over groups [g0, g1) of coefficients w."""
+    """Return lam sum_g cost_g ||w_g|| over groups g0 to g1 - 1 of coefficients w."""
     total, start, member, cost = 0.0, groups.start, groups.member, groups.cost
     for g in range(g0, g1):
         square = 0.0
@@ -148,10 +148,10 @@ def penalty(w, lam, groups, g0, g1):
 
 @njit(**FAST)
 def duality_gap(w, c, dual, lam, groups, u, tol):
-    """Return two numbers s and d that bound the duality gap at coefficients w by s + d Omega(v).
+    """Return numbers s and d: the duality gap at coefficients w is at most s + d Omega(v).
 
-    Omega is the group penalty, v the minimizer, c the negative gradient of the loss at w. u becomes
-    c minus its approximation by dual vectors, to a precision of `tol`; d bounds its dual norm."""
+    Omega is the group penalty, v the minimizer, and c the negative gradient of the loss at w. u
+    becomes the rest of c that dual vectors do not explain, to a precision of `tol`."""
     (K, A), G = w.shape, groups.cost.size
     first, nested, owner, cost = groups.first, groups.nested, groups.owner, groups.cost
     slack = penalty(w, lam, groups, FIRST, G)
@@ -179,7 +179,7 @@ def duality_gap(w, c, dual, lam, groups, u, tol):
 
 @njit(**INNER)
 def _dual_residual(w, dual, lam, groups, g0, g1, u, tol):
-    """Subtract the dual vectors of the groups [g0, g1) at coefficients w from u, in place.
+    """Subtract the dual vectors of groups g0 to g1 - 1 at coefficients w from u, in place.
 
     Group g has the vector lam cost_g w_g / ||w_g||; if w_g is zero, the one that makes u small."""
     start, member, cost = groups.start, groups.member, groups.cost

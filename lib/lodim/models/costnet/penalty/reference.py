@@ -89,7 +89,7 @@ def _loss(problem, n, w, b):
 
 
 def _power_loss(power, constant, y, score):
-    """Return losses minus `constant` (perfect fit) of rows with log means `score`, in CVXPY.
+    """Return the losses of rows with log means `score`, in CVXPY; a perfect fit has loss zero.
 
     The variance is proportional to mean^power (Poisson, gamma, Tweedie)."""
     import cvxpy as cp
@@ -100,7 +100,7 @@ def _power_loss(power, constant, y, score):
 
 
 def _compressed(problem):
-    """Return R, t and s: the mean squared error of coefficients v is |R v - t|^2 + s.
+    """Return R, t and s, which give the mean squared error of coefficients v as |R v - t|^2 + s.
 
     v has the unpenalized coefficients first."""
     loss, slope, free, G = problem.at_offset()

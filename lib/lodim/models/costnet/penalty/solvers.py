@@ -23,7 +23,7 @@ MOST_MOMENTS = 1500  # most columns for which a gaussian path uses moments
 
 @dataclass(eq=False)
 class QuadraticModel:
-    """Quadratic model of the loss in the penalized coefficients that are marked in `keep` (A,)."""
+    """Quadratic approximation of the loss in only the penalized coefficients marked in `keep`."""
 
     keep: np.ndarray
     # which entries of the problem's `layout.member` belong to kept coefficients, bool
@@ -36,7 +36,7 @@ class QuadraticModel:
 
     @classmethod
     def from_moments(cls, G, problem, keep, layout):
-        """Return the model of the coefficients `keep` (A,), whose groups are in `layout`.
+        """Return the model of the coefficients marked in `keep`; `layout` has only these.
 
         G : second moments of the unpenalized columns, followed by the model's columns"""
         reduced = ReducedQuadratic.from_moments(G, len(problem.free_columns))
@@ -45,7 +45,6 @@ class QuadraticModel:
         return cls(keep, keep[problem.layout.member], layout, reduced, bound)
 
     def set_ridge(self, ridge):
-        """Replace the ridge on the diagonal of the Hessian by another one."""
         H, change = self.reduced.H, ridge - self.ridge
         if change == 0.0:
             return
@@ -73,9 +72,9 @@ class MomentSolver:
         self.lambda_max, self._dual = dual_norm(layout.arrays, self._c)
 
     def path(self, lams, ridges, target, max_iter, early_stop):
-        """Return the PathSolution for decreasing penalties, to a duality gap of `target` each.
+        """Solve for decreasing penalties, to a duality gap of `target` each; return a PathSolution.
 
-        The penalty is lam sum_g cost_g ||w_g|| + ridge |w|^2 / 2, of lams and ridges."""
+        The penalties are lam sum_g cost_g ||w_g|| + ridge |w|^2 / 2, for arrays lams and ridges."""
         w, model, start = np.zeros_like(self._c), self._model, self._c
         groups, H, rest = model.layout.arrays, model.reduced.H, np.empty_like(start)
         steps, loss, norms, squares = [], self.null, 0.0, 0.0
@@ -103,16 +102,16 @@ class MomentSolver:
 
 
 def saturated(i, share, last):
-    """Return whether a path can end at penalty i, because the fit hardly improves any more.
+    """Return whether a path can end after penalty i, because the fit hardly improves any more.
 
-    share, last : deviance explained at this penalty and the previous one"""
+    share, last : deviance explained at this penalty and the one before"""
     return share > 0.999 or (i >= 4 and share - last < 1e-5 * share)
 
 
 def dual_norm(groups, c):
-    """Return the dual norm of c under the penalty Omega of the `groups`, and the dual vectors.
+    """Return the smallest lam at which a loss with negative gradient c has the solution zero.
 
-    The norm is the smallest lam for which the proximal map of lam Omega maps c to zero."""
+    This is the dual norm of c under the penalty of `groups`. The dual vectors follow."""
     nothing, w, lam = np.zeros_like(c), np.empty_like(c), 0.0
     dual = np.zeros((len(c), len(groups.member)))
     for _ in range(100):
@@ -144,7 +143,7 @@ class PathState:
 
 
 class NewtonSolver:
-    """Proximal Newton solver of a path; steps leave out coefficients expected to stay zero."""
+    """Proximal Newton solver of a path; it leaves out coefficients expected to stay zero."""
 
     def __init__(self, problem):
         K, A, layout = problem.n_scores, len(problem.columns), problem.layout
@@ -170,7 +169,9 @@ class NewtonSolver:
         return PathSolution.from_steps(steps)
 
     def evaluate(self, w, b, lam, ridge, target):
-        """Move to coefficients w, b; return their duality gap, or Newton decrement if lam is 0."""
+        """Set coefficients w (penalized) and b (others); return an upper bound of the duality gap.
+
+        If lam is 0, return twice the decrease of the objective that a Newton step predicts."""
         s, p = self.state, self.problem
         s.w, s.b = w, b
         all_columns = np.arange(-1, p.X.shape[1])
@@ -188,7 +189,7 @@ class NewtonSolver:
         return model.decrement(np.hstack([s.slope, s.c - ridge * s.w]))
 
     def _set_scores(self, f, known=None):
-        """Move to linear predictors f; `known` : loss and derivatives there, computed if None"""
+        """Set the linear predictors to f; `known` has loss and derivatives there, if computed."""
         s = self.state
         s.f = f
         s.loss, s.c, s.slope, s.bend = known or self.problem.at_scores(f)
@@ -207,7 +208,7 @@ class NewtonSolver:
                 return
 
     def _line_search(self, dw, db, lam, ridge):
-        """Move by steps dw and db, halved until the objective decreases; return whether it did."""
+        """Move by steps dw and db, halved until the objective falls; return whether it did."""
         s, p = self.state, self.problem
         change = p.by_column(dw, db)
         on = np.flatnonzero(change.any(axis=0))
@@ -228,9 +229,9 @@ class NewtonSolver:
         return loss + self.problem.penalty(w, lam) + 0.5 * ridge * float((w * w).sum())
 
     def _gap(self, lam, ridge, target):
-        """Return the duality gap, and the residual (K, A) of the negative gradient.
+        """Return the duality gap, and the part of the gradient that dual vectors do not explain.
 
-        The residual, the gradient minus its approximation by dual vectors, is 0 at the minimum."""
+        The second is (predictors, penalized coefficients), and 0 at the minimum."""
         s, layout = self.state, self.problem.layout
         left, norms = np.empty_like(s.w), self.problem.penalty(s.w, lam)
         value = s.loss + norms + 0.5 * ridge * float((s.w * s.w).sum())
@@ -278,7 +279,7 @@ class NewtonSolver:
         return gap, max_iter
 
     def _strong_set(self, lam, ridge, target):
-        """Return which of A coefficients may be nonzero (strong rule, Tibshirani et al. 2012)."""
+        """Return which coefficients can be nonzero (strong rule, Tibshirani et al. 2012)."""
         s, before = self.state, self._last_lam
         self._last_lam = lam
         _, left = self._gap(max(2.0 * lam - before, 0.1 * lam), ridge, target)
@@ -293,7 +294,7 @@ class NewtonSolver:
         return False
 
     def _renew_model(self, keep, ridge):
-        """Compute and store the quadratic model of the coefficients in `keep` (A,); return True."""
+        """Compute and store the quadratic model of the coefficients in `keep`; return True."""
         p, s, model = self.problem, self.state, self._model
         G = p.moments_at(s.f, np.r_[p.free_columns, p.columns[keep]])
         same = model is not None and np.array_equal(keep, model.keep)
@@ -303,9 +304,9 @@ class NewtonSolver:
         return True
 
     def _model_step(self, lam, ridge, target):
-        """Return the steps (K, A), (K, F) to the minimum of the quadratic model plus penalty.
+        """Minimize the quadratic model plus penalty; return steps of w and b, and the largest gain.
 
-        The third result is an upper bound of the decrease of that sum."""
+        w and b are the penalized and the unpenalized coefficients."""
         s, model = self.state, self._model
         # compress() keeps rows contiguous, unlike indexing by a mask.
         w, c = s.w.compress(model.keep, axis=1), s.c.compress(model.keep, axis=1)
@@ -345,7 +346,7 @@ def penalty_path(
     threads=None,
     make_solver=None,
 ):
-    """Fit the models of a path of decreasing penalties, each starting from the previous one.
+    """Fit the models of a path of decreasing penalties, each starting from the one before.
 
     Without `lambdas`, penalties fall from lambda_max and stop when the fit hardly improves.
     l1_ratio : share of the group norms in the penalty, in (0, 1]; the rest is ridge

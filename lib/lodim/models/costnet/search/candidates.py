@@ -33,7 +33,9 @@ class SearchSpace:
 
     @classmethod
     def from_network(cls, network, budget=np.inf, keep=None):
-        """Return the candidates: nodes within budget that have columns and are in `keep` (V,)."""
+        """Return as candidates the nodes of a graph that have columns, and a price within budget.
+
+        keep : (V,) bool, the nodes to consider; all by default"""
         eligible = np.array([len(columns) > 0 for columns in network.columns])
         if keep is not None:
             eligible &= keep
@@ -59,37 +61,36 @@ class SearchSpace:
 
     @cached_property
     def requires(self):
-        """(m, m) bool: entry [i, j] is whether candidate i needs candidate j."""
+        """Matrix (m, m) of bool: whether candidate i (row) needs candidate j (column)."""
         out = self.network.needs[np.ix_(self.candidates, self.candidates)]
         np.fill_diagonal(out, False)
         return out
 
     def columns_of(self, used):
-        """Return the sorted column numbers of the candidates marked in `used` (m,)."""
         parts = [self.at[self.start[g] : self.start[g + 1]] for g in np.flatnonzero(used)]
         return np.unique(np.concatenate(parts)) if parts else np.empty(0, np.int64)
 
     def nodes(self, used):
-        """Return which of the graph's V nodes are the candidates marked in `used`, (V,) bool."""
+        """Return the candidates marked in `used` as a mask of the graph's nodes, (V,) bool."""
         out = np.zeros(len(self.network), bool)
         out[self.candidates[used]] = True
         return out
 
     def price(self, used):
-        """Return the price of the candidates marked in `used` (m,), with everything they need."""
+        """Return the price of the candidates marked in `used`, with everything they need."""
         if self.network.set_cost is not None:
             return self.network.price(self.nodes(used))
         return float(self.cost @ (used @ self.incidence > 0.0))
 
     def prices_with(self, used):
-        """Return the prices (r, m) of r selections `used` (r, m) after adding each candidate."""
+        """Return the price of each selection (row of `used`) with one more candidate, (r, m)."""
         left = (used @ self.incidence == 0.0) * self.cost
         return self.cost.sum() - left.sum(axis=1)[:, None] + left @ self.incidence.T
 
     def compatible(self, used):
-        """Return whether each of m candidates can be added to r selections `used`, (r, m) bool.
+        """Return which candidates can join each of r selections (rows of `used`), (r, m) bool.
 
-        It cannot if it needs a source of a series from which the selection uses another source."""
+        A candidate cannot if the selection uses another source of the same quantity."""
         if not self.source.shape[1]:
             return np.ones((len(used), len(self)), bool)
         mine = self.source[None]
@@ -103,7 +104,7 @@ def affordable(price, budget):
 
 
 def with_free_columns(network, p):
-    """Return the graph with an added node of price zero for each of p columns that has no node."""
+    """Return the graph with a free node added for each of the p columns that has none."""
     rest = sorted(set(range(p)) - {j for columns in network.columns for j in columns})
     V, R = len(network), len(rest)
     return replace(
@@ -118,7 +119,7 @@ def with_free_columns(network, p):
 
 
 def _single_prices(network, incidence, bases):
-    """Return the price (m,) of each candidate with everything that it needs.
+    """Return the price of each candidate with everything that it needs, (m,).
 
     incidence : (m, B), 1 for each purchase that a candidate needs; bases : (B,) purchases' nodes"""
     if network.set_cost is None:
@@ -128,9 +129,9 @@ def _single_prices(network, incidence, bases):
 
 
 def _sources(network, nodes):
-    """Return the node that each of m nodes needs from each of S series, (m, S); -1 if none.
+    """Return which source of each of S quantities the nodes need, (nodes, S); -1 for none.
 
-    A series is a set of nodes that are alternative sources of a quantity."""
+    A quantity (series) has several nodes as alternative sources."""
     numbers = np.unique(network.series[network.series >= 0])
     out = np.full((len(nodes), len(numbers)), -1)
     for s, number in enumerate(numbers):
@@ -147,8 +148,8 @@ class Criterion:
     """Criterion by which models are compared; lower is better, and inf above `max_df`.
 
     It is n log(deviance) for numbers, n deviance for classes, plus charge * df. The charge for n
-    rows and p columns: 0 "deviance", 2 "aic", 2 log log n "hq" (Hannan and Quinn 1979),
-    log n "bic", max(log n, 2 log p) "ebic" (Chen and Chen 2008)."""
+    rows and p columns: 0 "deviance", 2 "aic", 2 log log n "hq" (Hannan and Quinn 1979), log n
+    "bic", max(log n, 2 log p) "ebic" (Chen and Chen 2008)."""
 
     n: float
     max_df: int

@@ -38,9 +38,10 @@ class CostFrontier:
 
     @classmethod
     def from_candidates(cls, search, network, candidate_models, held_out=None, error=None):
-        """Return the frontier of `candidate_models`: in order of price, each better than the last.
+        """Return the frontier of the models selected, in order of price, each better than the last.
 
-        held_out (M, D), error (M,) : deviances for D sets of folds, and standard errors"""
+        held_out : (models, D) mean deviances for D random divisions into folds
+        error : (models,) standard errors"""
         space, states = search.space, [candidate.state for candidate in candidate_models]
         models = [blend(search.final, space, candidate) for candidate in candidate_models]
         intercept, parts, deviance = zip(*models, strict=True)
@@ -77,9 +78,10 @@ class CostFrontier:
         return replace(self, **{f.name: getattr(self, f.name)[:M] for f in fields(self)})
 
     def best(self, priced, draw=None):
-        """Return the index of the model of lowest held-out loss, in fold set `draw` or on average.
+        """Return the index of the model of lowest held-out loss.
 
-        With `priced`, it is the cheapest model within one standard error of the lowest loss."""
+        With `priced`, it is the cheapest model within one standard error of the lowest loss. The
+        loss is the mean over all random folds, or only that of the division numbered `draw`."""
         mean = self.held_out.mean(axis=1) if draw is None else self.held_out[:, draw]
         least = int(np.argmin(mean))
         limit = mean[least] + (self.error[least] if priced else 0.0)
@@ -87,7 +89,7 @@ class CostFrontier:
 
 
 def select_frontier(search, candidate_models, relax=1.0, by_deviance=True):
-    """Return candidate models of increasing price, each with a lower criterion than the last.
+    """Select models of increasing price, each with a lower criterion than the last.
 
     by_deviance : whether deviances must also decrease; relax : share of the unpenalized refit"""
     candidate_models = [_blended(search, candidate, relax) for candidate in candidate_models]
@@ -108,7 +110,7 @@ def select_frontier(search, candidate_models, relax=1.0, by_deviance=True):
 
 
 def _blended(search, candidate, relax):
-    """Return a CandidateModel that mixes refitted (weight `relax`) and penalized estimates."""
+    """Return the model with its refitted (weight `relax`) and penalized coefficients mixed."""
     state = candidate.state
     if relax == 1.0 or candidate.path is None or not np.isfinite(state.value):
         return candidate
@@ -119,9 +121,9 @@ def _blended(search, candidate, relax):
 
 
 def blend(refits, space, candidate):
-    """Return intercept, coefficients and deviance of a CandidateModel, a mean of two models.
+    """Return intercept, coefficients and deviance of a model with mixed coefficients.
 
-    The unpenalized refit has weight `relax`, the penalized model 1 - relax (glmnet's gamma)."""
+    The unpenalized refit has weight candidate.relax (glmnet's gamma); the rest is penalized."""
     intercept, coef = estimates_of(refits, space, candidate)
     on = space.columns_of(candidate.state.used)
     # The deviance of a gaussian refit has rounding errors: it is computed again from the rows.
@@ -131,7 +133,7 @@ def blend(refits, space, candidate):
 
 
 def estimates_of(refits, space, candidate):
-    """Return intercept (K,) and coefficients (r, K) of a CandidateModel, a mean of two models."""
+    """Return intercept and coefficients of a candidate: refitted, penalized, or a mean of both."""
     on, relax = space.columns_of(candidate.state.used), candidate.relax
     if relax == 1.0:
         fit = refits(on)
@@ -149,21 +151,21 @@ def estimates_of(refits, space, candidate):
 
 
 def simplicity(space, used):
-    """Return a sort key of a model of candidates `used` (m,): number of purchases, then names."""
+    """Return a sort key of models: number of purchases, then their names; simple ones first."""
     network = space.network
     paid = np.unique(network.base[network.closed(space.nodes(used))])
     return len(paid), sorted(network.names[v] for v in paid)
 
 
 def _is_simpler(space, state, other):
-    """Return whether model `state` is as good as an equally expensive `other`, and simpler."""
+    """Return whether `state` is as good as a model of equal price, `other`, and simpler."""
     if abs(state.value - other.value) > MIN_FALL:
         return False
     return simplicity(space, state.used) < simplicity(space, other.used)
 
 
 def _simplest(search, state):
-    """Replace a model by simpler ones of the same price and criterion, until none is simpler."""
+    """Return the simplest model that is as good as `state` at the same price."""
     space, best = search.space, state
     while True:
         least, rivals = simplicity(space, best.used), []
@@ -182,7 +184,7 @@ def _simplest(search, state):
 
 
 def _equivalents(search, state):
-    """Yield selections near the model `state` that may be as good at the same price.
+    """Yield selections of candidates that may be as good as model `state` at the same price.
 
     They differ from it by one move, or take a quantity from an alternative source."""
     moves = possible_moves(search, state, state.price)

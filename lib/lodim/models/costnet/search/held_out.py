@@ -26,14 +26,14 @@ class RuleResults:
 
     @cached_property
     def along(self):
-        """Dict from a search rule to the candidates used by its L penalized models, (L, m) bool."""
+        """Dict from search rule to the candidates that each model on its path uses, (L, m) bool."""
         space = self.search.space
         return {rule: selections_along(space, path) for rule, path in self.paths.items()}
 
     def models_along(self, rule, choice):
         """Return selections (L, m) and prices (L,) of the L models on a search rule's path.
 
-        choice : one source per series; candidates that need other sources are left out"""
+        choice : one source per quantity; candidates that need another source are left out"""
         if (rule, choice) not in self.known:
             space = self.search.space
             used = self.along[rule] & served_by(space, choice)
@@ -43,7 +43,7 @@ class RuleResults:
 
 @dataclass(frozen=True, eq=False)
 class RefitRecipe:
-    """How to find a model's counterpart among the models that were fitted to other rows.
+    """Rule to find a model's counterpart among the models that were fitted to other rows.
 
     It costs at most as much, and is on the path of the same search rule or the best of any rule."""
 
@@ -77,7 +77,7 @@ def _state(search, used, relax):
 
 
 def recipes_of(results, relax=None):
-    """Return RefitRecipes of the models in `results` within the budget, and of the null model.
+    """Return a RefitRecipe for each affordable model in `results`, the null model first.
 
     relax : share of the unpenalized refit in models of a penalized path; None: 0, 0.5 and 1"""
     search = results.search
@@ -107,10 +107,10 @@ class HeldOut:
 
     @classmethod
     def from_folds(cls, recipes, fold_results, tests, family, n_draws):
-        """Return the held-out losses of models, given by their `recipes` (RefitRecipe).
+        """Compute the held-out losses of the models that `recipes` describe.
 
-        fold_results, tests : per fold, the models found without its rows, and its rows. The rows
-            are divided into folds n_draws times; folds of the same division are adjacent"""
+        fold_results, tests : per fold, the models that the search rules find without its rows, and
+            its rows; the rows are divided into folds n_draws times"""
         # Only held-out rows are numbered.
         known = np.unique(np.concatenate([test.rows for test in tests]))
         n = len(known)
@@ -135,7 +135,7 @@ class HeldOut:
 
     @property
     def mean(self):
-        """Mean deviance of each of V models, (V,), over weighted rows and sets of folds."""
+        """Mean deviance of each model, (V,), over weighted rows and sets of folds."""
         return self.rows @ self.weight
 
     def error(self, v):
@@ -145,7 +145,9 @@ class HeldOut:
 
 
 def _losses(recipes, results, test, family):
-    """Return deviances (V, n) of `test` rows by the models of V `recipes` in `results`, or inf."""
+    """Return the deviance of each `test` row under each recipe's model in `results`, (V, n).
+
+    It is infinite if the recipe has no model there."""
     X = tiles.unpack(test.X, test.n).astype(np.float64)
     offset, space, known = test.offset_matrix(family.n_scores), results.search.space, {}
     most = family.most_deviance(np.append(results.search.refits.data.given[0], test.y))

@@ -45,7 +45,7 @@ class Search:
     budget: float  # infinite if none is given
 
     def state(self, used):
-        """Return the refitted model (SearchState) of the candidates `used` (m,) bool.
+        """Refit the model of the candidates marked in `used`; return it as a SearchState.
 
         With too many coefficients it is not refitted and its criterion is infinite."""
         on, price = self.space.columns_of(used), self.space.price(used)
@@ -58,7 +58,7 @@ class Search:
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """Moves from a model: drop one of `a` sets of candidates and add one of `b` sets."""
+    """Possible moves from a model: drop one of `a` sets of candidates and add one of `b` sets."""
 
     drop: np.ndarray
     add: np.ndarray
@@ -66,7 +66,6 @@ class Moves:
     price: np.ndarray  # (a, b) price after it, by the sum of costs
 
     def after(self, used, a, b):
-        """Return the candidates (m,) of a model `used` after it drops set a and adds set b."""
         return used & ~self.drop[a] | self.add[b]
 
 
@@ -108,7 +107,7 @@ def local_search(search, state, budget):
 
 
 def _best_move(search, state, budget):
-    """Return the model after the best move from `state` in a budget; None if none improves."""
+    """Return the best model one move away from `state` within a budget; None if none is better."""
     moves = possible_moves(search, state, budget)
     order = np.argsort(moves.value, axis=None)
     # A user's cost function is called for at most 200 moves.
@@ -144,10 +143,10 @@ def _drop_sets(space, used):
 
 
 def _add_sets(space, used):
-    """Return the sets of candidates that a move may add, (b, m) bool: none, then each one alone.
+    """Return the sets of candidates that a move may add, (b, m) bool.
 
-    Then come candidates with all that they need. The second result (b - 1,) has the main candidate
-    of each set but the first."""
+    The first is empty. Then come single candidates, and candidates with all that they need. The
+    second result (b - 1,) has the candidate for which each further set is added."""
     m = len(space)
     lead = np.flatnonzero(~used)
     alone = np.zeros((1 + len(lead), m), bool)
@@ -159,7 +158,7 @@ def _add_sets(space, used):
 
 
 def _column_sets(space, sets):
-    """Return the ColumnSets of r sets of candidates, (r, m) bool."""
+    """Return the columns of r sets of candidates, the rows of `sets`, as ColumnSets."""
     row, candidate = np.nonzero(sets)
     first, size = space.start[candidate], np.diff(space.start)[candidate]
     before = np.cumsum(size) - size
@@ -182,9 +181,7 @@ def _best_switch(search, state, budget):
 
 
 def source_switches(space, used, s):
-    """Yield copies of the selection `used` (m,) that take series s from another of its sources.
-
-    A series is a quantity with alternative sources, of which a selection buys one."""
+    """Yield variants of the selection `used` that take quantity s from another of its sources."""
     mine = used & (space.source[:, s] >= 0)
     if not mine.any():
         return

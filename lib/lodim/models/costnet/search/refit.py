@@ -32,7 +32,7 @@ class Quadratic:
 
     @classmethod
     def from_model(cls, data, intercept, on, coef):
-        """Return the approximation at a model of columns `on`: intercept (K,) and coef (r, K)."""
+        """Return the approximation at a model of r columns `on`, with coef (r, K)."""
         theta = np.zeros((1 + len(data.columns), len(intercept)))
         theta[0], theta[1 + on] = intercept, coef
         _, slope, G = data.at_model(theta, np.arange(len(data.columns)), 1)
@@ -66,7 +66,7 @@ class Refits:
         return cls(data, null, at_null, {}, {}, near)
 
     def __call__(self, on):
-        """Return the unpenalized model (Refit) of the columns `on`, increasing positions (r,)."""
+        """Return the unpenalized model (Refit) of the columns `on`, fitted at the first call."""
         if not len(on):
             return self.null
         on = np.asarray(on, np.int64)
@@ -76,11 +76,10 @@ class Refits:
         return self.known[key]
 
     def open(self, on):
-        """Return the columns `on` without those whose required sign makes the coefficient zero."""
+        """Return the columns `on` without those that their required sign forces to zero."""
         return on[self(on).coef.any(axis=1)] if self.data.sign.any() else on
 
     def rank(self, on):
-        """Return the rank of the columns `on` in a model with an intercept."""
         on = np.asarray(on, np.int64)
         key = on.tobytes()
         if key not in self.ranks:
@@ -143,7 +142,7 @@ def _fit_with_signs(refits, on):
 
 
 def _slopes(refits, on, intercept, coef):
-    """Return the negative gradient (r,) of half the mean deviance in the coefficients of `on`."""
+    """Return half the mean deviance's negative gradient (r,) in the coefficients of `on`."""
     if refits.data.family.name == "gaussian":
         return (refits.at_null.target[on] - refits.at_null.gram[np.ix_(on, on)] @ coef)[:, 0]
     theta = np.vstack([intercept, coef])
@@ -160,7 +159,9 @@ def _least_squares(refits, on):
 
 
 def _newton(refits, on, cold=False):
-    """Return intercept, coefficients and deviance by Newton's method (`cold`: from the null)."""
+    """Fit the columns `on` by Newton's method; return intercept, coefficients and deviance.
+
+    With `cold`, it starts from the null model."""
     data, null = refits.data, refits.null.intercept
     null = np.vstack([null, np.zeros((len(on), len(null)))])
     theta, near = null if cold else _start(refits, on, null), 1.0
@@ -194,7 +195,9 @@ def _newton(refits, on, cold=False):
 
 
 def _start(refits, on, null):
-    """Return starting values of Newton's method, (1 + r, K), given those of the null model."""
+    """Return starting values of Newton's method, (1 + r, K), intercepts first.
+
+    They come from a fit to a sample of rows, or from one Newton step from the null model."""
     at = refits.at_null
     if refits.near is not None:
         fit = refits.near(on)

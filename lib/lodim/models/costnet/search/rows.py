@@ -25,9 +25,9 @@ class SearchData(TrainingRows):
 
     @classmethod
     def from_batch(cls, batch, family, columns=None, threads=None, monotone=None):
-        """Return the rows of a batch, with all columns by default.
+        """Return the rows of a batch for a search among some `columns` of X, by default all.
 
-        monotone : required signs (p,) of the coefficients, or None"""
+        monotone : required signs of the coefficients of all columns, or None"""
         columns = np.arange(batch.X.shape[1]) if columns is None else np.asarray(columns, np.int64)
         n = len(batch.positive_weight)
         signs = np.zeros(batch.X.shape[1]) if monotone is None else monotone
@@ -43,7 +43,7 @@ class SearchData(TrainingRows):
         )
 
     def sample(self):
-        """Return all rows of a gaussian family, otherwise a fixed sample of at most 100,000."""
+        """Return at most 100,000 random rows, always the same; for a gaussian family, all rows."""
         n_tiles, most = len(self.X), MOST_ROWS // TILE
         if self.family.name == "gaussian" or n_tiles <= most:
             return self
@@ -72,22 +72,22 @@ class SearchData(TrainingRows):
         return max(1, self.family.n_scores - 1)
 
     def at_model(self, theta, on, curvatures=0):
-        """Return half the mean deviance, its negative gradient (K, 1 + r), and second moments.
+        """Return half the mean deviance of a model, its negative gradient, and second moments.
 
-        theta : (1 + r, K) coefficients of columns `on`; curvatures : as in `derivatives`"""
+        theta : (1 + r, K) intercepts and coefficients of r columns `on`; curvatures : as in
+            `passes.derivatives`"""
         columns = np.append(-1, self.columns[on])
         return self.derivatives(self.scores, columns, curvatures, theta.T)[:3]
 
     def deviance(self, intercept, on, coef):
-        """Return the weighted mean deviance at an intercept and coefficients of columns `on`."""
         return 2.0 * self.at_model(np.vstack([intercept, coef]), on)[0]
 
 
 def screened_nodes(batch, family, network, path):
     """Return which nodes of a graph a search considers, (V,) bool; None for all.
 
-    In wide problems: those on the penalized path, then those with the largest score statistic,
-    each with all that it needs."""
+    With very many columns: nodes on the penalized path, then those with the largest score
+    statistic, each with all that it needs."""
     p, most = batch.X.shape[1], MOST_COLUMNS * (2 if family.name == "gaussian" else 1)
     if p <= most:
         return None
@@ -109,7 +109,7 @@ def screened_nodes(batch, family, network, path):
 
 
 def _score_statistic(batch, family):
-    """Return the score statistic of each of p columns alone, at the null model, (p,)."""
+    """Return the score statistic (p,) of adding each column alone to the null model."""
     data = SearchData.from_batch(batch, family)
     columns = np.arange(-1, batch.X.shape[1])
     null = np.zeros((data.n_scores, len(columns)))

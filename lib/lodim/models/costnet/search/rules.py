@@ -35,7 +35,7 @@ def lasso_groups(network, p, monotone=None):
 
 
 def path_supports(search, path, rule):
-    """Return a refitted CandidateModel for each set of columns that models of a path use."""
+    """Refit each set of columns that models of a path use; return CandidateModels."""
     candidate_models: dict[bytes, CandidateModel] = {}
     for place, _, used in path_selections(search.space, path):
         key, at = used.tobytes(), {"lambda_": float(path.lambdas[place]), "place": place}
@@ -51,15 +51,17 @@ def path_supports(search, path, rule):
 def path_selections(space, path):
     """Yield the selections of candidates that the models of a path suggest.
 
-    Each is (model's index, chosen sources, selection (m,) bool). A series is a set of alternative
-    sources, of which one is chosen (-1: none); candidates that need others are left out."""
+    Each is (model's index, sources, selection). A quantity with alternative sources is taken from
+    one of them (-1: not needed); candidates that need other sources are left out."""
     for place, used in enumerate(selections_along(space, path)):
         for choice in choices_of_sources(space, used):
             yield place, choice, used & served_by(space, choice)
 
 
 def selections_along(space, path):
-    """Return which of m candidates (and their copies) each of L models of a path uses, (L, m)."""
+    """Return which of m candidates each of the L models of a path uses, (L, m) bool.
+
+    A candidate is used if any of its columns, or a copy of one, has a coefficient."""
     owns = np.zeros((len(space), path.coef.shape[1]), bool)
     owner = np.repeat(np.arange(len(space)), np.diff(space.start))
     owns[owner, space.columns[space.at]] = True
@@ -73,14 +75,13 @@ def selections_along(space, path):
 def choices_of_sources(space, used):
     """Return up to 64 combinations of sources with which the candidates `used` can be computed.
 
-    A series is a set of alternative sources. A combination has one source per series, or -1 for a
-    series that no candidate needs."""
+    A combination has a source for each quantity with several sources, -1 if it is not needed."""
     choices = [np.unique(s[s >= 0]).tolist() or [-1] for s in space.source[used].T]
     return islice(product(*choices), 64)
 
 
 def served_by(space, choice):
-    """Return which of m candidates need no sources other than those in `choice`, (m,) bool."""
+    """Return which candidates need no sources other than those in `choice`, (m,) bool."""
     return ((space.source == np.array(choice, int)) | (space.source < 0)).all(axis=1)
 
 
@@ -105,7 +106,7 @@ def canonicalize_duplicates(path, search):
 
 
 def _twins(space, gram):
-    """Yield pairs (first by name, other) of duplicate columns with equal price and needs."""
+    """Yield pairs of duplicate columns with equal price and needs, the first by name first."""
     single = np.flatnonzero(np.diff(space.start) == 1)
     names = [space.network.names[v] for v in space.candidates]
     order = sorted(single, key=lambda g: (names[g], g))
@@ -138,7 +139,7 @@ def _exchangeable(space, first, other):
 
 
 def forward_selection(search):
-    """Return the models found by adding candidates one by one, from cheap to expensive models."""
+    """Add candidates one by one, and improve by exchanges; return all models, cheap ones first."""
     states, tie = [], count()
     queue = [(0.0, np.inf, next(tie), np.zeros(len(search.space), bool))]
     best, seen = np.inf, set()
@@ -160,9 +161,9 @@ def forward_selection(search):
 
 
 def _next_level(search, queue, seen):
-    """Take the cheapest selections from a queue; return the two most promising as refitted models.
+    """Take the cheapest selections from a queue; return the two most promising, refitted.
 
-    Cheapest: up to 1.03 times the lowest price. Those in `seen`, which is updated, are left out."""
+    Cheapest: up to 1.03 times the lowest price. Those in `seen`, which is updated, are skipped."""
     first, waiting = queue[0][0], []
     while queue and queue[0][0] <= 1.03 * first:
         price, value, _, used = heapq.heappop(queue)
@@ -174,9 +175,9 @@ def _next_level(search, queue, seen):
 
 
 def _additions(search, state):
-    """Yield (price, predicted criterion, selection) for additions that improve model `state`.
+    """Yield selections that add to model `state` and should improve it, at most two per price.
 
-    There are at most two for each price."""
+    Each is (price, predicted criterion, selection)."""
     moves = possible_moves(search, state, search.budget, drop=False)
     value, by_function = moves.value[0], search.space.network.set_cost is not None
     kept: dict[float, int] = {}
@@ -192,7 +193,7 @@ def _additions(search, state):
 
 
 def _switches(search, state):
-    """Yield (price, criterion, selection) of better models with another source of a quantity."""
+    """Yield better models with another source of a quantity: (price, criterion, selection)."""
     for s in range(search.space.source.shape[1]):
         for used in source_switches(search.space, state.used, s):
             new = search.state(used)

@@ -10,7 +10,7 @@ ALIASED = 1e-11  # unexplained share of a column's variance below which it is al
 
 
 class SweptModel(NamedTuple):
-    """Least-squares model of some of q columns; `enter` computes gram and target (see `sweep`)."""
+    """Least-squares model of some of q columns, whose matrices `enter` has swept."""
 
     gram: np.ndarray  # (q, q)
     target: np.ndarray  # (q, K)
@@ -27,11 +27,11 @@ class ColumnSets(NamedTuple):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def sweep(gram, target, k):
-    """Add column k to a least-squares model, or remove it if it is in the model, in place.
+    """Add column k to a least-squares model, in place; or remove it if it is in the model.
 
     gram (q, q) are products of columns, target (q, K) products with K responses. Afterwards, target
-    has the coefficients of the model's columns. Their diagonal in gram is -1 / v, with v the part
-    of a column's variance that the model's other columns do not explain."""
+    has the coefficients of the model's columns. Their diagonal in gram is -1 / v, where v is the
+    part of a column's variance that the model's other columns do not explain."""
     q, K = target.shape
     pivot = gram[k, k]
     entering = 1.0 if pivot > 0.0 else -1.0
@@ -53,10 +53,10 @@ def sweep(gram, target, k):
 
 @njit(cache=True, error_model="numpy")
 def enter(gram, target, variance, on):
-    """Sweep the columns `on` into a least-squares model; return which entered, (q,) bool.
+    """Add the columns `on` to a least-squares model, in place; return which entered, (q,) bool.
 
-    Aliased columns do not enter. gram (q, q) and target (q, K), products of columns and with
-    responses, change in place. variance : diagonal of gram before all sweeps"""
+    Aliased columns do not. gram (q, q) and target (q, K) are the matrices of `sweep`.
+    variance : diagonal of gram before all sweeps"""
     within = np.empty(gram.shape[0], np.bool_)
     within[:] = False
     for k in on:
@@ -75,10 +75,10 @@ def rank(gram, on):
 
 @njit(cache=True, error_model="numpy")
 def gains(model, drops, adds, allowed, sign):
-    """Return how much each exchange of columns lowers the deviance, and how it changes the rank.
+    """Return how much each exchange of columns lowers the deviance, and its change of the rank.
 
-    Both are (n_out, n_in). Exchange (i, j) drops set i of `drops` from a SweptModel and adds set j
-    of `adds`, except columns of a wrong `sign`. Exchanges not in `allowed`, bool, gain -inf."""
+    Both are (drops, adds): exchange (i, j) drops set i of `drops` from the model and adds set j of
+    `adds`, except columns of a wrong `sign`. The gain is -inf unless allowed[i, j]."""
     n_out, n_in, K = drops.start.size - 1, adds.start.size - 1, model.target.shape[1]
     gram, target, variance, within = model
     gain, rank = np.full((n_out, n_in), -np.inf), np.zeros((n_out, n_in), np.int64)
@@ -108,7 +108,7 @@ def gains(model, drops, adds, allowed, sign):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _eliminate(M, v, variance, at, going, size, sign):
-    """Drop and add columns of a least-squares model; return decrease of deviance, change of rank.
+    """Exchange columns of a least-squares model; return fall of deviance and change of rank.
 
     The first `going` of the `size` columns `at` are dropped, the others added. M has products of
     these columns, v with the responses (see `sweep`); both are overwritten."""
