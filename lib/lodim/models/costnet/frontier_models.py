@@ -146,9 +146,7 @@ def check_listed(fit):
 
 
 def position_of_budget(fit, budget):
-    """Return the position of the best model on the frontier that costs at most `budget`.
-
-    It is (True, index); True means that the index counts models of the frontier."""
+    """Return (True, index) of the best model that costs at most `budget`; True: on the frontier."""
     if not is_number(budget) or not budget >= 0:
         raise ArgumentError(f"budget must be a number of at least 0, not {budget!r}")
     check_listed(fit)
@@ -161,9 +159,7 @@ def position_of_budget(fit, budget):
 
 
 def position_of_lambda(fit, lambda_):
-    """Return the position of the penalized model with the nearest lambda.
-
-    It is (False, index); False means that the index counts models of the path."""
+    """Return (False, index) of the penalized model with the nearest lambda; False: on the path."""
     if not is_number(lambda_) or not 0 <= lambda_ < np.inf:
         raise ArgumentError(f"lambda_ must be a number of at least 0, not {lambda_!r}")
     path = fit.estimates.path
@@ -243,9 +239,7 @@ def bought(fit):
 
 
 def terms(fit, model=None):
-    """Return the coefficients of a model as a table, per unit and per standard deviation.
-
-    It has one row per term (and class). The model is by default the one that predict() uses."""
+    """Return a table of a model's coefficients per unit and per SD, by term (and class)."""
     model, d = model or fit.step, fit.design
     intercept, coef = model.original(d.mean, d.scale)
     K = len(intercept)

@@ -26,9 +26,7 @@ class TrainingRows:
 
     @classmethod
     def from_given(cls, X, given, family, spread=1.0, threads=None, **fields):
-        """Return TrainingRows for X and `given`, a tuple of response, weight and offset.
-
-        The response is divided by `spread`; `fields` are those of a subclass."""
+        """Return TrainingRows; `given` is a tuple of response, weight and offset of rows X."""
         return cls(
             X=X,
             given=given,

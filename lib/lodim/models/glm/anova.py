@@ -32,7 +32,7 @@ def compare(one, other):
 
 
 def _fall(small, large):
-    """Return by how much the deviance of fit `large` is below that of `small`, which is nested."""
+    """Return by how much fit `large` lowers the deviance of `small`, which is nested in it."""
     fall = small.deviance - large.deviance
     if fall < -1e-7 * max(small.deviance, 1e-300):
         what = "the larger fit has the larger deviance, so it has not converged"
@@ -65,7 +65,7 @@ def _check(small, large):
 
 @dataclass(frozen=True)
 class _Submodel:
-    """Degrees of freedom, deviance and log-likelihood (up to a constant) of a fit's submodel."""
+    """Size, deviance and log-likelihood (up to a constant) of a model with some terms of a fit."""
 
     df: int
     df_resid: int
@@ -99,8 +99,8 @@ def sequential(fit, data, changes):
 def single(fit, data, changes):
     """Test each term of a fit by dropping it alone; return the table of `GlmFit.drop1`.
 
-    Smaller models are fitted to the training rows `data`, except for Wald tests;
-    `changes` are the arrays (weights etc.) in the call of `glm`."""
+    Smaller models are fitted to the training rows `data`, except for Wald tests. `changes` are the
+    arrays (weights etc.) in the call of `glm`."""
     terms = [k for k in _in_order(fit) if not _is_margin(fit.design.terms, k)]
     if _by_wald(fit):
         if data is not None:
@@ -130,7 +130,7 @@ def _in_order(fit):
 
 
 def _is_margin(terms, k):
-    """Return whether another term contains all factors of term k."""
+    """Return whether another term contains all factors of term k, as x:z contains x."""
     parts = [frozenset((type(part), part.name) for part in term) for term in terms]
     return any(parts[k] < other for other in parts)
 
@@ -141,7 +141,7 @@ def _statistic(fit):
 
 
 def _test(fit, value, df):
-    """Return df, the statistic of `_statistic` and its p-value, as a dict; no test if df is 0.
+    """Return a test as a dict: df, the statistic under the name that R uses, and p_value.
 
     value : decrease of the deviance by terms with df coefficients, or their Wald statistic"""
     if not df:
@@ -159,7 +159,7 @@ def _whole(fit):
 
 
 def _submodels(fit, sets, data, changes, method):
-    """Return a _Submodel for each list of terms in `sets`; error messages name `method`.
+    """Return a _Submodel for each list of terms in `sets`; `method` is for error messages.
 
     Least-squares models need no data; others are refitted to `data` with the arrays `changes`."""
     if fit.family.dispersed and not fit.dispersion > 0.0:
@@ -173,7 +173,6 @@ def _submodels(fit, sets, data, changes, method):
 
 
 def _projected(fit, terms):
-    """Return the _Submodel of a least-squares fit with only some terms, without a refit."""
     positions = np.setdiff1d(np.arange(1, fit.df), _positions(fit, fit.estimates, terms))
     whole = _whole(fit)
     rise = fit.dispersion * _quadratic(fit.estimates, positions)[0]
@@ -183,7 +182,7 @@ def _projected(fit, terms):
 
 
 def _positions(fit, estimates, terms, columns=None):
-    """Return the positions (k,) of the coefficients of some `terms` in `estimates`.
+    """Return the positions of the coefficients of some `terms` in `estimates`.
 
     columns : features of the fit's design to which `estimates` were fitted; None means all"""
     columns = np.arange(len(fit.design.names)) if columns is None else columns
@@ -209,7 +208,7 @@ def _quadratic(estimates, positions, n_scores=1):
 
 
 def _wald(fit, estimates, term):
-    """Return Wald statistic and df for a term, in a model with it and the terms before it."""
+    """Return Wald statistic and df of a term, by `estimates` of the fit or of its first terms."""
     columns = np.arange(len(fit.design.names))
     if estimates is not fit.estimates:
         before = _in_order(fit)[: _in_order(fit).index(term) + 1]
@@ -218,7 +217,7 @@ def _wald(fit, estimates, term):
 
 
 def _wald_statistic(fit, estimates, positions):
-    """Return Wald statistic and df for the coefficients at `positions` in a fit's `estimates`."""
+    """Return Wald statistic and df of the coefficients at `positions`; NaN if separated."""
     n_scores = 1 if fit.family.shared_slopes else estimates.coef.shape[1]
     if estimates.null.shape[1]:  # separated: the errors of some coefficients are infinite
         return np.nan, len(positions) * n_scores
@@ -226,14 +225,14 @@ def _wald_statistic(fit, estimates, positions):
 
 
 def _wald_frame(fit, terms, tests):
-    """Return a table of Wald tests, one row per term, from the covariance of the fit."""
+    """Return a table of tests, one row per term; `tests` has their Wald statistics and df."""
     names = [fit.design.term_names[k] for k in terms]
     rows = [{"term": name} | _test(fit, *test) for name, test in zip(names, tests, strict=True)]
     return pd.DataFrame(rows, columns=["term", "df", _statistic(fit), "p_value"])
 
 
 def _refitter(fit, data, changes, method):
-    """Return a function that fits a list of terms to `data`; it returns Estimates and measures."""
+    """Return a function that fits a list of terms to `data`; it returns Estimates and a log."""
     if data is None:
         what = f"{method}() refits the model with fewer terms and needs the training rows"
         raise ArgumentError(f"{what}, which a fit does not store: give {method}(data=df)")

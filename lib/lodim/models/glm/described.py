@@ -93,12 +93,12 @@ class Described:
 
     @property
     def aliased(self) -> dict[str, str]:
-        """Dict of aliased terms, each with the earlier terms of which it is a combination."""
+        """Dict from each aliased term to text that names the earlier terms of which it is made."""
         return {term: ", ".join(parts) for term, parts in self._combinations.items()}
 
     @property
     def _combinations(self):
-        """Dict with the list of terms of which each aliased term is a linear combination."""
+        """Dict from each aliased term to the list of terms of which it is a linear combination."""
         out = np.setdiff1d(np.arange(len(self._terms)), self.estimates.kept)
         made = np.abs(self.estimates.combination.T) > 1e-6
         terms, kept = self._terms, self._kept_terms
@@ -141,7 +141,7 @@ class Described:
 
     @property
     def _df_of_t(self):
-        """Degrees of freedom of the t distribution; infinite if the normal distribution is used."""
+        """Degrees of freedom for t tests and intervals; infinite if they are normal instead."""
         if not self.family.dispersed:
             return np.inf
         return float(self.log["n_clusters"] - 1 if self.log["n_clusters"] else self.df_resid)

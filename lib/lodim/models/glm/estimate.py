@@ -25,9 +25,9 @@ TOLERANCE = 1e-10  # change of the estimates, per standard deviation of the feat
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
-    """Fit the model to `batch`; yield Estimates, a log of the fit, and linear predictors.
+    """Fit the model to `batch`; yield once its Estimates, a log, and linear predictors.
 
-    A fit has one stage. The linear predictors are those of `eval_batch` (None without it)."""
+    The linear predictors are those of `eval_batch` (None without it)."""
     with single_blas():
         estimates, log = _fit(Rows(batch, family), settings)
         scores = None
@@ -83,27 +83,27 @@ def _fit(rows, settings):
 
 
 def _restricted(free, matrix):
-    """Return free' matrix free: the matrix if coefficients move only along `free` (None: all)."""
+    """Return an information matrix for only the directions in the columns of `free`, if given."""
     return matrix if free is None else free.T @ matrix @ free
 
 
 def _level(rows):
-    """Return the intercept of the intercept-only model for each linear predictor, (S,)."""
+    """Return the intercept-only model's intercept of each linear predictor, (predictors,)."""
     batch, family = rows.batch, rows.family
     level = family.null_intercept(batch.y, batch.weight, batch.offsets(family.n_scores))
     return level[1:] - level[0] if family.name == "multinomial" else level
 
 
 def _covariance_of_columns(basis, cov):
-    """Convert a covariance `cov` from coefficients of a Basis (z = T'x) to design columns x."""
+    """Convert a covariance of a Basis's coefficients to one for coefficients of design columns."""
     out = basis.of_features(basis.of_features(cov).T)
     return 0.5 * (out + out.T)
 
 
 def independent(X):
-    """Find the columns of X that are not linear combinations of earlier ones (aliased).
+    """Find the columns of X that are not aliased: no linear combinations of earlier columns.
 
-    Return their positions `kept` (q,), and a matrix C (q, p - q): X[:, kept] C are the others."""
+    Return their positions `kept`, and a matrix C: the other columns are X[:, kept] C."""
     R = np.linalg.qr(X, mode="r")
     size = np.linalg.norm(R, axis=0)
     # The diagonal of R is the part of each column that earlier columns do not explain.
@@ -125,7 +125,7 @@ def independent(X):
 
 
 def with_parameter(batch, family, settings):
-    """Return the family with theta or Huber's limit, fitted in turns with coefficients, as in R."""
+    """Return the family with its parameter, theta or Huber's limit, estimated from the batch."""
     settings = replace(settings, diagnostic_rows=0)
     for _ in range(settings.max_iter):
         estimates, _, _ = next(fit_stages(batch, family, settings))
@@ -137,7 +137,7 @@ def with_parameter(batch, family, settings):
 
 
 def theta_error(problem, estimates):
-    """Return the standard error of theta at the `estimates` of a negative binomial; else NaN."""
+    """Return the standard error of the negative binomial's theta; NaN for other families."""
     if problem.family.name != "negative_binomial":
         return float("nan")
     batch = problem.batch
@@ -149,10 +149,10 @@ def _means(batch, estimates, family):
 
 
 def is_separated(family, X, y, H, zero_limit, free=None):
-    """Return whether the likelihood of rows X (n, q) has no maximum (Konis 2007, ch. 4).
+    """Return whether the likelihood has no maximum at finite coefficients (Konis 2007, ch. 4).
 
-    It has one if all eigenvalues of the information H exceed `zero_limit`. If `free` (S q, r) is
-    given, coefficients move only along its columns, and H is for these."""
+    It has one if all eigenvalues of the information H exceed `zero_limit`. If `free` is given,
+    coefficients move only along its columns, and H is for these. X (n, q) has the used columns."""
     if family.name in ("gaussian", "gamma", "huber"):  # no mean at the edge of its range fits a row
         return False
     if np.linalg.eigvalsh(H).min(initial=np.inf) > zero_limit:
@@ -190,7 +190,7 @@ def _separating_conditions(family, X, y):
 
 
 def _likelier_directions(family):
-    """Return pairs of a class and a direction (S,) of linear predictors that makes it likelier."""
+    """Return pairs of a class and a change of the linear predictors that makes it more likely."""
     S = family.n_linear
     if family.shared_slopes:
         unit = np.eye(S)
@@ -200,7 +200,7 @@ def _likelier_directions(family):
 
 
 def maximize_in_memory(family, X, y, weight, offset, max_iter):
-    """Return ML coefficients (q, S) by statsmodels, NaN if it fails, and its iteration count."""
+    """Fit by statsmodels; return coefficients (q, S), NaN if it fails, and number of iterations."""
     unknown = np.full((X.shape[1], family.n_linear), np.nan)
     if family.several_classes:
         return unknown, 0

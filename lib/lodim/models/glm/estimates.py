@@ -70,7 +70,7 @@ class Estimates:
         return rows_of_spans(partial(_scores, self, family), batch.X, batch.n)
 
     def standard_error(self, X):
-        """Return standard errors (n,) of the only linear predictor; infinite if not estimable."""
+        """Return the standard error of each row's linear predictor; inf if not estimable."""
         X = X[:, self.kept]
         variance = np.maximum(((X @ self.cov) * X).sum(axis=1), 0.0)
         along = np.abs(X @ self.null).max(axis=1, initial=0.0)
@@ -78,7 +78,7 @@ class Estimates:
         return np.where(along > ALONG * size, np.inf, np.sqrt(variance))
 
     def is_estimable(self, X):
-        """Return in which rows (n,) aliased columns combine others as in the training rows."""
+        """Return which rows of X have an estimable prediction: aliased columns as in training."""
         left_out = np.setdiff1d(np.arange(X.shape[1]), self.kept)
         X, others = X[:, self.kept], X[:, left_out]
         made = X @ self.combination
@@ -86,7 +86,7 @@ class Estimates:
         return (np.abs(others - made) <= ALIAS_TOLERANCE * size).all(axis=1)
 
     def in_units_of_data(self, mean, scale):
-        """Return coefficients (q, S) per unit of the data, covariance, and standard errors."""
+        """Return coefficients (q, S) in units of the data, their covariance and standard errors."""
         T = self._to_units_of_data(mean, scale)
         q, S = self.coef.shape
         unit = np.tile(np.frexp(np.abs(T).max(axis=1))[1], S)
@@ -97,7 +97,7 @@ class Estimates:
             return T @ self.coef, np.ldexp(cov, unit[:, None] + unit), error
 
     def infinite(self, mean, scale):
-        """Return which coefficients in units of the data have no finite estimate, bool (q, S)."""
+        """Return which coefficients, in units of the data, have no finite estimate, (q, S) bool."""
         q, S = self.coef.shape
         if not self.null.shape[1]:
             return np.zeros((q, S), bool)
@@ -106,7 +106,7 @@ class Estimates:
         return (along > ALONG * np.abs(whole).max(axis=1)).reshape(S, q).T
 
     def _to_units_of_data(self, mean, scale):
-        """Return the matrix (q, q) that undoes the features' standardization in coefficients."""
+        """Return the matrix (q, q) that converts coefficients to the units of the data."""
         features = self.kept[1:] - 1
         T = np.diag(np.append(1.0, 1.0 / scale[features]))
         T[0, 1:] = -mean[features] / scale[features]
@@ -130,12 +130,12 @@ class Diagnostics:
 
 
 def _scores(estimates, family, X):
-    """Return linear predictors (n, K) by `estimates` for all rows of X, in blocks of 64 rows."""
+    """Return linear predictors (n, K) of rows X, which are in blocks of 64 rows."""
     return estimates.score(with_constant(tiles.unpack(X, len(X) * tiles.TILE)), family)
 
 
 def score_nodes(estimates, family, features, offset):
-    """Return linear predictors, and conditions for rows that are not estimable, as expressions.
+    """Return expressions of the linear predictors, and of conditions for rows without prediction.
 
     They are for exports; `features` and `offset` are the expressions of the inputs."""
     X = [ONE, *features]
@@ -147,7 +147,7 @@ def score_nodes(estimates, family, features, offset):
 
 
 def _not_estimable(estimates, X, columns):
-    """Return conditions on columns X (expressions) under which the predictor is not estimable."""
+    """Return expressions, one per aliased column, that are true if a row is not estimable."""
     left_out = np.setdiff1d(np.arange(len(X)), estimates.kept)
     found = []
     for j, made_of in zip(left_out, estimates.combination.T, strict=True):

@@ -100,9 +100,7 @@ class GlmFit(Described, Fit):
         return self._score_of(design_matrix(batch), batch)
 
     def _score_of(self, X, batch):
-        """Return linear predictors (n, K) with offset; rows that are not estimable are NaN.
-
-        If `_answers_all` is set, they are predicted with a warning instead."""
+        """Return linear predictors of features X, with the batch's offset; NaN if not estimable."""
         score = self.estimates.score(X, self.family)
         unknown = ~self.estimates.is_estimable(X)
         if not self._answers_all:
@@ -412,7 +410,7 @@ class GlmFit(Described, Fit):
         return coef.ravel(order="F"), cov, np.array(names)
 
     def _ordered_terms(self, values):
-        """Return slopes, then thresholds, of ordered classes, from coefficients `values` (q, S)."""
+        """Return an ordered response's slopes, then thresholds, from coefficient values (q, S)."""
         return np.append(values[1:, 0], -values[0])[:, None]
 
     @property
@@ -420,7 +418,7 @@ class GlmFit(Described, Fit):
         return threshold_names(self.levels)
 
     def _matrix(self, data):
-        """Return the design matrix (N, q) in units of the data, and offsets (None without one).
+        """Return the design matrix of `data` in units of the data, and offsets (None without one).
 
         Rows without a prediction are NaN."""
         batch = self.design.apply(data)
@@ -436,7 +434,7 @@ class GlmFit(Described, Fit):
         return full, offset
 
     def _predictions_of(self, coef, X, offset, type):
-        """Return predictions, (N,) or (N, K), by coefficients `coef` for rows from `_matrix`."""
+        """Return predictions by other coefficients, `coef`, for the rows of `_matrix`."""
         score = all_scores(X @ coef.reshape(X.shape[1], -1, order="F"), self.family)
         score = score if offset is None else score + offset
         if type == "response":

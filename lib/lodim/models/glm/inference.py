@@ -23,7 +23,7 @@ EXACT = 1e-28  # share of squared residuals in squared responses that is roundin
 
 
 def measures(rows, found, df_resid):
-    """Return sizes, dispersion, deviance and likelihood of a fit as a dict; found : its Sums."""
+    """Return sizes, dispersion, deviance and likelihood of a fit with Sums `found`, as a dict."""
     batch, family = rows.batch, rows.family
     dispersion = 1.0
     if family.dispersed:
@@ -46,7 +46,7 @@ def measures(rows, found, df_resid):
 
 
 def _is_exact(rows, found):
-    """Return whether all residuals are rounding errors, so that the dispersion is one, too."""
+    """Return whether the fit is exact: all residuals are rounding errors."""
     family = rows.family
     if family.name == "quantile":
         size = rows.total(lambda y, w, offset: w * np.abs(y))
@@ -58,7 +58,7 @@ def _is_exact(rows, found):
 
 
 def log_likelihood(rows, deviance):
-    """Return the log-likelihood of all rows from their deviance, as R's logLik; NaN if unknown."""
+    """Return the log-likelihood of all rows, given their deviance; NaN if the family has none."""
     family, n = rows.family, rows.positive
     if isinstance(family, Proportion):
         return rows.total(lambda y, w, offset: saturated(y, w)) - 0.5 * deviance
@@ -83,25 +83,25 @@ def log_likelihood(rows, deviance):
 
 
 def zero_limit(at_null):
-    """Return the largest eigenvalue of an information matrix that counts as zero.
+    """Return the size up to which eigenvalues of an information matrix count as zero.
 
     It is relative to the information `at_null`, of the intercept-only model."""
     return FLAT * np.linalg.eigvalsh(at_null).max(initial=0.0)
 
 
 def bread(H, least):
-    """Return the pseudo-inverse of information H (Geyer 2009), and directions without information.
+    """Return the pseudo-inverse of the information H, and the directions without information.
 
-    These directions (S q, k) have eigenvalues up to `least`, and so no finite estimate."""
+    These, eigenvectors with eigenvalues up to `least`, have no finite estimate (Geyer 2009)."""
     value, vector = np.linalg.eigh(H)
     known = value > max(least, ROUNDING * value.max(initial=0.0))
     return (vector[:, known] / value[known]) @ vector[:, known].T, vector[:, ~known]
 
 
 def covariance(kind, rows, basis, found, B, dispersion):
-    """Return the covariance (S q, S q) of the coefficients of a Basis; NaN if undefined.
+    """Return the covariance of the coefficients of a Basis; NaN if it is undefined.
 
-    `kind` is "nonrobust", "HC0" to "HC3" (White 1980; MacKinnon 1985) or "cluster"; `found` are the
+    `kind` is "nonrobust", "HC0" to "HC3" (White 1980; MacKinnon 1985) or "cluster". `found` are the
     Sums at the estimates; B is the nonrobust covariance divided by the dispersion."""
     if kind == "nonrobust":
         return dispersion * B
@@ -120,7 +120,7 @@ def covariance(kind, rows, basis, found, B, dispersion):
 
 
 def _of_clusters(rows, basis, found, B, n, q):
-    """Return the cluster-robust covariance (S q, S q) of a Basis of q columns, from n rows.
+    """Return the cluster-robust covariance of the q coefficients of a Basis, from n rows.
 
     B is the nonrobust covariance divided by the dispersion, `found` the Sums at the estimates."""
     G, count = rows.n_clusters, rows.n_codes
@@ -139,7 +139,7 @@ def _of_clusters(rows, basis, found, B, n, q):
 
 
 def fingerprint(batch, family):
-    """Return a hash of response, weights and offset of a batch, by which `anova` compares rows."""
+    """Return a hash of a batch's response, weights and offset; `anova` compares rows by it."""
     y, weights, offset = batch.y, batch.weights, batch.offset
     content, parts = hashlib.sha256(), row_spans(batch.n)
 
@@ -162,12 +162,12 @@ def fingerprint(batch, family):
 
 
 def kind_of(settings, clusters):
-    """Return the kind of covariance: as set, or "cluster" if there are clusters, or "nonrobust"."""
+    """Return the kind of covariance in the settings; by default "cluster" if there are clusters."""
     return settings.covariance or ("nonrobust" if clusters is None else "cluster")
 
 
 def check_covariance(kind, family, n_clusters):
-    """Raise ArgumentError unless a covariance suits the family and the number of clusters."""
+    """Raise an ArgumentError if a kind of covariance does not suit the family or the clusters."""
     if family.several_classes and kind in ("HC2", "HC3"):
         what = "covariance must be 'HC0', 'HC1' or clusters= with more than two classes"
         raise ArgumentError(f"{what}, not {kind!r}, which needs leverages")
@@ -188,7 +188,7 @@ def check_covariance(kind, family, n_clusters):
 def diagnostics(rows, estimates, B, rank, dispersion, most):
     """Return the Diagnostics (residuals, leverages) of at most `most` training rows.
 
-    B is the nonrobust covariance of the `rank` coefficients, divided by the dispersion."""
+    B is the covariance of the coefficients divided by the dispersion; `rank` is their number."""
     batch, family, kept = rows.batch, rows.family, estimates.kept
     at = rows.drawn(most)
     X = with_constant(tiles.rows(batch.X, at))[:, kept]

@@ -17,13 +17,12 @@ WEIGHTS = stats.norm.pdf(NODES) / stats.norm.pdf(NODES).sum()
 
 
 def critical(level, df):
-    """Return the two-sided critical value of the t distribution (normal if df is infinite)."""
     share = 0.5 + 0.5 * level
     return stats.norm.ppf(share) if np.isinf(df).all() else stats.t.ppf(share, df)
 
 
 def satterthwaite(one, df_one, two, df_two):
-    """Return degrees of freedom, at most df_two, of one + two, variances (Satterthwaite 1946)."""
+    """Return the degrees of freedom of one + two, two variances (Satterthwaite 1946)."""
     if df_one == df_two:
         return df_two
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -33,7 +32,7 @@ def satterthwaite(one, df_one, two, df_two):
 
 
 def inference(coef, error, df, level):
-    """Return tests and confidence limits of coefficients, as a dict of arrays shaped as `coef`."""
+    """Return statistic, p-value and confidence limits of coefficients, as a dict of arrays."""
     with np.errstate(divide="ignore", invalid="ignore"):
         statistic = coef / error
     size, reach = np.abs(statistic), critical(level, df) * error
@@ -48,7 +47,7 @@ def inference(coef, error, df, level):
 
 
 def of_mean(family, score, error, level, df):
-    """Return confidence limits (n, 2) of means, symmetric on the scale of the link."""
+    """Return confidence limits (n, 2) of the rows' means, symmetric on the scale of the link."""
     reach = critical(level, df) * error
     return np.column_stack([family.mean((score - s * reach)[:, None]) for s in (1.0, -1.0)])
 
@@ -56,8 +55,8 @@ def of_mean(family, score, error, level, df):
 def of_observation(family, score, error, level, df, dispersion, df_resid):
     """Return limits (n, 2) that contain a new observation of weight one with probability `level`.
 
-    score (n,) are linear predictors, error (n,) their standard errors with `df` degrees of freedom;
-    `dispersion` has df_resid. Non-gaussian families are averaged over N(score, error^2)."""
+    score : linear predictors; error : their standard errors, with `df` degrees of freedom
+    dispersion : with df_resid degrees of freedom"""
     if family.name == "gaussian":
         df = satterthwaite(error**2, df, dispersion, df_resid)
         reach = critical(level, df) * np.sqrt(error**2 + dispersion)
@@ -92,7 +91,7 @@ def _quantile(family, score, error, share, dispersion):
 
 
 def _count(family, score, error, share):
-    """Return `share` quantiles (n,) of new counts; linear predictors are N(score, error^2)."""
+    """Do the work of `_quantile` for counts."""
     means = np.exp(np.clip(score[:, None] + error[:, None] * NODES, -LARGEST_LOG, LARGEST_LOG))
     # Quantiles of a mixture lie between those of its parts.
     low, high = family.quantile(share, means[:, 0]) - 1.0, family.quantile(share, means[:, -1])
@@ -107,7 +106,7 @@ def _count(family, score, error, share):
 
 
 def _log_amount(score, error, share, dispersion):
-    """Return logs of `share` quantiles of gamma responses, for predictors N(score, error^2)."""
+    """Do the work of `_quantile` for a gamma response; return logarithms."""
     shape = 1.0 / dispersion
     log_y = score + np.log(stats.gamma.ppf(share, shape, scale=dispersion))
     low, high = log_y - WIDE * error, log_y + WIDE * error

@@ -1,4 +1,4 @@
-"""Compiled sums over rows in tiles of 64, for nearly orthogonal combinations z = T'x of columns."""
+"""Compiled sums over rows, for nearly orthogonal combinations z = T'x of the design columns x."""
 
 import numpy as np
 
@@ -18,7 +18,7 @@ def padded_length(X):
 
 @njit(**FAST)
 def scores(X, columns, coef, out):
-    """Fill out (S, n) with linear predictors for coef (S, q) of `columns` (-1: the constant)."""
+    """Write the linear predictors of all rows to out (S, n); column -1 is the constant 1."""
     for t in range(len(X)):
         for s in range(len(coef)):
             score = out[s, t * TILE : (t + 1) * TILE]
@@ -30,7 +30,7 @@ def scores(X, columns, coef, out):
 
 @njit(**FAST)
 def products(X, columns, T, live, slopes, curvatures, gradient, information):
-    """Sum slope times z over rows into `gradient`, and curvature times z z' into `information`.
+    """Add slope times z of all rows to `gradient`, and curvature times z z' to `information`.
 
     z = T'x for the `columns` x of a row (-1 is the constant). slopes (S, n) are for S predictors,
     curvatures (P, n) for P pairs of them. Only the rows marked in `live` count."""
@@ -51,7 +51,9 @@ def products(X, columns, T, live, slopes, curvatures, gradient, information):
 
 @njit(**FAST)
 def squared_lengths(X, columns, T, live, out):
-    """Fill out (n,) with the squared length of T'x per row; zero in blocks without a live row."""
+    """Write the squared length of T'x of each row to out (n,), for the `columns` x of the row.
+
+    Blocks of rows of which none is marked in `live` get zeros."""
     x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)
     for first in range(0, len(X), TILES):
         _fill(X, columns, live, first, x)
@@ -82,7 +84,7 @@ def group_sums(X, columns, T, live, slopes, group, out):
 
 @njit(**FAST, forceinline=True)
 def _fill(X, columns, live, first, x):
-    """Copy the `columns` of blocks of 64 rows, from block number `first` on, to x (q, m).
+    """Copy the `columns` of some rows to x (q, m): blocks of 64 rows from number `first` on.
 
     Blocks of which no row is marked in `live` get zeros; column -1 is the constant 1."""
     x[:] = 0.0

@@ -7,24 +7,24 @@ from lodim.family.thresholds import tails
 
 
 def all_scores(linear, family):
-    """Return linear predictors (n, K) of all classes from the S estimated ones, (n, S)."""
+    """Return linear predictors (n, K) of all classes; the first is 0 for unordered classes."""
     if family.name != "multinomial":
         return linear
     return np.concatenate([np.zeros_like(linear[:, :1]), linear], axis=1)
 
 
 def working_weights(family, weight, mean):
-    """Return the weights (n,) of iteratively reweighted least squares, given means of the rows."""
+    """Return the weights of the rows in iteratively reweighted least squares, given their means."""
     if family.canonical or family.link == "identity":
         return weight * family.variance(mean)
     return weight * mean * family.relative_slope(mean)
 
 
 def curvatures(family, y, weight, mean, observed=False):
-    """Return second derivatives (P, n) of rows' -log-likelihood by P pairs of linear predictors.
+    """Return second derivatives of the rows' negative log-likelihoods, times the dispersion.
 
-    Pairs are (s, t) with s >= t. Derivatives are multiplied by the dispersion. They are expected
-    unless `observed`; those for ordered classes are always observed, as in R and statsmodels."""
+    They are (P, n), by P pairs (s, t) of linear predictors with s >= t. They are expected unless
+    `observed`; for ordered classes they are always observed, as in R and statsmodels."""
     if family.shared_slopes:
         u, above = _ordered_slopes(y, mean)
         S, u, bend = u.shape[1], u.T, (u * (1.0 - 2.0 * above)).T
@@ -39,7 +39,7 @@ def curvatures(family, y, weight, mean, observed=False):
 
 
 def joined_blocks(blocks, S):
-    """Return the symmetric matrix (S q, S q) of S x S blocks, given those of its lower triangle."""
+    """Return the symmetric matrix of S x S blocks, given the blocks of its lower triangle."""
     q = blocks.shape[1]
     out = np.empty((S, q, S, q))
     for block, s, t in zip(blocks, *np.tril_indices(S), strict=True):
@@ -57,9 +57,9 @@ def slopes(family, y, weight, mean):
 
 
 def _ordered_slopes(y, mean):
-    """Return derivatives of log-likelihoods of ordered classes by linear predictors, (n, K - 1).
+    """Return derivatives of the log-likelihoods of ordered classes by their linear predictors.
 
-    Also return the probabilities of the classes above each threshold, (n, K - 1)."""
+    Also return the probabilities of the classes above each threshold; both are (n, K - 1)."""
     below, above = tails(mean)
     code, boundary = y.astype(int), np.arange(1, mean.shape[1])
     side = np.equal.outer(code, boundary) * 1.0 - np.equal.outer(code, boundary - 1)

@@ -43,7 +43,7 @@ def maximize(rows, basis, start, at_null, max_iter):
 
 
 def _step(rows, found):
-    """Return a Newton step from the Sums `found`, and twice its predicted decrease of deviance."""
+    """Return a Newton step from the Sums `found`, and twice the predicted fall of deviance."""
     S, q = found.coef.shape
     free = rows.free_directions(S, q)
     if free is None:

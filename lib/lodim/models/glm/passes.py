@@ -1,4 +1,4 @@
-"""Sums over ranges of rows, with nearly orthogonal columns z = T'x for accuracy."""
+"""Sums over ranges of rows, for nearly orthogonal combinations z = T'x of the design columns x."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -38,9 +38,9 @@ class RowBlock:
 
     @classmethod
     def of_span(cls, X, kept, T, *rows):
-        """Yield the rows of X in RowBlocks; `rows` are their weights, response, offset and groups.
+        """Divide rows into RowBlocks and yield them; `rows` are weights, response, offset, groups.
 
-        kept (q,) : columns that the model uses; T (q, q) : their combinations z = T'x"""
+        kept : (q,) columns that the model uses; T : (q, q), their combinations z = T'x"""
         for start in range(0, len(rows[0]), ROWS_AT_ONCE):
             part = slice(start, min(start + ROWS_AT_ONCE, len(rows[0])))
             yield cls(X[tiles.of_rows(part)], kept, T, *(a if a is None else a[part] for a in rows))
@@ -53,7 +53,7 @@ class RowBlock:
 
     @property
     def basis(self):
-        """Arguments of kernels: features, used columns, matrix T, and rows with positive weight."""
+        """First arguments of kernels: X, columns (-1: constant), T, rows with positive weight."""
         live = self.padded(self.of_live(self.weights)[None])[0] > 0.0
         return np.asarray(self.X), self.kept - 1, np.ascontiguousarray(self.T), live
 
@@ -71,7 +71,7 @@ class RowBlock:
         return out
 
     def score(self, family, coef):
-        """Return linear predictors (m, K), with offset, of the m rows of positive weight."""
+        """Return linear predictors, with offset, of the rows with positive weight, (m, K)."""
         out = np.empty((len(coef), kernels.padded_length(self.X)))
         kernels.scores(np.asarray(self.X), self.kept - 1, coef @ self.T.T, out)
         score = all_scores(out[:, self.live].T, family)
@@ -80,7 +80,7 @@ class RowBlock:
 
 
 def cross_products(X, weights):
-    """Return the weighted cross products (1 + p, 1 + p) of constant and p features."""
+    """Return the weighted cross products of the design columns, (1 + p, 1 + p); constant first."""
     q = 1 + X.shape[1]
     out = np.zeros((1, q, q))
     for part in RowBlock.of_span(X, np.arange(q), np.eye(q), weights):
@@ -90,7 +90,7 @@ def cross_products(X, weights):
 
 
 def triangle(X, weights):
-    """Return the factor R of a QR decomposition of the design matrix, rows times sqrt(weight)."""
+    """Return R of the QR decomposition of the design matrix, with rows times sqrt(weight)."""
     R = np.zeros((0, 1 + X.shape[1]))
     for start in range(0, len(weights), CHUNK):
         w = weights[start : start + CHUNK]
@@ -106,10 +106,10 @@ def joined(R, rows):
 
 @np.errstate(all="ignore")
 def sums(X, y, weights, offset, *, kept, T, family, coef, observed):
-    """Return a vector: the totals, gradient and information of the rows.
+    """Return totals, gradient and information of the rows in one vector, which `parts` splits.
 
-    Vectors of several ranges can be added; `parts` splits them. coef (S, q) are coefficients of z =
-    T'x, for design columns x at positions `kept`. The information is expected unless `observed`."""
+    Vectors of several ranges of rows can be added. coef (S, q) are coefficients of combinations z =
+    T'x of the design columns `kept`. The information is expected unless `observed`."""
     S, q = coef.shape
     totals, gradient, blocks = np.zeros(N_TOTALS), np.zeros((S, q)), _no_blocks(S, q)
     for part in RowBlock.of_span(X, kept, T, weights, y, offset):
@@ -135,11 +135,11 @@ def parts(found, coef):
 
 @np.errstate(all="ignore")
 def squares(X, y, weights, offset, *, kept, T, family, coef, B, power):
-    """Compute Z' diag(u^2 / (1 - h)^power) Z, the middle matrix of an HC (sandwich) covariance.
+    """Return Z' diag(u^2 / (1 - h)^power) Z, the middle of a robust (HC) covariance, as a vector.
 
-    Return a vector: the number of rows with leverage h = 1, then the raveled matrix. u are
-    derivatives of log-likelihoods; B is the nonrobust covariance per dispersion. coef (S, q) are
-    coefficients of z = T'x, the rows of Z, for design columns x at positions `kept`."""
+    Its first entry is the number of rows with leverage h = 1. u are derivatives of log-likelihoods;
+    B is the nonrobust covariance divided by the dispersion. Rows of Z are the z = T'x, with
+    coefficients coef (S, q), for the design columns `kept`."""
     (S, q), whole = coef.shape, 0
     blocks, (value, vector) = _no_blocks(S, q), np.linalg.eigh(B)
     for part in RowBlock.of_span(X, kept, T, weights, y, offset):
@@ -159,10 +159,10 @@ def squares(X, y, weights, offset, *, kept, T, family, coef, B, power):
 
 @np.errstate(all="ignore")
 def cluster_sums(X, y, weights, offset, clusters, *, bounds, kept, T, family, coef):
-    """Sum the gradients of the rows' log-likelihoods in coef (S, q) over the rows of each cluster.
+    """Sum the gradients of the rows' log-likelihoods over the rows of each cluster.
 
-    Return the codes (g,) of the clusters and the sums (g, S q), for bounds[0] <= code < bounds[1].
-    coef multiplies z = T'x, where x has the design columns at positions `kept`."""
+    Return the codes of the clusters, from bounds[0] to bounds[1] - 1, and the sums (clusters, S q).
+    coef (S, q) are coefficients of combinations z = T'x of the design columns `kept`."""
     known, group = np.unique(clusters.astype(np.int64), return_inverse=True)
     first, last = np.searchsorted(known, bounds)
     weights = np.where((first <= group) & (group < last), weights, 0.0)

@@ -16,7 +16,7 @@ IQR = 1.34  # interquartile range of normal numbers per standard deviation, as i
 def fit(rows, basis, combination):
     """Fit a quantile regression; return Estimates and a dict of measures.
 
-    `combination` is stored in the Estimates: how aliased columns depend on the others."""
+    `combination` tells how aliased columns depend on the others; it is stored in the Estimates."""
     X, y, weight, offset = rows.in_memory(basis.kept)
     y, X, share = weight * (y - offset[:, 0]), weight[:, None] * X, rows.family.quantile
     coef, log = _minimize(X, y, share)
@@ -31,12 +31,10 @@ def fit(rows, basis, combination):
 
 
 def _minimize(X, y, share):
-    """Return the coefficients with the least check loss for the quantile `share`.
+    """Return coefficients of least check loss for the quantile `share`, and a log as a dict.
 
-    Also return whether the solver converged, and its number of iterations, as a dict.
     The dual problem maximizes y'a for X'a = (1 - share) X'1 and a between 0 and 1; its multipliers
-    are the coefficients (Koenker 2005, Sect. 6.2). The least-squares fit is subtracted first, for
-    accuracy."""
+    are the coefficients (Koenker 2005, Sect. 6.2)."""
     start = np.linalg.lstsq(X, y, rcond=None)[0]
     rest = y - X @ start
     scale = np.abs(rest).mean() or 1.0

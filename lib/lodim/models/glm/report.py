@@ -139,7 +139,7 @@ def _notes(fit):
 
 
 def _doubts(fit):
-    """Return notes about the data that make standard errors or estimates doubtful, as a list."""
+    """Return a list of notes on data that make standard errors or estimates doubtful."""
     log, kind, notes = fit.log, fit.log["covariance"], []
     if 0 < log["n_clusters"] < FEW_CLUSTERS:
         what = f"Standard errors from {log['n_clusters']} clusters are too small"
@@ -195,7 +195,6 @@ LABELS = {
 
 
 def words(fit):
-    """Return a description of the model in a few sentences, as a list of paragraphs."""
     return [
         f"A generalized linear model of {fit.design.response.name} ({fit.family.name}, "
         f"{fit.family.link} link) with {fit.df} coefficients, fitted without a penalty. It "

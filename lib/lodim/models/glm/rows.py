@@ -60,14 +60,13 @@ class Rows:
 
     @property
     def n_codes(self):
-        """Number of cluster codes: the largest code of a row, plus one."""
         return int(self.batch.clusters.max()) + 1
 
     def free_directions(self, S, q):
-        """Return a matrix (S q, r) along whose columns coefficients may move; None if all may.
+        """Return directions in which coefficients may move, as columns (S q, r); None: in all.
 
-        Coefficients of classes without rows, q for each of S linear predictors, are fixed. Ordered
-        thresholds share slopes, and also constants if there are no rows between them."""
+        Coefficients of classes without rows are fixed. Ordered thresholds share slopes, and also
+        constants if there are no rows between them. S predictors have q coefficients each."""
         if S == 1:
             return None
         present = self.sizes > 0.0
@@ -121,7 +120,7 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """Nearly orthogonal combinations z = T'x of the design columns x at positions kept (q,).
+    """Nearly orthogonal combinations z = T'x of the design columns x at positions `kept`.
 
     R is the triangular factor of the QR decomposition of these columns, T its inverse."""
 
@@ -131,7 +130,7 @@ class Basis:
 
     @classmethod
     def from_triangle(cls, R, kept):
-        """Return the Basis of the columns `kept`, from the factor R of all design columns."""
+        """Return the Basis of columns `kept`; R is the triangular factor of all design columns."""
         R = np.linalg.qr(R[:, kept], mode="r")
         return cls(kept, R, solve_triangular(R, np.eye(len(R))))
 
@@ -143,7 +142,7 @@ class Basis:
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Sums over rows at some coefficients of a Basis: deviance, gradient and information.
+    """Deviance, gradient and information of all rows at some coefficients of a Basis.
 
     The gradient and information are multiplied by the dispersion."""
 
@@ -154,7 +153,7 @@ class Sums:
 
     @classmethod
     def of_rows(cls, rows, basis, coef, observed):
-        """Return the Sums at coef (S, q); the information is expected unless `observed`."""
+        """Compute the Sums at coef (S, q); the information is expected unless `observed`."""
         how = {"kept": basis.kept, "T": basis.T, "family": rows.family}
         work = partial(passes.sums, **how, coef=coef, observed=observed)
         found = reduce(np.add, rows.over_spans(work, *rows.arrays))

@@ -29,9 +29,7 @@ class Evidence:
         return self.ratio.min(axis=2, initial=np.inf)
 
     def scores(self, scale):
-        """Return log probabilities (rows, views, classes), up to a constant per row and view.
-
-        They are scale[1] * vote - scale[0] * ratio."""
+        """Return log probabilities up to a constant: scale[1] * vote - scale[0] * ratio."""
         return scale[1] * self.vote - scale[0] * np.minimum(self.ratio, ABSENT)
 
 
@@ -55,8 +53,7 @@ class AssignedViews(Ensemble):
     def nearest(self, j, X=None, k=None):
         """Return distances and positions (rows, k) of the nearest training rows in feature set j.
 
-        Position -1 means that there are fewer than k. Without X, the neighbours of the training
-        rows are returned; no row is its own neighbour."""
+        Position -1 means none. Without X, those of the training rows, which are not their own."""
         refs, (X, own) = self.references, self.queried(X)
         k = min(k or self.k, max(1, len(refs)))
         distance, position = nearest(X, self.X[refs], self.views[j], k, like=self.y[refs], own=own)

@@ -65,10 +65,9 @@ def _n_clusters(X, weight, rng):
 
 
 def _agreement(halves, n_clusters, rng):
-    """Return the prediction strength of n_clusters clusters (Tibshirani & Walther 2005).
+    """Return how well clusters in two halves of the rows agree (Tibshirani & Walther 2005).
 
-    It tells how far the clusters of one half of the rows agree with those of the other; `halves`
-    has X and weights of both."""
+    It is the mean prediction strength of n_clusters clusters; `halves` has X and weight of each."""
     centres = [kmeans(X, weight, n_clusters, rng)[0] for X, weight in halves]
     least = []
     for (X, weight), own, other in zip(halves, centres, centres[::-1], strict=True):
@@ -109,9 +108,7 @@ def kmeans(X, weight, n_clusters, rng):
 
 @njit(cache=True, nogil=True)
 def start_apart(X, weight, draws):
-    """Return starting centres of k-means++: rows of X that are probably far apart.
-
-    `draws` has one uniform random number per centre; rows have weights."""
+    """Return starting centres of k-means++, rows of X, one per uniform random number in `draws`."""
     n, d = X.shape
     centres, gap, mass = np.empty((draws.size, d)), np.full(n, np.inf), weight.copy()
     for c in range(draws.size):

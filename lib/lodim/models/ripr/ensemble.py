@@ -187,9 +187,7 @@ def record(e, family):
 
 
 def _errors(e, answers):
-    """Return the leave-one-out error of each training row: 0 or 1, squared error, or NaN.
-
-    For clusters, it is the squared distance to the row's cluster centre."""
+    """Return the leave-one-out error of each training row: 0 or 1, a squared error, or NaN."""
     if e.task == CLUSTERS:
         return e.assign(e.X, answers)[1]
     out, known = np.full(e.n, np.nan), np.flatnonzero((answers.view >= 0) & np.isfinite(e.y))

@@ -150,9 +150,7 @@ def assignment_ensemble(search, lambda_, L):
 
 
 def held_out_scores(e, search, eval_batch):
-    """Return linear predictors of an ensemble for `eval_batch`.
-
-    A row without any complete view gets the null model's prediction."""
+    """Return linear predictors for `eval_batch`; without a complete view, the null model's."""
     score, family = e.query(e.rows(eval_batch), search.threads).score, search.family
     known = np.flatnonzero(np.isfinite(search.y) & (search.weight > 0))
     weight = search.weight[known] / search.weight[known].sum()
@@ -312,8 +310,7 @@ def fit_shared(problems):
 def _select_shared(searches, losses, weight, ks):
     """Choose a penalty for all responses together; return it and the Assignment of their rows.
 
-    Arguments have an entry per response: ViewSearch, losses (rows, views), number of neighbours.
-    `weight` is of all rows."""
+    searches, losses, ks : ViewSearch, losses (rows, views) and number of neighbours per response"""
     c, threads = searches[0].control, searches[0].threads
     grid, path = assignment_path(
         np.concatenate(losses), 1.0, c.least, weight=weight, threads=threads

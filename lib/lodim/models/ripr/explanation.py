@@ -151,9 +151,7 @@ def _neighbour_frame(fit, X, j, k, label):
 
 
 def view_values(fit, X, j):
-    """Return a list with the values of rows X for each feature of set j, as a user knows them.
-
-    Numbers are in original units; levels of factors are names."""
+    """Return the values of rows X for each feature of set j: original units, or names of levels."""
     e, d = fit.estimates, fit.design
     out = []
     for a in e.columns(j):

@@ -20,9 +20,7 @@ SUMS = {"reassoc", "contract", "nsz", "nnan"}
 
 
 class ViewRows(NamedTuple):
-    """Rows among which neighbours are sought in a view: refs (features, rows).
-
-    They are sorted by the first of the view's features."""
+    """Rows refs (features, rows) that may be neighbours, sorted by the view's first feature."""
 
     refs: np.ndarray
     features: np.ndarray  # positions of the view's features; the first `dim` count
@@ -32,9 +30,7 @@ class ViewRows(NamedTuple):
 
 @njit(cache=True, fastmath=SUMS, forceinline=True)
 def squared_distances(rows, lo, hi, x, out):
-    """Write the squared distances from point x to the rows refs[:, lo:hi] into `out`.
-
-    Only the features of the view count; x (dim,) has only these."""
+    """Write squared distances between x (dim,), in a view, and the rows refs[:, lo:hi] to `out`."""
     refs, view, dim, level_gap = rows
     m, a, xa, levels = hi - lo, refs[view[0], lo:hi], x[0], np.float32(0)
     for f in range(dim):
@@ -210,9 +206,7 @@ def load_row(X, i, rows, x):
 
 @njit(cache=True)
 def count_equal(rows, start, stop, x, member, d):
-    """Return how many of rows start to stop - 1 equal point x in the view.
-
-    member : 1 if x is one of these rows, which does not count, else 0; d : work space"""
+    """Return how many of rows start to stop - 1 equal x in the view; x itself is no such row."""
     least = np.float32(1e-6) * x[0]  # rounding must not exclude x itself
     lo, m = window(rows, start, stop, x, max(least * least, LEAST))
     squared_distances(rows, lo, lo + m, x, d)
@@ -246,8 +240,7 @@ def pair_ratio(rows, starts, pair, x, k, member, guess, d):
 
     It is infinite if a group has no complete row. If a distance is zero, the numbers of rows equal
     to x are compared instead.
-    pair : numbers of the two groups, and a constant to add to their log ratio
-    starts : group g consists of the rows starts[g] to starts[g + 1] - 1
+    pair : two groups, and a constant to add; group g has rows starts[g] to starts[g + 1] - 1
     member : (groups,) 1 if x is in the group, which is then left out
     guess, d : expected squared distances per group, which are updated; work space"""
     a, b, prior = pair
@@ -322,8 +315,7 @@ def tie_share(d, m, bounds, k, member):
 def widened_window(rows, x, bounds, start, m, d):
     """Widen a range of rows to all that tie at the k-th distance; return its start and length.
 
-    start, m : start and length before; d : squared distances from x in the range, updated
-    bounds : squared distances between which rows tie"""
+    start, m : start and length before; d : squared distances from x in the range, updated"""
     # Rounding must not exclude rows at the ends of the window, or x itself.
     reach = max(bounds[1] * np.float32(1.001), LEAST)
     n, base, stop = rows.refs.shape[1], rows.refs[rows.features[0]], start + m
@@ -398,8 +390,7 @@ def neighbour_sums(lo, hi, out, X, rows, own, k, values, weighting):
 def nearest_rows(lo, hi, out, X, rows, own, k, rank):
     """Write positions of the k nearest reference rows of rows lo to hi - 1 of X to out, (rows, k).
 
-    Missing neighbours get -1. If too many rows tie at the k-th distance, evenly spaced ones in the
-    order of `rank` are taken.
+    If too many rows tie, evenly spaced ones in the order of `rank` are taken; -1 is for none.
     own : (rows of X,) positions among the references, or -1; a row is not its own neighbour"""
     d, x = np.empty(rows.refs.shape[1] + 1, np.float32), np.empty(rows.dim, np.float32)
     reach = np.float32(0.01)

@@ -81,9 +81,9 @@ class ReferenceGroups:
 def cluster_losses(X, views, k=None, *, alpha=ALPHA, seed=0, n_samples=N_SAMPLES, threads=1):
     """Return losses (rows, views) that are small where a view's rows are denser than random points.
 
-    A loss is the geometric mean over random samples of ((nu / nu_random)^d / v)^(1 - alpha) in d
-    features (Fiterau 2014, Sect. 2.2.2). nu and nu_random are distances to the k-th nearest row and
-    random point; v is the volume of the rows' box."""
+    A loss is the geometric mean over samples of ((nu / nu_random)^d / volume)^(1 - alpha) in d
+    features. The nu are distances to the k-th nearest row and random point (Fiterau 2014,
+    2.2.2)."""
     volumes, how = reference_volumes(X, views), {"seed": seed, "n_samples": n_samples}
     ratios = cluster_ratios(X, X, views, volumes, k, leave_out=True, threads=threads, **how)
     return np.exp((1.0 - alpha) * ratios[:, :, 0])
@@ -247,10 +247,9 @@ def cluster_ratios(
 ):
     """Return log ratios (rows of Q, views, 1), small where rows X are denser than random points.
 
-    In d features, a ratio is the mean over n_samples random samples of log((nu / nu_random)^d /
-    volume). nu and nu_random are distances to the k-th nearest row of X and random point; `volumes`
-    has one entry per view. Only rows with `counts` are neighbours. With `leave_out`, Q is X, and no
-    row is its own neighbour."""
+    In d features, a ratio is the mean over random samples of log((nu / nu_random)^d / volume). The
+    nu are distances to the k-th nearest row (of those with `counts`) and random point. With
+    `leave_out`, Q is X, and no row is its own neighbour."""
     rows = np.arange(len(X)) if counts is None else np.flatnonzero(counts)
     member = np.zeros((len(Q), 2), np.int64)
     if leave_out:

@@ -79,9 +79,8 @@ class Neighbours:
 def nearest(Q, X, view, k, category_distance=None, *, like=None, own=None, threads=1):
     """Find the k nearest rows of X to each row of Q in a view; return distances and positions.
 
-    Both are (rows, k). If Q is None, the neighbours of rows X are sought, each left out. Missing
-    neighbours have infinite distance and position -1. category_distance is the squared distance
-    between two levels of each factor.
+    Both are (rows, k), infinite and -1 for missing neighbours. If Q is None, the neighbours of rows
+    X are sought, each left out. category_distance is the squared distance of levels, per factor.
     like : (rows of X,) values by which tied rows are ordered; own : see `Neighbours.among`"""
     among = Neighbours.among(Q, X, category_distance, own)
     at = among.positions(view, k, like=like, threads=threads)

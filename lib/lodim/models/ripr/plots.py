@@ -72,10 +72,9 @@ def _query(fit, row):
 
 
 def _view(fit, j, X, served, star, training):
-    """Return the panel of feature set j with rows X; those that it predicts are solid.
+    """Return the panel of feature set j with rows X; those that it predicts (`served`) are solid.
 
-    served : feature set that predicts each row; star : result of `_query`, or None
-    training : whether X are the training rows"""
+    star : result of `_query` for an explained row, or None; training : whether X is for training"""
     e = fit.estimates
     at = e.columns(j)
     chosen, near, place = False, None, None

@@ -108,9 +108,7 @@ def _header(fit):
 
 
 def penalty_label(tasks):
-    """Return the label of the penalty in its unit, such as "Lambda / var(L)".
-
-    `tasks` are the kinds of response in the fit, of which there may be several."""
+    """Return the penalty's label in its unit, such as "Lambda / var(L)", for kinds of responses."""
     unit = "unit" if len(tasks) > 1 else "var(L)" if tasks == {NUMBERS} else "(1 - alpha)^2"
     return f"Lambda / {unit}"
 

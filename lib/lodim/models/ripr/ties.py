@@ -7,9 +7,7 @@ DIGITS = 9  # digits of shares and means that order views
 
 
 def merge_close(X, counted):
-    """Return X with values that differ only by rounding made equal, feature by feature.
-
-    Rows `counted` are compared with each other, and other rows with these."""
+    """Return X with values made equal that differ only by rounding from those of rows `counted`."""
     own = X[counted]
     for x in own.T:
         order = np.argsort(x, kind="stable")[: np.count_nonzero(~np.isnan(x))]

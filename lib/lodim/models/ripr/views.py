@@ -44,9 +44,7 @@ def features(view):
 
 
 def by_content(X):
-    """Return positions of the features in an order that depends only on their values.
-
-    The order of the columns in X, and nearly always that of its rows, has no effect."""
+    """Return positions of the features in an order that depends only on their values in X."""
     total = _coarse(np.sort(np.nan_to_num(X), axis=1).sum(axis=1))
     keys = []
     for x in _coarse(X.T):
@@ -114,9 +112,9 @@ def row_blocks(L):
 
 
 def merit(L, weight=None):
-    """Return how much each view improves on the mean view: the mean fall of the loss, (views,).
+    """Return how much lower each view's loss is than the mean loss of a row, on average, (views,).
 
-    The fall of a row is the mean of its losses L (rows, views) minus the view's, at least 0."""
+    L is (rows, views). Rows with a higher loss in the view count as zero."""
     weight = np.ones(len(L)) if weight is None else weight
     total = np.zeros(L.shape[1])
     for rows in row_blocks(L):

@@ -57,9 +57,7 @@ class Voters:
 
     @property
     def goal(self):
-        """Targets for the log-loss: class indicators, smoothed so that none is exactly 0 or 1.
-
-        For a numeric response, they are the targets themselves."""
+        """Targets for the loss: the response, or class indicators smoothed away from 0 and 1."""
         if not self.classes:
             return self.target
         return smoothed_targets(self.target.argmax(axis=1), self.target.shape[1])
@@ -69,11 +67,10 @@ class Voters:
         return self.target.shape[1] > 1
 
     def sums(self, views, k, Q=None, threads=1, own=None):
-        """Sum targets and weights over the k nearest voters of each row in each view.
+        """Return sums (views, rows, C + 1) over the k nearest voters: of C targets, and of weights.
 
-        Return (views, rows, C + 1): sums of the C targets, then of the weights, which fall with the
-        distance. Q has the rows to predict, by default the voters, each left out.
-        own : (rows of Q,) position of each row among the voters, or -1; it is left out"""
+        Weights fall with the distance. Q has the rows to predict, by default all voters.
+        own : (rows of Q,) position of each row among the voters, which is left out, or -1"""
         values = self.weight[:, None] * np.column_stack([self.target, np.ones(len(self.A))])
         near = Neighbours.among(Q, self.A, self.category_distance, own)
         return near.sums(views, k, values, FALLING, threads)
@@ -90,10 +87,9 @@ class Voters:
 
 
 def smoothed_targets(code, n_classes):
-    """Return class indicators (n, classes) that are slightly smoothed, given class codes (n,).
+    """Return class indicators (n, classes) smoothed so that log-odds stay finite, for class codes.
 
-    A row's class gets 1 - 1 / (m + 2) if it has m rows; other classes share the rest. So no
-    predicted log-odds become infinite."""
+    A row's class gets 1 - 1 / (m + 2) if it has m rows; other classes share the rest."""
     doubt = 1.0 / (np.bincount(code, minlength=n_classes)[code] + 2.0)
     out = np.repeat((doubt / max(1, n_classes - 1))[:, None], n_classes, axis=1)
     out[np.arange(len(code)), code] = 1.0 - doubt
@@ -150,9 +146,7 @@ def choose_views(voters, seed, *, min_dim, max_dim, k, n_views, max_views, threa
 
 
 def _axes_to_compare(*samples):
-    """Return positions of the axes that vary in the first of the samples in which any axis varies.
-
-    If all are constant, return the axes that have values."""
+    """Return positions of the axes that vary in the first sample, or in the next if none does."""
     for A in samples:
         varies = [len(np.unique(x[~np.isnan(x)])) > 1 for x in A.T]
         if any(varies):
@@ -233,9 +227,7 @@ def best_factors(voters, total, new, threads=1):
 
 
 def forward_selection(voters, views, k, most, threads=1):
-    """Select at most `most` views, one by one; return their positions and the losses.
-
-    The losses are those of 0, 1, 2, ... selected views; k is the number of neighbours."""
+    """Select up to `most` views one by one; return positions, and losses after 0, 1, ... views."""
     evidence = voters.evidence(voters.sums(views, k, threads=threads))
     total, size = np.zeros_like(voters.target), dims(views)
     null = best_factors(voters, total, evidence[:1] * 0.0)[1][0]

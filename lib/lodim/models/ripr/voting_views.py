@@ -16,8 +16,8 @@ from lodim.models.ripr.vote import Voters, best_factors
 class VotingViews(Ensemble):
     """Ensemble of views (feature sets) that predict together, by `factor` times their evidence.
 
-    Evidence is how far the nearest rows differ from all rows: the log ratio of a class's share
-    among them to its overall share, or the difference of means."""
+    Evidence is the log ratio of a class's share of the nearest rows to its share of all rows, or a
+    difference of means."""
 
     factor: float = forms.real(least=0)
     category_distance: np.ndarray = forms.real("a", least=0)
@@ -79,9 +79,7 @@ def evidence_of(e, voters, X=None, threads=1):
 
 
 def calibrated(e, threads=1):
-    """Choose the factor of the evidence by leave-one-out loss, and each row's shares of the views.
-
-    Return the ensemble e with these."""
+    """Return e with its factor chosen by leave-one-out loss, and its shares and view per row."""
     voters = voters_of(e)
     evidence, known = evidence_of(e, voters, threads=threads), e.complete(e.X)
     total = evidence[:, e.references].sum(axis=0)
@@ -123,16 +121,12 @@ def codes(e, voters, evidence):
 
 
 def best_class(e, z):
-    """Return the class of largest score for each row of z (rows, classes).
-
-    Of tied classes, the one whose training rows have most weight is returned."""
+    """Return the class of largest score in each row of z; of ties, the one of largest weight."""
     return e.preferred[ties.argmin(-z[:, e.preferred])]
 
 
 def predictions_by_view(e, voters, evidence, known):
-    """Return predictions (rows, sets) by the evidence of each set alone: class code or number.
-
-    known : (rows, sets) whether the row has all features of the set; otherwise NaN is returned"""
+    """Return predictions (rows, sets) by each set alone: class or number, NaN where not `known`."""
     if voters.classes:
         each = [best_class(e, np.log(voters.prior) + own) for own in evidence]
     else:

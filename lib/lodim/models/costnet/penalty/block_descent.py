@@ -67,9 +67,8 @@ def newton_steps(span, groups, H, c, w, lam, d, eps):
     """Make Newton steps on the nonzero coefficients of w, in place, until the gain is at most eps.
 
     The objective is a quadratic (Hessian H, negative gradient c) plus lam sum_g cost_g ||w_g||.
-    Coefficients that would cross zero become zero.
-    span : range of coefficients and range of groups: (lo, hi, g0, g1), without hi and g1
-    d : work space of the shape of w"""
+    Coefficients that would cross zero become zero. d : work space
+    span : (lo, hi, g0, g1), the coefficients lo to hi - 1 and the groups g0 to g1 - 1"""
     for _ in range(8):
         gain, crossed = _newton_step(span, groups, H, c, w, lam, d)
         if not crossed and gain <= eps:
@@ -151,9 +150,7 @@ def _zero_crossings(w, d, groups, g0, g1):
 
 @njit(**INNER)
 def _move(H, c, w, lo, hi, d):
-    """Add d to columns lo to hi - 1 of w; return by how much the quadratic falls.
-
-    The negative gradient c is updated for the Hessian H."""
+    """Add d to columns lo to hi - 1 of w, and update c; return by how much the quadratic falls."""
     gain = 0.0
     for k in range(w.shape[0]):
         for j in range(lo, hi):
@@ -172,8 +169,7 @@ def _proximal_step(b, groups, H, c, w, dual, lam, L, u, d, eps):
 
     Return its squared length, and whether the same coefficients are zero as before. The negative
     gradient c, and the dual vectors `dual` of overlapping groups, are updated.
-    L : upper bound of the eigenvalues of the Hessian H in the block; eps : negligible gain
-    u, d : work space of the shape of w"""
+    L : largest eigenvalue of the Hessian H in the block; eps : negligible gain; u, d : arrays"""
     lo, hi = groups.block[b], groups.block[b + 1]
     g0, g1 = groups.first[b], groups.first[b + 1]
     t, length, same_support = 1.0 / L, 0.0, True

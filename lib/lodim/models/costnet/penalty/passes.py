@@ -21,9 +21,7 @@ EXACT = FAST | {"fastmath": False}
 
 
 def scores_after(X, columns, step, f, threads):
-    """Return linear predictors f after the coefficients of `columns` change by `step`.
-
-    X and f are in blocks of 64 rows; step is (predictors, columns)."""
+    """Return linear predictors f after coefficients of `columns` change by `step` (K, columns)."""
     if not on_host(X):
         return X.add(_add_scores, f, columns, step)
     f = f.copy()
@@ -226,9 +224,7 @@ def _add_moments(lo, hi, partials, X, columns, h, bounds):
 
 
 def _moments(X, columns, h, threads):
-    """Return sums over rows of products of two columns, weighted by curvatures, (J, J, C, C).
-
-    h : J^2 curvatures per row, in blocks of 64 rows; C : number of `columns` of X"""
+    """Return products of C columns summed over rows with J^2 weights h per row, (J, J, C, C)."""
     J = round(h.shape[1] ** 0.5)
     size = (h.shape[1] * len(columns) ** 2) or 1
     chunks = max(1, min(count_blocks(X), 2**25 // size))  # their sums take at most 256 MiB

@@ -17,9 +17,7 @@ RANK = 1e-13  # relative size of a column's unexplained part that is rounding
 
 @dataclass(frozen=True, eq=False)
 class PathProblem(TrainingRows):
-    """Data of a penalized path: rows, and the groups of their columns.
-
-    With an identity link the response is divided by its standard deviation, `spread`."""
+    """Data of a penalized path: rows (response divided by `spread`), and groups of columns."""
 
     groups: Groups
     layout: Layout
@@ -64,9 +62,7 @@ class PathProblem(TrainingRows):
         return loss, *(gradient.take(at, axis=1) for at in self._at), bend
 
     def moments_at(self, f, columns):
-        """Return products of columns summed over rows with weights l'', (K, K, C, C).
-
-        C is the number of `columns`, and l'' the second derivative of a row's loss at f."""
+        """Return products of columns, summed with the rows' curvatures at f, (K, K, C, C)."""
         return self.derivatives(f, columns, self.n_scores**2)[2]
 
     @cached_property
@@ -74,9 +70,7 @@ class PathProblem(TrainingRows):
         return 1 + self.columns, 1 + self.free_columns
 
     def by_column(self, w, b):
-        """Return the coefficients of the intercept and all columns of X, (..., K, 1 + p).
-
-        w, b : penalized and unpenalized coefficients; those of copies of a column are added"""
+        """Return the coefficients of the intercept and all columns of X, (..., K, 1 + p)."""
         out = np.zeros((*w.shape[:-1], 1 + self.X.shape[1]))
         for at, own in zip(self._at, (w, b), strict=True):
             np.add.at(out, (..., at), own)
@@ -173,9 +167,7 @@ class ReducedQuadratic:
 
     @classmethod
     def from_moments(cls, G, n_free):
-        """Return the quadratic whose columns, n_free unpenalized ones first, have second moments G.
-
-        G is (J, J, C, C) for J linear predictors and C columns."""
+        """Return the quadratic with second moments G, n_free unpenalized columns first."""
         J, F, A = G.shape[0], n_free, G.shape[2] - n_free
         flat = G.transpose(0, 2, 1, 3)
         inverse, least = _pseudo_inverse(flat[:, :F, :, :F].reshape(J * F, J * F), J)
@@ -194,9 +186,7 @@ class ReducedQuadratic:
         return (c - self._multiply(free, self.elimination.T).reshape(c.shape)) * self.alone
 
     def free_step(self, free, step):
-        """Return the best step of the unpenalized coefficients, given that of the penalized ones.
-
-        All arrays are (predictors, coefficients); `free` is the negative gradient before both."""
+        """Return the unpenalized coefficients' best step after a `step` of the penalized ones."""
         return self._multiply(free, self.inverse) - self._multiply(step, self.elimination)
 
     def decrement(self, free):

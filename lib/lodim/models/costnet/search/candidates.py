@@ -33,9 +33,7 @@ class SearchSpace:
 
     @classmethod
     def from_network(cls, network, budget=np.inf, keep=None):
-        """Return as candidates the nodes of a graph that have columns, and a price within budget.
-
-        keep : (V,) bool, the nodes to consider; all by default"""
+        """Return the nodes of a graph (marked in `keep`) with columns and a price within budget."""
         eligible = np.array([len(columns) > 0 for columns in network.columns])
         if keep is not None:
             eligible &= keep

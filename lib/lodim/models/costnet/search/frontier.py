@@ -38,10 +38,9 @@ class CostFrontier:
 
     @classmethod
     def from_candidates(cls, search, network, candidate_models, held_out=None, error=None):
-        """Return the frontier of the models selected, in order of price, each better than the last.
+        """Return the frontier of `candidate_models`, which are in order of price and improve.
 
-        held_out : (models, D) mean deviances for D random divisions into folds
-        error : (models,) standard errors"""
+        held_out : (models, D) deviances for D divisions into folds; error : standard errors"""
         space, states = search.space, [candidate.state for candidate in candidate_models]
         models = [blend(search.final, space, candidate) for candidate in candidate_models]
         intercept, parts, deviance = zip(*models, strict=True)
@@ -78,10 +77,9 @@ class CostFrontier:
         return replace(self, **{f.name: getattr(self, f.name)[:M] for f in fields(self)})
 
     def best(self, priced, draw=None):
-        """Return the index of the model of lowest held-out loss.
+        """Return the index of the model of lowest held-out loss, over all folds or one `draw`.
 
-        With `priced`, it is the cheapest model within one standard error of the lowest loss. The
-        loss is the mean over all random folds, or only that of the division numbered `draw`."""
+        With `priced`, it is the cheapest model within one standard error of the lowest loss."""
         mean = self.held_out.mean(axis=1) if draw is None else self.held_out[:, draw]
         least = int(np.argmin(mean))
         limit = mean[least] + (self.error[least] if priced else 0.0)

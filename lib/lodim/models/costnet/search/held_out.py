@@ -145,9 +145,7 @@ class HeldOut:
 
 
 def _losses(recipes, results, test, family):
-    """Return the deviance of each `test` row under each recipe's model in `results`, (V, n).
-
-    It is infinite if the recipe has no model there."""
+    """Return the deviance (V, n) of each `test` row under each recipe's model; inf without one."""
     X = tiles.unpack(test.X, test.n).astype(np.float64)
     offset, space, known = test.offset_matrix(family.n_scores), results.search.space, {}
     most = family.most_deviance(np.append(results.search.refits.data.given[0], test.y))

@@ -159,9 +159,7 @@ def _least_squares(refits, on):
 
 
 def _newton(refits, on, cold=False):
-    """Fit the columns `on` by Newton's method; return intercept, coefficients and deviance.
-
-    With `cold`, it starts from the null model."""
+    """Fit columns `on` by Newton's method (`cold`: from the null model): coefficients, deviance."""
     data, null = refits.data, refits.null.intercept
     null = np.vstack([null, np.zeros((len(on), len(null)))])
     theta, near = null if cold else _start(refits, on, null), 1.0
@@ -195,9 +193,7 @@ def _newton(refits, on, cold=False):
 
 
 def _start(refits, on, null):
-    """Return starting values of Newton's method, (1 + r, K), intercepts first.
-
-    They come from a fit to a sample of rows, or from one Newton step from the null model."""
+    """Return starting values of Newton's method (1 + r, K): of a sample, or near the null model."""
     at = refits.at_null
     if refits.near is not None:
         fit = refits.near(on)

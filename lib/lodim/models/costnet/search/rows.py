@@ -74,8 +74,7 @@ class SearchData(TrainingRows):
     def at_model(self, theta, on, curvatures=0):
         """Return half the mean deviance of a model, its negative gradient, and second moments.
 
-        theta : (1 + r, K) intercepts and coefficients of r columns `on`; curvatures : as in
-            `passes.derivatives`"""
+        theta : (1 + r, K) intercepts and coefficients; curvatures : as in `passes.derivatives`"""
         columns = np.append(-1, self.columns[on])
         return self.derivatives(self.scores, columns, curvatures, theta.T)[:3]
 

@@ -59,9 +59,7 @@ def path_selections(space, path):
 
 
 def selections_along(space, path):
-    """Return which of m candidates each of the L models of a path uses, (L, m) bool.
-
-    A candidate is used if any of its columns, or a copy of one, has a coefficient."""
+    """Return which of m candidates, or their copies, each of L models of a path uses, (L, m)."""
     owns = np.zeros((len(space), path.coef.shape[1]), bool)
     owner = np.repeat(np.arange(len(space)), np.diff(space.start))
     owns[owner, space.columns[space.at]] = True

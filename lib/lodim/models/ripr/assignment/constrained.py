@@ -43,9 +43,9 @@ class Mixture:
 def solve(L, delta, lambda_, constraints=None, *, weight=None, **solver):
     """Assign rows to views by one convex program; return the shares (rows, views) and objective.
 
-    The shares minimize squared excess losses + lambda_ * penalties (Fiterau 2014, Algorithm 2.1.1),
-    given losses L (rows, views) and a penalty per view, delta. Rows may have weights. Raise
-    ArgumentError if no assignment satisfies the constraints."""
+    The shares minimize squared excess losses + lambda_ * penalties (Fiterau 2014, Algorithm 2.1.1).
+    L (rows, views) has the losses, delta (views,) the penalties. Raise ArgumentError if no shares
+    satisfy the constraints."""
     import cvxpy as cp  # a second and a half to import
 
     c = constraints or ViewConstraints()

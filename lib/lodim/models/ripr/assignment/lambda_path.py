@@ -59,10 +59,9 @@ def select_lambda(path, errors_of, control, weight=None):
 
 
 def _errors(path, views, errors_of):
-    """Return leave-one-out errors (penalties, rows) of each Assignment in `path`.
+    """Return leave-one-out errors (penalties, rows), computed once for equal assignments.
 
-    `views` has the selected views of each, and `errors_of` is the function of `select_lambda`. It
-    is called only once for equal assignments."""
+    path : Assignment per penalty; views : its selected views; errors_of : as in `select_lambda`"""
     known, errors = {}, []
     for a, J in zip(path, views, strict=True):
         key = tuple(J), a.mass[np.isin(a.views, J)].tobytes()

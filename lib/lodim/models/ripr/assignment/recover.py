@@ -65,9 +65,7 @@ class RecoveryData:
         return losses.cluster_losses(X, views, k, alpha=alpha, seed=self.seed, **how)
 
     def log_ratios(self, k, columns):
-        """Return log distance ratios (rows, views, classes) for the views numbered `columns`.
-
-        A small ratio means that the k nearest rows of the class, the row left out, are near."""
+        """Return log distance ratios (rows, views, classes): small for the nearest class."""
         how = {"balanced": self.control.balanced, "leave_out": True, "threads": self.threads}
         return losses.class_ratios(self.X, self.X, self.y, self.views[columns], k, **how)
 
@@ -101,10 +99,9 @@ class Recovery:
 def recover(data, *, k=None, lambda_=None, L=None):
     """Select views (feature sets) by Algorithm 2.1.1 of Fiterau (2014); return the Recovery.
 
-    lambda_ is the penalty divided by `Recovery.unit`. If it is None, leave-one-out errors choose
-    it; for clustering, it is 2. For classes, forward selection then replaces the algorithm if its
-    errors are clearly fewer. k is the number of neighbours. L has the losses (rows, views) if
-    known."""
+    lambda_ is the penalty divided by `Recovery.unit`. By default leave-one-out errors choose it;
+    for clustering, it is 2. For classes, forward selection then replaces the algorithm if its
+    errors are clearly fewer. L has the losses (rows, views), if known."""
     number = k or data.default_k
     best, errors = _by_penalty(data, number, lambda_, L)
     if data.task != "class" or lambda_ is not None:
@@ -119,8 +116,7 @@ def recover(data, *, k=None, lambda_=None, L=None):
 def _better(rival, best, n_more, weight):
     """Return whether a rival with n_more more views has clearly fewer errors than the best so far.
 
-    `rival` and `best` are the errors (rows,). Their sums must differ by more than n_more + 0.5
-    standard errors of the difference."""
+    The sums of their errors (rows,) must differ by more than n_more + 0.5 standard errors."""
     known = ~np.isnan(rival) & ~np.isnan(best)
     w = np.where(known, 1.0 if weight is None else weight, 0.0)
     gain = w * np.where(known, best - rival, 0.0)
@@ -129,9 +125,7 @@ def _better(rival, best, n_more, weight):
 
 
 def _by_penalty(data, k, lambda_, L):
-    """Select views with the penalty lambda_; return the Recovery and the rows' errors.
-
-    If lambda_ is None, leave-one-out errors choose it. Otherwise the errors are None."""
+    """Return the Recovery for lambda_; if it is None, choose it, and also return the errors."""
     L = data.losses(k) if L is None else L
     unit = (
         lambda_path.mean_row_variance(L)
@@ -207,9 +201,7 @@ def refit(L, columns, lambda_, weight=None):
 
 
 def single_errors(L, weight=None):
-    """Return each view's share of wrong rows if it predicts alone, from losses L (rows, views).
-
-    A row is wrong if its loss exceeds 1: other classes are nearer. A loss of 1 counts half."""
+    """Return each view's share of rows that are nearer to other classes (a loss L above 1)."""
     weight, out = np.ones(len(L)) if weight is None else weight, np.zeros(L.shape[1])
     for rows in row_blocks(L):
         for end in (1.0 - 1e-8, 1.0 + 1e-8):  # tolerance of a tie

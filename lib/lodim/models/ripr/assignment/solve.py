@@ -166,10 +166,9 @@ def assign(L, lambda_, *, weight=None, threads=1):
 
 
 def reassign(L, search, mass, weight=None):
-    """Assign rows to views with the penalties of an earlier Assignment, `search`; return a new one.
+    """Assign rows to views with the penalties search.lambda_ * (1 - mass); return the Assignment.
 
-    L (rows, views) has the losses. The penalty of a view is search.lambda_ * (1 - mass), where
-    `mass` is its share of the rows."""
+    L (rows, views) are losses, `search` an earlier Assignment, mass (views,) shares of the rows."""
     rows = solve_rows(_level_least(L, search.lambda_), 1.0 - mass, search.lambda_)
     c = _masses(*rows, np.ones(len(L)) if weight is None else weight, L.shape[1])
     first, second, share = rows
@@ -178,9 +177,7 @@ def reassign(L, search, mass, weight=None):
 
 
 def _masses(first, second, share, weight, n_views):
-    """Return the total weight of the rows assigned to each of n_views views.
-
-    Rows have the views first and second; `share` is the share of the second, `weight` the row's."""
+    """Return the weight of the rows in each view; `share` is the share of the second view."""
     rows = first >= 0
     mass = np.bincount(first[rows], ((1.0 - share) * weight)[rows], n_views)
     return mass + np.bincount(second[rows], (share * weight)[rows], n_views)
@@ -204,11 +201,10 @@ def _objective(L, best, first, second, share, weight, c, lambda_):
 
 @njit(cache=True)
 def cheapest_chain(price, switch):
-    """Choose one view per row so that the prices plus the cost of changes of view are smallest.
+    """Return a view per row for which prices plus costs of changes are smallest; -1 if none can.
 
-    price : (rows, views), infinite if a view cannot predict the row; rows in order of time
-    switch : cost of another view than that of the row before
-    Return the views (rows,); -1 for a row with only infinite prices."""
+    price : (rows, views), rows in order of time, infinite if a view cannot predict the row
+    switch : cost of another view than that of the row before"""
     n, A = price.shape
     came = np.empty((n, A), np.int64)
     total = np.zeros(A)
@@ -235,10 +231,9 @@ def cheapest_chain(price, switch):
 
 
 def assign_in_order(L, lambda_, switch, *, weight=None):
-    """Assign each row to one view (feature set), where changes between successive rows cost.
+    """Assign each row to one view (feature set); a change from the row before costs `switch`.
 
-    L (rows, views) has the losses in order of time, and `switch` is the cost of a change. It is
-    Algorithm 2.1.1 of Fiterau (2014) with the cost of Sect. 4.2. Return the Assignment."""
+    L has the losses (rows, views) in order of time (Fiterau 2014, Algorithm 2.1.1, Sect. 4.2)."""
     L = _level_least(L, lambda_)
     finite = np.isfinite(L)
     served = finite.any(axis=1)

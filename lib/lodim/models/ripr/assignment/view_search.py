@@ -146,8 +146,7 @@ class ViewSearch:
     def recover(self, lambda_, L=None):
         """Return the Recovery: selected feature sets, and the rows assigned to each.
 
-        The penalty lambda_ is divided by `Recovery.unit`; if None, leave-one-out errors choose it.
-        L has the losses (used rows, views), if they are known."""
+        lambda_ is divided by `Recovery.unit`; if None, leave-one-out errors choose it."""
         recovery = recover(self.data, k=self.settings.k, lambda_=lambda_, L=L)
         if self.settings.constraints is None and self.order is None:
             return recovery
@@ -157,9 +156,8 @@ class ViewSearch:
         return replace(recovery, views=self.views[columns], assignment=own, forward=False)
 
     def _constrained(self, L, recovery):
-        """Select views under the user's constraints; return them (columns of L) and a Mixture.
-
-        L has the losses (used rows, views); `recovery` is the result without constraints."""
+        """Select views under a user's constraints; return columns of the losses L, and a
+        Mixture."""
         lambda_, rows = recovery.lambda_ * recovery.unit, self.rows[self.used]
         constraints, weight = self.settings.constraints, self.weights
         every = constraints.on_views(self.views, rows)
@@ -174,9 +172,8 @@ class ViewSearch:
         return J[order], own
 
     def _in_order(self, L, recovery):
-        """Select views if changes between successive rows cost; return columns of L and Assignment.
-
-        L has the losses (used rows, views); `recovery` is the result without costs of changes."""
+        """Select views if changes in time cost; return columns of the losses L, and an
+        Assignment."""
         rank = np.argsort(self.order[self.used], kind="stable")
         weight = None if self.weights is None else self.weights[rank]
         lambda_ = recovery.lambda_ * recovery.unit
