@@ -25,10 +25,10 @@ from lodim.sources import ROWS_PER_CHUNK
 
 @dataclass(frozen=True, eq=False)
 class Span:
-    """One chunk of up to 65,536 complete rows: its number `k`, and where it lies in the data.
+    """A chunk: number `k`, with `n` complete rows, after `first` complete rows in earlier chunks.
 
-    It lies within the data's rows start to stop - 1. `rows` are the positions of its rows in this
-    range; empty means the whole range. It has `n` rows, earlier chunks have `first` rows in all."""
+    Its rows lie between `start` and `stop - 1` of the data. `rows` are their positions counted from
+    `start`; empty means that all rows of this range are complete."""
 
     k: int
     first: int
@@ -73,7 +73,7 @@ def tiles_of(X, span):
 
 
 def table_of_span(table, span, columns):
-    """Restrict a Table to the rows of one chunk (Span), and give it the `columns` of these rows.
+    """Return the Table of the rows of one chunk (Span), given a Table of all rows.
 
     columns : dict name -> Column of the data's rows span.start to span.stop - 1"""
     here = slice(span.first, span.first + span.n)
@@ -248,7 +248,7 @@ def ahead(items):
 
 
 def count_rows(source, names):
-    """Return a Source's number of rows (data not in memory); if unknown, read column names[0]."""
+    """Return the number of rows of a Source; if unknown, count them by reading column names[0]."""
     if source.n is not None:
         return source.n
     with closing(ahead(source.chunks(names[:1]))) as chunks:
@@ -304,7 +304,7 @@ class SourceChunks(Chunks):
             return [work(span, table) for span, table in tables]
 
     def _bare(self, span):
-        """Return the Table of a chunk (Span) without columns, which a Dask worker will read."""
+        """Return a chunk's Table without columns, small enough to be sent to a Dask worker."""
         table = table_of_span(self.table, span, {})
         starts = [run[0] for run in table.index.runs]
         lo, hi = bisect_right(starts, span.start) - 1, bisect_right(starts, span.stop - 1)
@@ -374,7 +374,7 @@ class ChunkReader:
 
 
 def part_task(store, span, table, work, names):
-    """Read the columns of one chunk of rows from the store; return work(span, table)."""
+    """Return work(span, table) on a Dask worker, which first reads a chunk's columns `names`."""
     return work(span, replace(table, columns=store.columns(names, span)))
 
 
@@ -422,10 +422,10 @@ class WorkerChunks(SourceChunks):
         return dask_cluster.run_tasks(self.client, part_task, self.store, each)
 
     def tiles(self, design, given, inputs):
-        """Let workers compute the features; return X, the response y (n,) and the RowInputs.
+        """Let workers compute all features; return X, the response y (n,) and RowInputs.
 
-        X stays on the workers. `given` are the row inputs of all rows, as the user gave them. The
-        returned ones are `inputs`, with the weights and the offset that the workers read."""
+        X stays on the workers. given : RowInputs of all rows, complete or not
+        inputs : RowInputs of complete rows, returned with the weights and offset read by workers"""
         make = ChunkReader.from_parts(design, self, given)
         X = workers.read_parts(self.client, make, self.n, len(design.names), design.dtype)
         here = {name: values for name, (values, _) in X.beside.items()}

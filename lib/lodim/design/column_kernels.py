@@ -111,7 +111,7 @@ def merge_moments(parts):
 
 
 def inverses(scale, dtype):
-    """Return 1 / scale (p,), by which `pack` multiplies; 0, for dtype float64, lets it divide."""
+    """Return 1 / scale (p,) for `pack`; zeros for float64, which make `pack` divide by `scale`."""
     if np.dtype(dtype) == np.float64:
         return np.zeros(len(scale))
     with np.errstate(all="ignore"):
@@ -121,10 +121,12 @@ def inverses(scale, dtype):
 
 @njit(**_OPTIONS)
 def pack(x, rows, mean, scale, inverse, tiles, k, size):
-    """Write (x[rows] - mean) / scale to column k of X, which has blocks (tiles) of 64 rows.
+    """Standardize one column, and write it to X in blocks (tiles) of 64 rows.
 
-    tiles : X, (n_tiles, p, 64); inverse : 1 / scale, or 0 to divide by `scale`
-    size : (64,), overwritten; size[j] is the largest |x - mean| of rows at position j of a tile"""
+    x, rows : the column, and positions of the rows to use (empty: all)
+    mean, scale, inverse : numbers; inverse is 1 / scale, or 0 to divide by scale instead
+    tiles, k : X, (n_tiles, p, 64), and the position of the column in it
+    size : (64,), output: largest |x - mean| over the rows at each position within a tile"""
     for j in range(TILE):
         size[j] = 0.0
     n = rows.size if rows.size else x.size

@@ -262,7 +262,9 @@ def kind_of(column):
 
 
 def join_kinds(kinds):
-    """Merge Columns without rows, `kinds` of a column's chunks, into one that has all levels."""
+    """Return the kind of a column, as a Column without rows that has the levels of all chunks.
+
+    kinds : the same, for each chunk of the data; raise DataError if they contradict each other"""
     held = [kind for kind in kinds if not _is_open(kind)]
     if not held:
         return next((kind for kind in kinds if kind.kind == "level"), kinds[0])
@@ -325,7 +327,9 @@ def used_levels(column, rows):
 
 
 def recode(column, levels, rows, cure=""):
-    """Return positions in `levels` of a column's rows; DataError with advice `cure` if unknown."""
+    """Return codes of a column's rows: the position of each value in `levels`, -1 if missing.
+
+    rows : positions, empty for all; cure : advice at the end of the DataError about a new level"""
     if column.kind == "date":
         what = f"column {column.name!r} must have levels, as in training"
         raise DataError(f"{what}; here it has dates")

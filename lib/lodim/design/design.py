@@ -47,12 +47,12 @@ MISSING = ("drop", "indicator", "keep")  # allowed treatments of missing feature
 
 @forms.record
 class Design:
-    """Formula with all that it learned from the training rows, to convert new rows to numbers.
+    """What a formula learned from the training rows: all that is needed to convert new rows to X.
 
     n_dropped : number of training rows that were dropped; rows of weight zero do not count
-    n_incomplete : number of training rows of positive weight that miss only features
-    lacking : number of rows, also of weight zero, that miss each column (or "weights" etc.) for
-        which rows were dropped; a row may miss several"""
+    n_incomplete : number of training rows of positive weight that miss features but no response
+    lacking : dict column -> number of rows that miss it, if rows were dropped for this. Includes
+        "weights" and other row inputs; rows of weight zero count"""
 
     formula: str = forms.text()
     family: str = forms.choice(*FAMILIES)
@@ -287,9 +287,10 @@ class Design:
         return list(dict.fromkeys([*self.features, *_answers(self.response), *others]))
 
     def known_levels(self, new_levels):
-        """Return which levels new data may have: dict column -> (training levels, other levels).
+        """Return how to treat levels of new data: dict column -> (training levels, other levels).
 
-        The other levels count as missing. None means that any other level counts as missing."""
+        The other levels count as missing values; None stands for all levels unknown in training. A
+        level in neither is an error. Columns without such rules are not in the dict."""
         one_of("new_levels", new_levels, ("error", "missing"))
         found, parts = {}, list(itertools.chain.from_iterable(self.terms))
         for name, part in [(factors.column_with_levels(part), part) for part in parts]:
@@ -311,7 +312,7 @@ class Design:
 
     @property
     def limits(self):
-        """Dict feature position -> (lower, upper, middle); values outside become the middle."""
+        """Dict feature position -> (lower, upper, middle); the middle replaces values outside."""
         return limits_by_position(self.wild, self.names)
 
     def _check_fields(self):
@@ -424,7 +425,10 @@ def read_formula(text, family, which=None):
 
 
 def columns_read(formula, names, family=None, beside=()):
-    """Return which columns `names` a call uses: in its formula, or `beside` it, such as weights."""
+    """Return those of the columns `names` that a call uses.
+
+    These are the columns of its formula, and those named by other arguments (`beside`), such as
+    weights."""
     parsed, chosen = read_formula(formula, family)
     keys = expand(parsed, names, set(beside))
     used = {*design_terms.columns_of(keys), *_answers(_response(chosen)), *beside}

@@ -68,7 +68,9 @@ def learn(code, table):
 
 
 def check_states(code, width, states):
-    """Raise ValueError unless an expression uses all saved states and has `width` columns."""
+    """Check a saved Expression: raise ValueError unless `code` makes `width` columns.
+
+    states : what its inner calls learned, such as knots; each must belong to a call in `code`"""
     left = list(states)
     with np.errstate(all="ignore"):
         found = _width(tree(code), left)
@@ -79,7 +81,7 @@ def check_states(code, width, states):
 def _width(node, states):
     """Return the number of columns that a syntax tree makes.
 
-    Its calls that learned, such as bs(), are checked and their entries removed from `states`."""
+    For each call that learned, such as bs(), remove its entry from `states` and check it."""
     if column_name(node) is not None:
         return 1
     called = isinstance(node, ast.Call)
@@ -175,7 +177,7 @@ def _value(node, scope):
 
 
 def _operand(source, rows):
-    """Return rows of a Column for an expression: float64, bool, or array of levels."""
+    """Return a Column's values at positions `rows` for an expression: float64, bool or levels."""
     if source.kind == "date":
         raise DataError(f"column {source.name!r} has dates: {columns.date_advice(source.name)}")
     if source.kind != "level":

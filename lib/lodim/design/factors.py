@@ -65,7 +65,7 @@ class Levels:
 
     @classmethod
     def known(cls, name, called, levels, labels, matrix=None):
-        """Return a Levels factor without rules for missing values; the arguments are its fields."""
+        """Return a Levels factor from its fields, without rules for missing values."""
         return cls(name, called, levels, labels, matrix, (), None, None)
 
     def _check_fields(self):
@@ -87,7 +87,9 @@ class Missing:
 
 
 def _read_learnt(value, where, sizes):
-    """Check and return a pair (function name such as "bs", dict that it learned) from a file."""
+    """Check a pair from a file: function name such as "bs", and dict of what it learned.
+
+    The signature is that of a field's reader in `forms`; `where` and `sizes` are not used."""
     name, learnt = value
     patsy_terms.check(name, learnt)
     return name, dict(learnt)
@@ -305,7 +307,7 @@ def level_of(factor, j):
 
 
 def of_missing(factor, j):
-    """Return the value of a factor's coded column j in rows whose level is missing."""
+    """Return the value of coded column j where the level is missing: 0, or the training mean."""
     if factor.missing is not None or factor.shares is None:
         return 0.0
     if factor.matrix is None:
@@ -325,7 +327,9 @@ def against_reference(factor, reduced):
 
 
 def _in_order(factor, polynomials):
-    """Return an ordered category's factor: polynomials, or one column per threshold (>= level)."""
+    """Return the factor of an ordered category, with other columns than one per level.
+
+    These are orthogonal polynomials, or one 0/1 column per threshold, such as ">=medium"."""
     levels = factor.levels
     if polynomials and len(levels) > 1:
         matrix, suffixes = patsy_terms.contrast(factor.name, ast.Name("Poly"), levels)

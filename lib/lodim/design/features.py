@@ -42,7 +42,7 @@ KEPT = 4_000_000  # largest number of factor values kept between terms
 
 
 class Prepared:
-    """Cache of factors' values; `again` keeps all of them, not only those that terms share."""
+    """Cache of factors' values: of factors that several terms share, or all if `again` is true."""
 
     def __init__(self, terms, table, again=False):
         self.table, self.room, self.kept, self.again = table, KEPT, {}, again
@@ -59,7 +59,9 @@ class Prepared:
 
 
 def _sources(term, table, prepared):
-    """Yield (values, positions of the rows to use) for each feature of a term; empty means all."""
+    """Yield for each feature of a term its values, and the positions in them of the table's rows.
+
+    No positions mean that there is one value per row. Rows that miss a factor have NaN."""
     part, where = known_rows(table, [name for f in term for name in factors.needs(f)])
     if where is ALL_ROWS:
         yield from _known_sources(term, part, prepared)
@@ -174,7 +176,8 @@ def scaling(found, names, standardize):
     """Return mean, scale and size (p,) of features, and which are constant, (p,) bool.
 
     found : moments (p, 5). If `standardize`, the scale is the standard deviation and the size is 1,
-        else the scale is 1 and the size the standard deviation. It is 1 for a constant feature."""
+        else the scale is 1 and the size the standard deviation. Constant features have 1 for both.
+    """
     total, mean, spread, least, greatest = found.T
     with np.errstate(all="ignore"):
         sd = np.sqrt(spread / total)
@@ -226,7 +229,7 @@ class Features:
         return self._learn_moments(found, known, {})
 
     def limits(self, names, moments):
-        """Find features, not levels or splines, with extreme outliers; return their Limits."""
+        """Return the Limits of features with extreme outliers, which only numbers can have."""
         positive = self.parts.positive_weight
         n = self.parts.n if positive is None else int(positive.sum())
         numbers = np.array([is_number(term) for term in self.terms], bool)[self._term_of]
@@ -290,7 +293,9 @@ class Features:
 
 
 def columns_within(summaries, parts):
-    """Return column summaries (from a dict) as a list, with moments after outliers are replaced."""
+    """Return the summaries (a dict by column) as a list, with moments without outliers.
+
+    parts : Chunks of the data, which are read again for columns with outliers"""
     numbers = [name for name, known in summaries.items() if known.moments is not None]
     columns = Features(tuple((factors.Numeric(name),) for name in numbers), (), parts, "keep")
     moments = np.array([summaries[name].moments for name in numbers]).reshape(-1, 5)
@@ -320,7 +325,7 @@ def _needed(terms):
 
 
 def apply_to_chunk(_, table, terms, fills, missing, work):
-    """Replace missing values in the Table of a chunk by `fills`; return work(terms, table)."""
+    """Return work(terms, table) of one chunk, after `fills` replaced missing values in it."""
     return work(terms, filled(replace(table, missing=missing), fills))
 
 

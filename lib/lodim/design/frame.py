@@ -184,8 +184,7 @@ def _nulls(nw, frame):
 def as_given(method: F) -> F:
     """Decorate a method that returns pandas objects, so that it returns the user's kind of frame.
 
-    The argument `data` decides, or else the attribute `_frame_kind`. `in_pandas` skips the
-    conversion."""
+    That is the kind of the argument `data`, or else of the training data (`_frame_kind`)."""
 
     takes_data = "data" in inspect.signature(method).parameters
 
@@ -215,9 +214,9 @@ READABLE = "a pandas or polars DataFrame, a pyarrow Table, or a dict of columns"
 
 @dataclass(frozen=True)
 class Frame:
-    """The user's data as named columns, each read on demand: fetch(keys[name]) is a column.
+    """The user's data as named columns, each read on demand by fetch(keys[name]).
 
-    Several columns share the names `repeated`; `kind` is the package, "pandas" for a dict."""
+    kind : package, such as "polars"; repeated : names that several columns have"""
 
     names: tuple[str, ...]
     index: pd.Index
@@ -344,7 +343,7 @@ def check_name(frame, name):
 
 
 def _check_text(text, what, cure):
-    """Raise DataError if a text contains half of a surrogate pair, which UTF-8 cannot store."""
+    """Raise DataError if a text cannot be saved as UTF-8; `what` names it, `cure` is advice."""
     if text.isascii():
         return
     try:

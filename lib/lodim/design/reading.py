@@ -51,9 +51,11 @@ class Reading:
         return dask_cluster.checked_client(self.client)
 
     def reader(self, data, source, request, answers, inputs, missing):
-        """Return a function that reads complete rows as Rows, and the RowInputs to call it with.
+        """Return a function that converts RowInputs to the complete Rows, and RowInputs to call it
+        with.
 
-        It is called again if weights depend on the response. `source` is None for data in memory.
+        It is called again if weights depend on the response.
+        source : Source, or None for data in memory
         request : ColumnRequest; answers : columns of the response; missing : as in Design"""
         if self.sample is not None:
             whole("sample", self.sample, most=MOST_ROWS)

@@ -248,10 +248,9 @@ def _check_row_labels(frame, value, what):
 
 
 def read_complete(frame, features, answers, inputs, missing, *, learning=False, known=None):
-    """Return the complete rows of a Frame: a Table, their positions, and counts.
+    """Return a Table of the complete rows of a Frame, and the results of `complete_rows`.
 
-    A complete row has response, weight and offset, and all features if `missing` is "drop". The
-    counts are those of `complete_rows`.
+    A complete row has response, weight and offset, and all features if `missing` is "drop".
     answers : columns of the response; known : result of `Design.known_levels`, or None"""
     n, read = len(frame.index), {}
     for name in dict.fromkeys([*features, *answers]):
@@ -298,10 +297,10 @@ def flag_missing(read, answers, inputs, missing, index):
 
 
 def complete_rows(flags, weights, missing, learning):
-    """Return positions of complete rows, and numbers of dropped rows and of incomplete rows.
+    """Return positions of complete rows, numbers of dropped and of incomplete rows, and gaps.
 
-    Incomplete rows miss only features. Rows of weight zero are not counted. The last result is a
-    dict of the numbers of rows that miss each column or input for which rows were dropped. If
+    Incomplete rows miss only features. Rows of weight zero are not counted. The gaps are a dict
+    from each column or input, for which rows were dropped, to the number of rows that miss it. If
     `learning`, raise DataError unless at least two rows are complete."""
     gaps, bad, drop = flags.gaps, flags.bad, missing == "drop"
     of_use = ~(bad | gaps) if drop else ~bad
@@ -386,7 +385,9 @@ def _check_order(name, levels, in_order):
 
 
 def _are_proportions(source, rows, table):
-    """Return whether a binomial response has proportions; DataError if trials are not given."""
+    """Return whether the response of family "binomial" has proportions, not classes.
+
+    Raise DataError if it has proportions, but the table has no weights (numbers of trials)."""
     if source.kind == "level":
         return False
     y = columns.take(source.values, rows)
@@ -552,7 +553,9 @@ def _fill(column, value):
 
 
 def indicators(terms, fills):
-    """Return a 0/1 term for each column of `fills` that misses values, unless coded as a level."""
+    """Return 0/1 terms that mark missing values, one for each column of `fills` that has some.
+
+    Columns in which a missing value already is a level of its own get none."""
     coded = (term[0] for term in terms if len(term) == 1)
     own = {factors.column_with_levels(part) for part in coded}
     gaps = [f.name for f in fills if f.n_missing and f.name not in own]

@@ -144,7 +144,10 @@ def _count(table, column, known):
 
 
 def summarize_values(table, name, values, n):
-    """Count the distinct values of computed numbers (m,), known in m of n rows, as a Summary."""
+    """Return a Summary of computed numbers, whose distinct values count as levels.
+
+    values : (m,), of the m rows in `table`; n : number of all rows, also of those without a value
+    """
     column, positive = Column(name, "number", values), table.positive_weight
     n_known = table.n if positive is None else int(positive.sum())
     counted = _count(replace(table, rows=ALL_ROWS), as_levels(column), None)
@@ -327,15 +330,15 @@ def find_limits(x, name):
 
 
 def limits_by_position(limits, names):
-    """Return a dict feature position -> (lower, upper, middle); outliers become the middle."""
+    """Return Limits as a dict feature position -> (lower, upper, middle), without their names."""
     place = {name: k for k, name in enumerate(names)} if limits else {}
     return {place[one.feature]: (*one.ends, one.middle) for one in limits}
 
 
 def apply_limits(x, rows, limits):
-    """Replace outliers in x[rows] by the middle; `limits` is (lower, upper, middle) or None.
+    """Replace outliers in x[rows] by a middle value; return values and positions to use in them.
 
-    Return values, and the positions to use in them (empty: all); x and rows without limits."""
+    limits : (lower, upper, middle), or None to return x and rows; empty positions mean all"""
     if limits is None:
         return x, rows
     lower, upper, middle = limits

@@ -38,7 +38,7 @@ def columns_of(keys):
 
 
 def column_request(keys, missing):
-    """Return a ColumnRequest: the columns of terms (keys), and the summaries that they need."""
+    """Return the ColumnRequest of terms: their columns, and which statistics of them are needed."""
     every = dict.fromkeys(itertools.chain.from_iterable(keys))
     codes = [code for _, code in every if code is not None]
     coded = [code for code in codes if factors.is_category(code)]
@@ -54,7 +54,9 @@ def column_request(keys, missing):
 
 
 def row_names(keys, summaries, written):
-    """Warn about columns, not `written` ones, that seem to name rows; return their Summaries."""
+    """Warn about columns that seem to name rows, which '.' leaves out; return their Summaries.
+
+    written : names of the columns that the formula has besides '.', which are never left out"""
     names = dict.fromkeys(name for term in keys for name, code in term if code is None)
     found = [summaries[n] for n in names if n not in written and factors.names_rows(summaries[n])]
     for one in found:
@@ -68,9 +70,9 @@ def row_names(keys, summaries, written):
 def learn(keys, parts, summaries, fills, missing, reference_levels):
     """Learn terms from training rows; return them, a dict of names, and the number of sampled rows.
 
-    keys : a tuple of factors' keys per term; parts : Chunks; fills : values of missing numbers
-    The dict has `names`, `term_names` and `term_of` of a Design. Splines and means are learned
-    from the sampled rows (0: from all). `reference_levels` codes factors as R does."""
+    keys : per term, a tuple of its factors' keys; parts : Chunks; fills : Fill per column
+    reference_levels : whether to code factors as R does. The dict has `names`, `term_names` and
+    `term_of` of a Design. Splines and means are learned from the sampled rows (0: from all)."""
     check_size([math.prod(map(factors.least_width, term)) for term in keys], keys, parts.n)
     summaries = summaries | _computed_levels(keys, parts, fills)
     table, n_sampled = _rows_to_learn(keys, parts, summaries, fills)
@@ -121,10 +123,10 @@ def _rows_to_learn(keys, parts, summaries, fills):
 
 
 def draw_rows(parts, ends, size):
-    """Return positions of rows to learn from (None: all rows), and whether they are a sample.
+    """Return positions of at most about `size` rows to learn from (None: all), and whether sampled.
 
-    Up to `size` rows of positive weight of `parts` (Chunks) are all used. A sample has `size`
-    random ones and the rows `ends`, which have the smallest or largest value of a column."""
+    parts : Chunks, whose rows of weight zero are not used
+    ends : positions that every sample includes, e.g. of a column's smallest and largest value"""
     if parts.n <= size:
         return None, False
     rows = np.arange(parts.n)
@@ -148,10 +150,10 @@ def _learn_factors(keys, summaries, table, missing, reference_levels):
 
 
 def _against_reference(keys):
-    """Decide which factors of a term get no column for their first level, as in R.
+    """Return a dict term -> set of its factors that get no column for their first level, as in R.
 
-    Return a dict term -> set of such factors. A factor is in it if the product of the term's
-    other factors is in the model; the empty product is the intercept (Chambers & Hastie 1992)."""
+    These are the factors for which the product of the term's other factors is in the model, too. An
+    empty product stands for the intercept (Chambers & Hastie 1992)."""
     reduced, covered = {}, {frozenset()}
     for term in sorted(keys, key=len):
         rests = {key: frozenset(term) - {key} for key in term}
@@ -202,7 +204,7 @@ def names(terms, sizes):
 
 
 def column_choices(term):
-    """Return for each feature of a term the column numbers of the factors that it multiplies."""
+    """Return a tuple per feature of a term, with the column number that it uses of each factor."""
     widths = [range(factors.width(part)) for part in term]
     return [choice[::-1] for choice in itertools.product(*reversed(widths))]
 
@@ -216,7 +218,7 @@ def check_ways(monotone):
 
 
 def ways(monotone):
-    """Return 1 (increasing), -1 (decreasing) or None (invalid) per column of a dict, as a list."""
+    """Return the directions in a dict `monotone` as a list of 1, -1, or None if invalid."""
     return [WAYS.get(way) if isinstance(way, str) else None for way in monotone.values()]
 
 
@@ -229,7 +231,7 @@ def directions(monotone, design, family):
         raise ArgumentError(f"{what}: leave monotone= out")
     found = np.zeros(len(design.names), int)
     for (name, _), way in zip(monotone.items(), ways(monotone), strict=True):
-        own = [k for k, term in enumerate(design.terms) if _names(term, name)]
+        own = [k for k, term in enumerate(design.terms) if _uses(term, name)]
         if not own:
             hint = suggestion(name, design.features)
             raise ArgumentError(f"monotone: {name!r} is not in the formula; {hint}")
@@ -246,7 +248,7 @@ def directions(monotone, design, family):
     return tuple(found.tolist())
 
 
-def _names(term, name):
+def _uses(term, name):
     """Return whether a term uses a column's values; an indicator of missing values does not."""
     return any(name in needs(factor) for factor in term if not isinstance(factor, Missing))
 
@@ -272,7 +274,9 @@ def _unordered(term):
 
 
 def compress(keys, written, parts, summaries):
-    """Return the terms with a compressing function around heavy-tailed columns not in `written`."""
+    """Return the terms (keys), with columns of heavy tails replaced by calls that compress them.
+
+    Columns that the formula names (`written`), and not only by '.', stay as they are."""
     alone = {term[0][0] for term in keys if len(term) == 1 and term[0][1] is None} - written
     names = [n for n in summaries if n in alone and summaries[n].column.kind == "number"]
     if not names:
