@@ -40,7 +40,7 @@ def replacing(path):
 
 
 def _status(target):
-    """Return the os.stat of the file `target`, None if it is new; OSError if it is not writable."""
+    """Return os.stat of the file to write, or None for a new file; OSError if it is read-only."""
     try:
         found = target.stat()
     except FileNotFoundError:

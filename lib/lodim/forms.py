@@ -173,7 +173,7 @@ def optional(inner: Any) -> Any:
 
 
 def apart(inner: Any) -> Any:
-    """Declare a field of the form `inner`, with lengths such as "p" of its own."""
+    """Declare a field of the form `inner`, in which symbols such as "p" may be other lengths."""
     return Form(lambda value, where, sizes: inner.read(value, where, dict(sizes)), inner.write)
 
 
@@ -219,9 +219,7 @@ def table(rows: Size, forms: dict[str, Any], **others: Any) -> Any:
 
 
 def part(kind: Any) -> Any:
-    """Declare a field that is itself a record, of class `kind`.
-
-    If `kind` is a dict of declared fields, the field is a dict with these fields."""
+    """Declare a field that is a record of class `kind`, or a dict if `kind` is a dict of fields."""
     is_dict = isinstance(kind, dict)
     forms = kind if is_dict else kind._forms
 
@@ -291,7 +289,7 @@ def record(kind: type[T]) -> type[T]:
 
 
 def take_forms(kind: Any) -> None:
-    """Move the forms of a class to its attribute `_forms`, so that they are no default values."""
+    """Collect the forms of a class in a dict `_forms`, so that they are no default values."""
     own = {name: form for name, form in vars(kind).items() if isinstance(form, Form)}
     for name in own:
         delattr(kind, name)

@@ -7,9 +7,7 @@ Parameters are the arguments of the model functions; `fit_` is the fit of lodim.
 >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
 >>> model = GbmapRegressor(m=2, lambda_=0.1).fit(X, y)
 >>> model.transform(X).shape
-(442, 2)
->>> model.fit_.settings.m
-2"""
+(442, 2)"""
 
 import inspect
 from typing import Any, ClassVar, Self
@@ -143,8 +141,8 @@ def _folds_of(splitter, X, y, groups):
 class _Estimator(BaseEstimator):
     """Base class of the estimators for scikit-learn: parameters, conversion of X, and fitting.
 
-    A subclass omits the model's arguments `without`, and adds the dict `own` (name -> default) and,
-    if `chooses` names settings that cross-validation can choose, cv."""
+    without, own : arguments of the model to leave out, and dict name -> default of those to add
+    chooses : phrase for the help on settings that cross-validation chooses; it adds `cv`"""
 
     _model: str
     _of_predict: ClassVar[dict] = {}  # arguments of the fit's predict()
@@ -263,8 +261,6 @@ class _Estimator(BaseEstimator):
 
 
 class _Supervised:
-    """Method fit() of estimators with a response."""
-
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Fit the model.
 

@@ -107,7 +107,7 @@ def compile_kernels(args: argparse.Namespace) -> None:
 
 
 def read_data(name: str, sep: str = ",", decimal: str = ".") -> pd.DataFrame | str:
-    """Return a CSV file, or the data set of that name, as a DataFrame; other names unchanged."""
+    """Return a data set or a CSV file as a DataFrame; for other data return the checked name."""
     path = Path(name)
     if not path.exists() and name in lodim.data()["name"].tolist():
         return lodim.data(name)
@@ -185,7 +185,7 @@ def cv_report(cv: Any) -> Report:
 
 
 def save_plots(folder: Path, fit: Any, kinds: Sequence[str], **others: Any) -> None:
-    """Save plots of a fit as PNG files, one per kind; and of `others`, such as cv=CV(...)."""
+    """Save plots of a fit as PNG files, one per kind, and plots of `others`, such as cv=CV(...)."""
     os.environ.setdefault("MPLBACKEND", "Agg")
     draw = {kind: lambda kind=kind: fit.plot(kind) for kind in kinds}
     draw |= {name: thing.plot for name, thing in others.items()}

@@ -139,9 +139,9 @@ def has_peers():
 
 
 def peer_scores(name, X, y, weights, new, n_classes, family, seed, threads):
-    """Return linear predictors (m, K) of new rows by a scikit-learn model fitted to X (n, p), y.
+    """Return linear predictors (m, K) of rows `new` by scikit-learn's "boosting" or "forest".
 
-    `name` is "boosting" or "forest"; `n_classes` is 0 if y are numbers."""
+    X (n, p), y, weights : training rows; n_classes : 0 if y are numbers"""
     threads = 1 if len(X) <= FEW_ROWS else threads
     estimator = _estimator(name, n_classes, family, seed, threads)
     with threadpool_limits(threads):

@@ -68,16 +68,13 @@ def compare(
         group are left out. Each model treats missing features as in a default call (glm and the
         models of scikit-learn use missing="indicator").
     models : list or dict, optional
-        A list of model functions or their names. Or a dict by label; its values are model
-        functions, names, pairs (function, dict of arguments), or functions (formula, data) that
-        return a fit of lodim and get no weights or groups. An offset is an argument of a model;
-        baselines ignore it. Default: all models of lodim that suit
-        the response.
+        Model functions or their names; default: all models of lodim that suit the response. A dict
+        by label may also have pairs (function, dict of arguments, e.g. an offset, which baselines
+        ignore), and functions (formula, data) that return a fit and get no weights or groups.
     family : str, optional
         Family of the response, by default as of the models: "poisson", "gamma", "tweedie" (with
         `power`), "quantile" (with `quantile`), "huber" or "ordinal". The deviance of this family
-        compares all models, even if they fit another one. Models of lodim without this family are
-        listed as failed.
+        compares all models. Models of lodim that do not have this family are listed as failed.
     power, quantile : float, optional
     folds : int or array (n,), default=10
         Number of random folds, balanced by class; or the fold of each row of `data`.
@@ -106,8 +103,7 @@ def compare(
     Raises
     ------
     FormulaError, DataError
-        If the data cannot be read, a fold holds out all rows of a class, or no model could be
-        fitted.
+        If the data cannot be read, a fold holds out a whole class, or no model could be fitted.
     ArgumentError
         If an argument is out of range, or `models` has a fit (which has seen the held-out rows).
 
@@ -412,9 +408,7 @@ class Comparison:
         return frame
 
     def _class_measures(self):
-        """Return a dict: "accuracy" and, for two classes, "auc" -> (values, standard errors).
-
-        Both are arrays with an entry per model. The dict is empty for a numeric response."""
+        """Return {"accuracy": (values, SEs) of the models}, for two classes also "auc"."""
         task, rows = self._task, self._rows
         y, levels = task.batch.y, task.levels
         if levels is None:
@@ -431,9 +425,7 @@ class Comparison:
         return found
 
     def _sizes(self):
-        """Return sizes and times of the models, means over folds, as a dict of lists.
-
-        Keys: features, parts, price, part (name of the components, such as "learner"), seconds."""
+        """Return lists with an entry per model: features, parts, price, part (name), seconds."""
         records = [self._records[label] for label in self._known]
         found = {k: [_mean([need.get(k) for need in r.needs]) for r in records] for k in COUNTS}
         found["part"] = [r.needs[0].get("part", "") for r in records]

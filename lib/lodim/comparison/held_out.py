@@ -113,7 +113,7 @@ def _reason(error, k, n_folds):
 
 
 def _why_unanswered(strict, data):
-    """Return why rows of data have no prediction: the error of strict(data), or a usual reason."""
+    """Return why rows have no prediction: the error of strict(data), else the usual reason."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -124,10 +124,10 @@ def _why_unanswered(strict, data):
 
 
 def _fit_fold(candidate, task, train, test):
-    """Fit a Candidate to rows `train`; return predictions, size, convergence, and a checker.
+    """Fit a Candidate to rows `train`; return predictions, size, whether converged, and `strict`.
 
-    Predictions (m, K) are linear predictors of the rows `test`. The size is a dict such as
-    {"features": 7}. The checker, or None, is a function of data that rejects unknown levels."""
+    Predictions (m, K) are linear predictors of rows `test`, the size a dict like {"features": 7}.
+    strict(data), or None, raises an error for data with unknown levels."""
     if candidate.kind == "null":
         null = np.repeat(_null(task, train), len(test), axis=0)
         return null, {"features": 0}, True, None

@@ -35,9 +35,9 @@ class Rows:
         return max(int(n) - 1, 1)
 
     def covariance(self, parts):
-        """Return the covariance (q, q) of q statistics.
+        """Return the covariance (q, q) of q statistics, such as mean losses.
 
-        `parts` (n, q) has each row's contribution to their errors; its columns sum to zero."""
+        parts : (n, q), each row's contribution to their errors; each column sums to zero"""
         if self.units is not None:
             code = np.unique(self.units, return_inverse=True)[1]
             parts = np.stack([np.bincount(code, part) for part in parts.T], axis=1)
@@ -61,10 +61,9 @@ def explained(losses, null, rows):
 
 
 def auc_of_folds(positive, score, rows):
-    """Return the AUC over pairs of rows held out together, and each row's part in its error (n,).
+    """Return the AUC over pairs of rows held out together, and contributions (n,) to its error.
 
-    The parts give standard errors (DeLong, DeLong and Clarke-Pearson 1988). All are NaN if no
-    fold has rows of both classes."""
+    Their variance gives the standard error (DeLong et al. 1988). All are NaN without pairs."""
     in_order, pairs = np.zeros(len(score)), np.zeros(len(score))
     for k in range(rows.fold.max() + 1):
         at = np.flatnonzero(rows.fold == k)

@@ -45,10 +45,10 @@ def differences(comparison, ax=None):
 
 
 def _within_error(center, high):
-    """Return which of the increasing differences `center` are drawn at their place, (n,) bool.
+    """Return which differences are near enough to be drawn to scale; the others become text.
 
-    The others, over twice the largest interval end `high` of smaller ones, are only written as
-    numbers. At least half are drawn."""
+    center, high : increasing differences, and upper ends of their intervals. At least half are
+        drawn, and then all up to the first that is over twice as large as earlier upper ends."""
     near = np.ones(len(center), bool)
     for k in range((len(center) + 1) // 2, len(center)):
         if center[k] > FAR * high[:k].max():

@@ -18,7 +18,6 @@ SHOWN |= {"difference_se": "SE(diff)", "accuracy": "Acc.", "auc": "AUC", "featur
 
 
 def listing_of(comparison):
-    """Return the printed text of a Comparison."""
     frame = comparison._frame
     shown = {old: new for old, new in SHOWN.items() if old in frame}
     table = frame[list(shown)].rename(columns=shown)

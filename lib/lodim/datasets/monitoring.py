@@ -145,9 +145,7 @@ def _check(p, signals, graph, response, noise):
 
 
 def _plan(p, signals, graph):
-    """Return the first p features to simulate, as nodes: all base signals, then derived features.
-
-    Each operation, such as "mean", is applied to all signals before the next one."""
+    """Return the first p features as nodes: base signals, then derived ones by operation."""
     names = [_signal(b)[0] for b in range(signals)]
     plan = [_Node(name, (), (b,)) for b, name in enumerate(names)]
     step = 0

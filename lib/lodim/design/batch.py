@@ -89,9 +89,7 @@ class Batch:
 
     @cached_property
     def runs(self):
-        """Which blocks of 4,096 rows have rows of positive weight, as ranges of block numbers.
-
-        A pair (lo, hi) stands for the blocks lo to hi - 1. None stands for all blocks."""
+        """Ranges (lo, hi) of the blocks of 4,096 rows that have positive weight; None for all."""
         if self.weights is None or self.n <= SPAN_ROWS:
             return None
         starts = np.arange(0, self.n, tiles.TILE * tiles.TILES_PER_BLOCK)
@@ -120,9 +118,7 @@ def split(batch, held_out, standardize):
 
 
 def split_and_scaling(batch, held_out, standardize):
-    """Return the two batches of `split`, and the means and scales (p,) of the training rows.
-
-    Both batches are standardized with them."""
+    """Return the batches of `split`, and means and scales (p,) that standardize them."""
     train, test = np.flatnonzero(~held_out), np.flatnonzero(held_out)
     X = tiles.unpack(batch.X, batch.n)
     mean, sd = _moments(X[train].astype(np.float64), batch.weight[train])

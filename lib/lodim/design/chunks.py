@@ -200,10 +200,7 @@ class ChunkStore:
     starts: tuple[int, ...]
 
     def read(self, names, start=0):
-        """Read the named columns in ranges of rows; yield (start, stop, dict name -> column).
-
-        A range has the rows start to stop - 1. The first range begins the piece (file) that
-        contains the row at position `start`, the argument."""
+        """Yield (first row, end, dict name -> column) by ranges, from the file of row `start`."""
         first = bisect_right(self.starts, start) - 1
         at = self.starts[first]
         for piece in self.source.pieces[first:]:
@@ -406,9 +403,7 @@ class WorkerChunks(SourceChunks):
 
     @classmethod
     def of_client(cls, read, client):
-        """Return the chunks `read` (SourceChunks) so that a Dask client's workers process them.
-
-        Without a client, or if there is only one chunk, return `read` itself."""
+        """Return the chunks `read` for a Dask client's workers; unchanged without client."""
         if client is None or read.n <= ROWS_PER_CHUNK:
             return read
         return cls(read.store, read.table, read.n_rows, read.known, client)

@@ -91,7 +91,6 @@ class Column:
 
 
 def to_column(series, name):
-    """Return a pandas Series as a Column."""
     dtype = series.dtype
     if isinstance(dtype, np.dtype):
         if dtype.kind in "fiu":
@@ -153,7 +152,6 @@ def _plain(level):
 
 
 def _sorted_column(name, codes, levels):
-    """Return a Column with its levels sorted and its codes changed accordingly."""
     order = sorted(range(len(levels)), key=levels.__getitem__)
     place = np.empty(len(levels) + 1, np.int64)
     place[order] = np.arange(len(levels))
@@ -394,9 +392,7 @@ def known_rows(table, names):
 
 
 def rows_to_learn(table, names):
-    """Return a Table of the rows that miss no column of `names`, and their positions (empty: all).
-
-    Raise DataError if no such row has positive weight."""
+    """Return the result of `known_rows`; DataError if none of the rows has positive weight."""
     part, where = known_rows(table, names)
     if part.n and (part.positive_weight is None or part.positive_weight.any()):
         return part, where

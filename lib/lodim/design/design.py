@@ -427,8 +427,7 @@ def read_formula(text, family, which=None):
 def columns_read(formula, names, family=None, beside=()):
     """Return those of the columns `names` that a call uses.
 
-    These are the columns of its formula, and those named by other arguments (`beside`), such as
-    weights."""
+    These are in its formula, or named by other arguments such as weights, `beside`."""
     parsed, chosen = read_formula(formula, family)
     keys = expand(parsed, names, set(beside))
     used = {*design_terms.columns_of(keys), *_answers(_response(chosen)), *beside}

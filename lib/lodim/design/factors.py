@@ -316,9 +316,7 @@ def of_missing(factor, j):
 
 
 def against_reference(factor, reduced):
-    """Return a Levels factor with a 0/1 column per level, without the first if `reduced`.
-
-    A single level keeps its column, which is constant, so that reports name it."""
+    """Return a Levels factor with a 0/1 column per level, or all but the first if `reduced`."""
     if not isinstance(factor, Levels) or (reduced and factor.matrix is not None):
         return factor
     labels = tuple(map(str, factor.levels))

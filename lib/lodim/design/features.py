@@ -176,8 +176,7 @@ def scaling(found, names, standardize):
     """Return mean, scale and size (p,) of features, and which are constant, (p,) bool.
 
     found : moments (p, 5). If `standardize`, the scale is the standard deviation and the size is 1,
-        else the scale is 1 and the size the standard deviation. Constant features have 1 for both.
-    """
+        else the scale is 1 and the size the standard deviation. Constants have 1 for both."""
     total, mean, spread, least, greatest = found.T
     with np.errstate(all="ignore"):
         sd = np.sqrt(spread / total)

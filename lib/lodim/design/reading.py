@@ -30,8 +30,7 @@ class Reading:
     def client_for(self, source):
         """Return the Dask client that reads a Source; None if this process reads the data.
 
-        `source` is None for data in memory. A given client that cannot be used is an ArgumentError.
-        """
+        `source` is None for data in memory. ArgumentError if a given client cannot be used."""
         if self.client is False:
             return None
         if self.client is None:
@@ -51,11 +50,9 @@ class Reading:
         return dask_cluster.checked_client(self.client)
 
     def reader(self, data, source, request, answers, inputs, missing):
-        """Return a function that converts RowInputs to the complete Rows, and RowInputs to call it
-        with.
+        """Return a function of RowInputs that reads the complete Rows, and its first argument.
 
-        It is called again if weights depend on the response.
-        source : Source, or None for data in memory
+        It is called again if weights depend on the response. `source` is None for data in memory.
         request : ColumnRequest; answers : columns of the response; missing : as in Design"""
         if self.sample is not None:
             whole("sample", self.sample, most=MOST_ROWS)

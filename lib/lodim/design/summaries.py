@@ -115,9 +115,7 @@ def _moments(table, column, known):
 
 
 def _extremes(table, column, found):
-    """Return positions of the first rows with smallest and largest number; -1 if none.
-
-    Only rows of positive weight count. `found` are the moments of the column."""
+    """Return where the smallest and the largest number with positive weight are; -1 if none."""
     x, positive = as_float(take(column.values, table.rows)), table.positive_weight
     places = []
     for size in found[3:]:
@@ -146,8 +144,7 @@ def _count(table, column, known):
 def summarize_values(table, name, values, n):
     """Return a Summary of computed numbers, whose distinct values count as levels.
 
-    values : (m,), of the m rows in `table`; n : number of all rows, also of those without a value
-    """
+    values : (m,), of the m rows in `table`; n : number of all rows, with or without value"""
     column, positive = Column(name, "number", values), table.positive_weight
     n_known = table.n if positive is None else int(positive.sum())
     counted = _count(replace(table, rows=ALL_ROWS), as_levels(column), None)

@@ -96,9 +96,7 @@ def _computed_levels(keys, parts, fills):
 
 
 def _count_computed(_, table, codes, fills):
-    """Count how often each C(expression) of `codes` has each value in a chunk; return Summaries.
-
-    fills : dict name -> Fill that replaces missing values first"""
+    """Return Summaries of terms C(expression) in a chunk, after `fills` replaced missing values."""
     table, found = filled(table, fills), []
     for code in codes:
         part = known_rows(table, factors.columns_of((None, code)))[0]

@@ -388,8 +388,7 @@ def tells_number(x, y):
 def tells_classes(x, code, n_classes):
     """Return how well x (n,) separates classes: the smallest AUC over all pairs of classes.
 
-    It is 0 if a pair of classes has so few rows that chance may separate them: with 1,000 random
-    columns, the probability that some column does is above 0.001."""
+    It is 0 if two classes have so few rows that one of 1,000 random columns might separate them."""
     least = 1.0
     for a in range(n_classes):
         for b in range(a):

@@ -39,9 +39,7 @@ def _percent(share):
 
 
 def _held_out(fit, row):
-    """Return the share of null deviance explained in held-out rows and its SE, or None.
-
-    `row` is the only row of fit.glance()."""
+    """Return the explained share in held-out rows and its SE, from glance()'s row, or None."""
     if "held_deviance" in row and np.isfinite(row["held_deviance"]):
         # No error is stored: assume that the deviance of a row varies by about its mean.
         return 1.0 - row["held_deviance"] / row["null_deviance"], 1.0 / np.sqrt(fit.n)
@@ -54,8 +52,8 @@ def _held_out(fit, row):
 def _explained(subject, before):
     """Return the share of null deviance explained in a Subject's rows, and a standard error.
 
-    The error is that of share - before, where `before` is the share in the training rows. It
-    assumes errors proportional to (1 - share) / sqrt(number of rows). None for too few rows."""
+    The error is for comparison with `before`, the share in the training rows, whose own error is
+    part of it. Return None if there are too few rows."""
     fit, batch = subject.fit, subject.answered
     weight, family = batch.weight, subject.fit.family
     loss = family.deviance(batch.y, subject.score)
@@ -158,7 +156,7 @@ def calibration(subject):
 
 
 def _numbers(fit, y, score):
-    """Return a list with a text on the fifth of rows predicted worst; [] if calibrated."""
+    """Return [text on the fifth of rows with the worst predicted numbers], or [] if calibrated."""
     mean, family = fit.family.mean(score), fit.family
     residual = family.bounded(y - mean)
     gain, chance = recalibration(residual, mean, fit.n)
@@ -174,7 +172,7 @@ def _numbers(fit, y, score):
 
 
 def _classes(fit, y, score):
-    """Return a text per class with wrong probabilities, on the fifth of rows predicted worst."""
+    """Return a text per class with wrong probabilities: the predicted and the observed share."""
     mean = fit.family.mean(score)
     p = mean[:, None] if mean.ndim == 1 else mean
     classes = [(1, fit.levels[1])] if mean.ndim == 1 else list(enumerate(fit.levels))
@@ -205,10 +203,9 @@ FIFTHS = "lowest", "second", "middle", "fourth", "highest"
 def recalibration(residual, predictor, n_training, variance=None):
     """Test whether an intercept and slope would improve predictions; return statistic, p-value.
 
-    The statistic, chi-square with two degrees of freedom, estimates the decrease of the deviance.
-    It is robust (Davidson and MacKinnon 1993, Sect. 13.7); if one based on the responses'
-    `variance` is smaller, that is used.
-    residual : response minus mean; predictor : the mean, or the logit of a probability"""
+    residual : response minus mean; predictor : the mean, or the logit of a probability
+    variance : of the responses, optional. The statistic, chi-square with two degrees of freedom, is
+    robust (Davidson and MacKinnon 1993, Sect. 13.7), or based on `variance` if that is smaller."""
     centred = predictor - predictor.mean()
     size = np.sqrt((centred**2).mean())
     slope = centred / size if size > 1e-12 else np.zeros_like(centred)
@@ -221,10 +218,10 @@ def recalibration(residual, predictor, n_training, variance=None):
 
 
 def worst_fifth(residual, predicted, variance):
-    """Return positions and name of the fifth of rows predicted worst.
+    """Return positions and name ("lowest" etc.) of the fifth of rows that is predicted worst.
 
-    Rows are cut into fifths by prediction. In the worst fifth, the mean residual is largest
-    relative to its standard error, from the responses' variance (n,)."""
+    Fifths are by prediction. The worst has the largest mean residual, in standard errors.
+    variance : (n,) of the responses"""
     parts = np.array_split(np.argsort(predicted, kind="stable"), len(FIFTHS))
     off = [abs(residual[k].sum()) / np.sqrt(variance[k].sum() + 1e-300) for k in parts]
     worst = int(np.argmax(off))

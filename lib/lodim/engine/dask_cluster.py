@@ -129,8 +129,9 @@ class Cluster:
     def submit(self, work, held=(), sent=(), name=None):
         """Start work(group, *arrays, *sent) for each worker's group of rows; return the futures.
 
-        `held` are WorkerTiles, of which `arrays` are the group's parts. A `PerTask` in `sent` has
-        one value per group. `name` is shown in Dask, by default the name of `work`."""
+        held : WorkerTiles; each call gets the arrays of its group's rows
+        sent : further arguments; for a `PerTask`, each call gets its group's value
+        name : title of the task in Dask's displays, by default the name of `work`"""
         # No task names its worker: it would wait forever if all workers were replaced.
         name = name or work.__name__
         tasks = []
@@ -153,7 +154,7 @@ class PerTask:
 
 @dataclass(frozen=True)
 class Task:
-    """A call work(*first, *held, *last) for Dask; a worker has the results `held` already."""
+    """A call work(*first, *held, *last) on a Dask worker, which has the results `held`."""
 
     work: object
     first: tuple = ()
@@ -181,9 +182,9 @@ def _aligned(v):
 
 
 def _submit(client, name, tasks, *held):
-    """Send tasks to Dask workers in one message, and return the futures of their results.
+    """Send tasks to Dask workers in one message; return futures of their results.
 
-    `held` are lists of futures, one per task, whose results are further arguments of the tasks."""
+    held : lists with a future per task, whose result becomes an argument of the task"""
     keys = [_key(name) for _ in tasks]
     return client.map(_call, tasks, *held, key=keys, pure=False)
 
@@ -261,7 +262,7 @@ def _threads():
 
 
 def _in_words(client, call):
-    """Return call(), which uses Dask; if the cluster fails, raise a DeviceError that says how."""
+    """Return call(), which uses Dask; raise a DeviceError with advice if the cluster fails."""
     from concurrent.futures import CancelledError
 
     from distributed.comm import CommClosedError

@@ -43,8 +43,8 @@ def keys(X, weight, y=None, n_classes=0):
 def _by_response(u, share, y, n_classes, most):
     """Return a number per row, (n,), that depends on its features and on all responses y (n,).
 
-    u (n, p) are standardized features, share (n,) weights with sum one. Variation far below
-    `most`, the mean of the rows' sums of squares, counts as rounding error."""
+    u : (n, p) standardized features; share : (n,) weights with sum one
+    most : mean of the rows' sums of squares; variation far below it counts as rounding error"""
     if not n_classes:
         y = _standard(y, share, np.abs(y).max())
         return _standard(u @ (u.T @ (share * y)), share, most)
@@ -60,7 +60,7 @@ def _by_response(u, share, y, n_classes, most):
 
 
 def of_batch(batch, n_classes):
-    """Return a number (key) per row of a Batch, (n,), from its content, and its mean per class."""
+    """Return a key (number) per row of a Batch, (n,), from its content, and each class's mean."""
     X = tiles.unpack(batch.X, batch.n).astype(np.float64)
     key = keys(np.nan_to_num(X, copy=False), batch.weight, batch.y, n_classes)
     for known in (batch.weights, batch.offset, None if n_classes else batch.y):

@@ -47,8 +47,8 @@ class WorkerTiles:
     def add(self, kernel, onto, *args):
         """Let a kernel (compiled loop) add values per row to `onto`; return them as WorkerTiles.
 
-        `onto` are WorkerTiles, which stay unchanged, or the shape (..., 64) of a tile of zeros. The
-        call is kernel(lo, hi, tiles, *args, out), for blocks lo to hi - 1 of 64 tiles each."""
+        onto : WorkerTiles, not modified; or the shape (..., 64) of a tile, to start from zeros
+        The call is kernel(lo, hi, tiles, *args, out), for blocks lo to hi - 1 of 64 tiles each."""
         if isinstance(onto, WorkerTiles):
             shape, args = onto.shape, (*args, onto)
         else:
@@ -72,8 +72,7 @@ class WorkerTiles:
     def spans(self, function, *args):
         """Return a list of function(rows, X, *args), called on workers for each 65,536 rows.
 
-        `rows` is the slice of these rows, X their features; WorkerTiles in `args` are cut like X.
-        """
+        rows : slice of these rows; X : their features; WorkerTiles in `args` are cut like X"""
         held, task = self._split(function, args)
         futures = self.cluster.submit(_by_span, held, task, function.__name__)
         return [span for part in self.cluster.results(futures) for span in part]
@@ -151,7 +150,7 @@ class WorkerTiles:
         return self.cluster.groups
 
     def _split(self, function, args):
-        """Split function(tiles, *args) into arrays that workers hold, and what to send to them.
+        """Return arrays that workers hold, and what to send to them to call function(tiles, *args).
 
         Sent are the function, the positions of WorkerTiles in `args`, and `args` without these."""
         at = [i for i, v in enumerate(args) if isinstance(v, WorkerTiles)]
@@ -248,8 +247,8 @@ def _fill(group, X, *rest):
 def _span_sums(group, X, *rest):
     """Call a kernel for a worker's rows; return its sums (n_spans, *shape), one per 65,536 rows.
 
-    `rest` has other arrays of these rows, the kernel's name, `at` and `sent` of `_merge` (its
-    arguments), and the shape of a sum."""
+    rest : arrays that the worker holds; name of the kernel; positions of these arrays among its
+        arguments; its other arguments; shape of a sum"""
     *held, name, at, sent, shape = rest
     n_blocks = count_blocks(X)
     partials = np.empty((n_blocks, *shape))
@@ -272,9 +271,9 @@ def _by_span(group, X, *rest):
 
 
 def _rowwise(rows, X, *rest):
-    """Return work(X, *arrays) for a slice `rows`, with arrays per row (n, ...) instead of tiles.
+    """Return work(X, *arrays), for arrays with a value per row, (n, ...), instead of tiles.
 
-    `rest` are the arrays in tiles, `work`, and a list of bools: False where an array is None."""
+    rows : slice, which tells n; rest : the arrays in tiles; work; whether each array is given"""
     *columns, work, given = rest
     flat = (tiles.by_row(v, rows.stop - rows.start) for v in columns)
     return work(X, *(next(flat) if there else None for there in given))

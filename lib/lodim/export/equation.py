@@ -29,9 +29,9 @@ class Equation:
 def build(kind, design, family, new_levels, scores):
     """Return the Equation of a fit; raise ArgumentError if a part of it cannot be written as code.
 
-    scores(features, offset) computes, from symbolic expressions, the linear predictors, and a list
-    of conditions under which a row has no prediction. Without a response, pairs (label, expression)
-    replace the predictors. `kind` is the model's name; `new_levels` as in `Fit.predict`."""
+    kind : name of the model; new_levels : as in `Fit.predict`
+    scores : function of features and offset, as expressions. It returns linear predictors (without
+        a response: pairs (label, expression)), and conditions for a missing prediction."""
     inputs = Inputs(design, new_levels)
     offset = _offset(inputs)
     found, unknown = scores(inputs.features, offset)

@@ -42,7 +42,7 @@ class Infix:
         self.named = {id(node) for node in named if not isinstance(node, Constant)}
 
     def repeated(self, node):
-        """Return the arguments that occur twice in an expression's text, and so need a name."""
+        """Return the arguments that an expression's text contains twice; they need a name."""
         if isinstance(node, Call):
             template = self.functions.get(node.function, ("",))[0]
             return [a for k, a in enumerate(node.args) if template.count(f"{{{k}}}") > 1]

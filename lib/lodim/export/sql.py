@@ -47,7 +47,7 @@ def _log(pole="0e0", plus="", divisor=""):
 
 
 def _within(condition, function):
-    """Return an entry of `_SQL.functions`: `function` where `condition` is true, elsewhere NULL."""
+    """Return the template of an SQL function that is NULL where a condition is false."""
     return (f"(CASE WHEN {condition} THEN {function} END)", ATOM, SUM)
 
 

@@ -50,9 +50,10 @@ class Inputs:
     # Columns -----------------------------------------------------------------------------------
 
     def _known_levels(self, forgiven):
-        """Return a dict column -> (known levels, new levels that count as missing; None: all new).
+        """Return a dict column -> (known levels, new levels that count as missing).
 
-        `forgiven` has such entries for the columns in which some new levels count as missing."""
+        None instead of new levels means all others. forgiven : entries of the dict for the columns
+        in which some new levels count as missing"""
         found = {}
         for part in self.parts:
             name = factors.column_with_levels(part)
@@ -369,10 +370,10 @@ class _Translation:
 
 
 def _between(breaks, degree, values):
-    """Return coefficients (m, degree + 1, q) of q piecewise polynomials, lowest power first.
+    """Return polynomials that equal q functions between `breaks`, given the functions' degree.
 
-    They equal the functions values(x), (n, q), on the m intervals between `breaks`. In each
-    interval, the polynomial's variable runs from -1 to 1."""
+    values : the functions of x (n,), as one that returns (n, q)
+    Coefficients (m, degree + 1, q), constants first, are for x scaled to [-1, 1] between breaks."""
     u = np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
     into = np.linalg.inv(np.vander(u, increasing=True))
     pieces = itertools.pairwise(breaks)
@@ -408,7 +409,7 @@ def _number(value):
 
 
 def _joined(function, left, right):
-    """Return the expression function(left, right), such as "div"; powers 1 to 4 are products."""
+    """Return the expression of a function such as "div" of two expressions, maybe simplified."""
     known = isinstance(right, ex.Constant)
     if function == "power" and known and right.value in (1.0, 2.0, 3.0, 4.0):
         return ex.product([left] * int(right.value))

@@ -179,9 +179,9 @@ def hits(y, score):
 
 
 def beside_offset(family, y, weight, offset, start):
-    """Return the intercepts (K,) that minimize the mean deviance, given an offset (n, K).
+    """Return the intercepts (K,) that minimize the mean deviance with an offset (n, K).
 
-    `start` (K,) are the intercepts without the offset, from which the search starts."""
+    start : (K,) intercepts without the offset, from which the search starts"""
     if not offset.any():
         return start
     from scipy.optimize import minimize  # slow to import (0.2 s) and rarely used

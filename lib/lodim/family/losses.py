@@ -1,6 +1,4 @@
-"""Losses of rows with one linear predictor f each, for compiled functions.
-
-A tuple describes a loss: family, least curvature, parameters."""
+"""Losses of rows in compiled code, given as tuples (family, least curvature, parameters)."""
 
 import numpy as np
 

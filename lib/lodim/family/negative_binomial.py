@@ -13,9 +13,9 @@ STEPS = 100
 
 
 def learned_theta(y, weight, mean=None):
-    """Return theta (variance mu + mu^2 / theta) of counts y by the method of moments.
+    """Return theta of counts y, by moments; their variance is mu + mu^2 / theta.
 
-    `mean` are the counts' means mu, all equal if None."""
+    mean : (n,) means mu of the counts, all equal if None"""
     mean = np.full(len(y), max(dot(weight, y), RAREST)) if mean is None else mean
     ratio = dot(weight, ((y - mean) ** 2 - mean) / np.maximum(mean, RAREST) ** 2)
     return float(np.clip(1.0 / ratio if ratio > 0.0 else MOST, 1e-2, 1e3))

@@ -82,8 +82,8 @@ class Ordinal(Family):
     def class_table(self, boundaries):
         """Return how `loss_slope` codes each of K classes: y (first row) and a shift of f, (2, K).
 
-        y is 0 for the first class, 1 for the last, and -exp(-h) for a class whose two thresholds
-        differ by 2 h. f is shifted by the mean of these thresholds, or by the only one."""
+        boundaries : (K - 1,) thresholds. y is 0 for the first class and 1 for the last.
+        Otherwise y is -exp(-h) for thresholds that are 2 h apart, and the shift is their mean."""
         above, below = np.append(boundaries[0], boundaries), np.append(boundaries, boundaries[-1])
         response = -np.exp(np.maximum(0.5 * (below - above), -WIDEST))
         response[[0, -1]] = 0.0, 1.0

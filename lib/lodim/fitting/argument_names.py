@@ -55,8 +55,7 @@ def unknown_argument(function: str, name: str, known: Collection[str]) -> Argume
 def with_known_arguments(function: Callable[P, R]) -> Callable[P, R]:
     """Decorate a public function to show progress and to raise errors for unknown arguments.
 
-    If its first argument is a model function or a fit and it has `**arguments`, it also accepts
-    the arguments of this model."""
+    With `**arguments`, it also accepts those of the model or fit that is its first argument."""
     signature = inspect.signature(function)
     own = list(signature.parameters.values())
     if any(p.kind is p.VAR_POSITIONAL for p in own):

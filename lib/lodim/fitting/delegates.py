@@ -63,7 +63,7 @@ class Delegates(ABC):
 
     @property
     def _reader(self) -> Any:
-        """Design that converts new data to features, without those that predictions do not use."""
+        """Design that computes the features of new data, but only those that predictions use."""
         return self.design
 
     def plot(self, kind: Any = None, ax: Any = None, **arguments: Any) -> Any:
@@ -89,8 +89,7 @@ class Delegates(ABC):
         Parameters
         ----------
         data : frame, optional
-            The training rows or new rows, with or without the response. Without data only the
-            fit is checked.
+            Training rows or new rows, with or without the response; None checks only the fit.
         offset : array (n,) or column name, optional
         ignore : tuple of str, default=()
             Codes of checks to skip.
@@ -114,8 +113,7 @@ class Delegates(ABC):
 
         Notes
         -----
-        Checks that involve chance give a false alarm with probability 0.001. SE is the standard
-        error of the measured quantity.
+        Checks that involve chance give a false alarm with probability 0.001. SE: standard error.
 
         =============  =======================  ============================================
         code           needs                    found if
@@ -132,8 +130,7 @@ class Delegates(ABC):
         leak           rows with y              one feature nearly determines the response:
                                                 correlation, AUC or accuracy of at least 0.995
         copies         rows                     features of two columns correlate by at least 0.995
-        identifier     the training rows        a column of integers, 90% of them distinct, has an
-                                                identifier's name, such as id
+        identifier     the training rows        integers, 90% distinct, with a name such as id
         duplicates     the training rows        1% of the rows repeat an earlier one, ten times as
                                                 many as by chance
         collinearity   the training rows        (glm, costnet) a variance inflation factor of a
@@ -194,8 +191,7 @@ class Delegates(ABC):
         Raises
         ------
         ArgumentError
-            If the model cannot be written as a formula: `ripr`, `melm` with an estimator, or an
-            offset that is not a column.
+            For models without a formula: `ripr`, `melm` with an estimator, or an offset array.
 
         See Also
         --------
@@ -313,8 +309,7 @@ class Delegates(ABC):
         Parameters
         ----------
         data : frame
-            Rows over which effects are computed and averaged, usually the training rows. Incomplete
-            rows are dropped.
+            Rows over which effects are averaged, usually training rows, without incomplete ones.
         type : {"response", "link"}, default="response"
             Scale of the predictions.
 

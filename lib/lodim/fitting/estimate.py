@@ -220,7 +220,7 @@ class _SampledCall:
     names: tuple = ()
 
     def at_frame(self, data):
-        """Return (number of rows, Problem of a sample, sentence about the sample) for a frame."""
+        """Return a frame's number of rows, the Problem of a sample, and a sentence about it."""
         frame = read_frame(data)
         n = len(frame.index)
         self._need(frame.names)
@@ -229,7 +229,7 @@ class _SampledCall:
         return n, self._prepare(data if len(at) == n else take_rows(data, at), at), words
 
     def at_source(self, source, data):
-        """Return (number of rows, Problem of a sample, sentence about it) for data of a Source."""
+        """Return a Source's number of rows, the Problem of a sample, and a sentence about it."""
         every = source.names
         self._need(every)
         source = source.select(self.names)
@@ -262,9 +262,7 @@ class _SampledCall:
 
 
 def _first_rows(source, names, only_first):
-    """Return a list of frames: the first rows of up to eight pieces (files) of a source.
-
-    If `only_first`, read only the first piece."""
+    """Return frames with the first rows of up to eight files (`only_first`: one) of a source."""
     pieces = [piece for piece in source.pieces if piece.n != 0]
     k = 1 if only_first else min(N_SAMPLED_PIECES, len(pieces))
     found = []

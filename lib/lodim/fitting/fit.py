@@ -106,7 +106,7 @@ class Fit(Delegates):
         return lines, report.Table("", table, {"estimate": report.significant})
 
     def _glance(self, sizes, ends):
-        """Return glance()'s row, with dict `sizes` before the deviances and `ends` at the end."""
+        """Return glance()'s row, with columns `sizes` before the deviances, `ends` at the end."""
         row = {"family": self.family.name, "n": self.n, "n_dropped": self.design.n_dropped}
         row |= {"p": len(self.design.names)} | sizes
         row |= {"deviance": self._deviance, "null_deviance": self._null_deviance}
@@ -322,8 +322,7 @@ class Fit(Delegates):
         Returns
         -------
         DataFrame
-            Columns of `data`, .fitted (one per class), .resid, .loss (deviance), and .class for
-            classes.
+            `data` with .fitted (one per class), .resid, .loss (deviance), and for classes .class.
 
         See Also
         --------
@@ -380,8 +379,7 @@ class Fit(Delegates):
             One row. n: number of rows of positive weight. deviance: mean per row. dev_ratio:
             explained share of the null deviance of `data` (D2; for squared error R2; NaN if the
             response is constant). For classes also accuracy (a tie of k classes counts 1/k),
-            log_loss and auc (for several classes the mean of each against all others; NaN if only
-            one class occurs).
+            log_loss and auc (NaN for one class; for several, the mean of each against the others).
 
         Raises
         ------
@@ -567,9 +565,7 @@ class Fit(Delegates):
         return in_pandas(self.tidy)()
 
     def _comparable(self, reference):
-        """Return this fit's tidy() in a form that can be compared with the fit `reference`.
-
-        A bootstrap uses it: this fit is a replicate, `reference` the original fit."""
+        """Return tidy() of this bootstrap replicate, made comparable with the fit `reference`."""
         return self._of_tables()
 
     def save(self, path: FilePath) -> None:

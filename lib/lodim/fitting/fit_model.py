@@ -159,9 +159,7 @@ def _client(model, client):
 
 
 def in_memory(what, batch):
-    """Return a Batch with its features in memory; raise ArgumentError if memory is too small.
-
-    what : name of the method that needs them, for the message"""
+    """Return a Batch with X in memory, for the method `what`; ArgumentError if too large."""
     if not batch.out_of_core:
         return batch
     n, p = batch.n, batch.X.shape[1]

@@ -35,7 +35,7 @@ def wrap(fit, data, type):
 
 
 def _texts(read):
-    """Return a dict of columns with levels that are not text, each a dict from text to level."""
+    """Return {column: {text: level}} for columns whose levels are not text, such as 1.0."""
     return {
         name: {str(level): level for level in column.levels}
         for name, column in read.items()
@@ -122,7 +122,7 @@ class LodimModel(ModelAbstract):
 
 
 def complete_rows(read, needed):
-    """Return columns (a dict `read`) as a polars frame, without rows with missing `needed` ones."""
+    """Return columns (a dict) as a polars frame, without rows that miss a value in `needed`."""
     frame = pl.DataFrame([_series(column) for column in read.values()])
     whole = frame.drop_nulls(needed)
     if len(whole) < len(frame):
@@ -132,7 +132,6 @@ def complete_rows(read, needed):
 
 
 def _series(column):
-    """Return a Column as a polars Series, with levels as text."""
     if column.kind != "level":
         return pl.Series(column.name, column.values, nan_to_null=True)
     if column.levels == (False, True):

@@ -98,9 +98,10 @@ class Problem:
         return {name: getattr(self, name) for name in names} | {"selection": selection}
 
     def settle(self, settings, *, given=(), chosen=None):
-        """Return the problem with chosen settings.
+        """Return the problem with other settings.
 
-        given : names of those that the fit's call then shows; chosen : see `Problem`"""
+        given : names of settings that the fit shows as arguments of its call
+        chosen : settings chosen by cross-validation, as in `Problem`"""
         # A penalty that was "auto" becomes a number, since another call may choose another one.
         auto = [name for name in self.model.penalties if self.arguments[name] == "auto"]
         names = [*given, *(auto if given else ())]
@@ -226,8 +227,8 @@ class Model:
     def assemble(self, problem, estimates, log, selection, for_path, /) -> Any:
         """Return the Fit of a problem, given its estimates and the optimizer's log.
 
-        `for_path` leaves out results that are slow to compute; "spread" keeps those for standard
-        deviations of responses. `selection` is a table of tried settings, or None."""
+        selection : table of tried settings, or None; for_path : whether to leave out results that
+            are slow to compute; "spread" keeps those for standard deviations of responses"""
         raise NotImplementedError
 
     def reweigh(self, problem: Problem, fit: Any) -> tuple | None:
@@ -235,10 +236,10 @@ class Model:
         return None
 
     def cv_grid(self, problem: Problem, n: int) -> tuple[dict, tuple | None]:
-        """Return cv()'s default grid, and (estimates, log) of a fit that it needed, or None.
+        """Return the default grid of cv(), and (estimates, log) of a fit made to find it, or None.
 
         The grid is a dict: setting -> values to compare. By default it has n values of the first
-        penalty, or the only value if the call gives one; it is empty without penalties."""
+        penalty, or the only value if the call gives one. It is empty without penalties."""
         for penalty in self.penalties:
             value = problem.arguments[penalty]
             fixed = isinstance(value, int | float)

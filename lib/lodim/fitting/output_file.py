@@ -14,10 +14,10 @@ from lodim.sources.schemas import arrow
 
 @contextlib.contextmanager
 def writing(path, other=None):
-    """Open a file of rows as a context manager; it returns a function that appends a frame.
+    """Open a file of rows in a `with` block, which gets a function that appends a frame.
 
     The file replaces an existing one at the end, unless an error occurs. Row labels of pandas are
-    written, except a RangeIndex. `other` is a context manager for files of another type, if any."""
+    written, except a RangeIndex. `other` opens files of other types, if any."""
     kind = _kind(path, other)
     try:
         with replacing(path) as file, kind(file) as append:
@@ -88,7 +88,9 @@ KINDS = {".parquet": _parquet, ".csv": CSV, ".arrow": _arrow, ".feather": _arrow
 
 @contextlib.contextmanager
 def _tables(open_writer):
-    """Yield a function that appends frames to a file as tables, once all column types are known."""
+    """Yield a function that appends frames to a file; they wait until all column types are known.
+
+    open_writer : function of a schema of pyarrow, which opens the file"""
     pa = arrow()
     waiting, opened, schema = [], None, None
 

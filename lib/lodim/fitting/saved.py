@@ -63,11 +63,10 @@ def load(path: FilePath) -> Any:
     >>> import lodim as ld
     >>> cars = ld.data("autompg")
     >>> fit = ld.glm("mpg ~ weight + model_year", cars)
-    >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
-    ...     fit.save(Path(folder) / 'cars.lodim')
-    ...     back = ld.load(Path(folder) / 'cars.lodim')
+    ...     fit.save(f"{folder}/cars.lodim")
+    ...     back = ld.load(f"{folder}/cars.lodim")
     >>> back.name
     'glm'
     """
@@ -133,7 +132,7 @@ ANY_FIT: Any = forms.Form(_read_any_fit, lambda fit: {"model": fit.name} | forms
 
 
 def settings(kind: type, **others: forms.Form) -> Any:
-    """Return the Form (rules for reading) of a class of settings; `others` are special Forms."""
+    """Return the Form of a settings class, which reads and checks it; `others`: Forms by field."""
     of_fields = {field.name: forms.modest() for field in fields(kind)} | others
 
     def read(value, where, sizes):

@@ -130,7 +130,7 @@ class MethodCall:
 
 
 def _features(fit, as_fitted):
-    """Return the columns of the formula and offset; `as_fitted` : only those for predictions"""
+    """Return the columns of formula and offset; only those for predictions if `as_fitted`."""
     design = fit._reader if as_fitted else fit.design
     return [*design.features, *([design.offset] if design.offset else [])]
 
@@ -147,9 +147,7 @@ class _Offsets:
         self.offset, self.first = offset, 0
 
     def next(self, n, place):
-        """Return {"offset": values of the next n rows}, or {} if it is no array.
-
-        place : name of these rows, for an error message"""
+        """Return {"offset": values of the next n rows}, or {} if no array; place : for errors."""
         if not self.is_array:
             return {}
         part = np.asarray(self.offset[self.first : self.first + n])
@@ -189,9 +187,7 @@ def _with_place_of_errors(answer, chunk, source, offset):
 
 
 def _first_refused(answer, chunk, source, offset):
-    """Find the first row in a chunk for which `answer` raises DataError; return its position.
-
-    Return None if it raises DataError even without rows."""
+    """Return the first row for which `answer` raises DataError; None if no row is the cause."""
     # low, high: number of leading rows that are accepted, and that raise an error
     low, high = -1, len(_frame(chunk, source).index)
     while high - low > 1:
@@ -292,9 +288,9 @@ def evaluation(fit, data, offset, new_levels):
 
 
 def _scored_source(fit, source, offset, new_levels):
-    """Return the rows of a source that have a response, a prediction and a weight.
+    """Return Batch (without X), linear predictors (n, K) and losses (dict) of rows in a source.
 
-    They are a Batch (without X), the linear predictors (n, K), and a dict name -> loss (n,)."""
+    The rows are those that have a response, a prediction and a weight."""
     offsets, parts = _Offsets(offset), []
     design = fit.design
     wanted = {*_features(fit, True), design.weights, *factors.columns_of(design.response.key)}

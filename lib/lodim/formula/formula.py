@@ -46,7 +46,6 @@ def parse(text):
 
 
 def check_text(formula):
-    """Raise FormulaError unless a formula is text."""
     if not isinstance(formula, str):
         raise FormulaError(f"the formula must be text such as 'y ~ .', not {shown(formula)}")
 
@@ -130,7 +129,7 @@ def expand(formula, names, hidden=()):
 
 
 def answers(formula, names):
-    """Return those of `names` that augment() adds, such as .fitted; a dot leaves them out."""
+    """Return the columns among `names` that augment() added, such as .fitted, if there is a dot."""
     if all(leaf.kind != "dot" for leaf in _leaves(formula.right)):
         return ()
     return tuple(name for name in names if ANSWERS.match(name))
@@ -171,9 +170,9 @@ def _check_dots(formula):
 
 
 def update(old, new):
-    """Return the formula `new` with each dot replaced by a side of the formula `old`, as in R.
+    """Return the formula `new`, in which dots stand for the sides of the formula `old`, as in R.
 
-    If the left side of `new` is no dot, `new` is unchanged: there a dot means all columns."""
+    If its left side is no dot, `new` is returned unchanged; its dots then mean all columns."""
     text, left, right, tilde = _cut(new)
     if [token.text for token in left] != ["."]:
         return new

@@ -104,7 +104,7 @@ class _AsWritten(ast.NodeTransformer):
         return node if written == node.id else self.column(written, node, True)
 
     def column(self, name, node, bare):
-        """Return the syntax node of a column; bare : whether it was written without Q('')."""
+        """Return the column's syntax node at a node; bare : whether it was without Q('')."""
         column = ast.parse(quote(name), mode="eval").body
         column.bare = bare
         return ast.copy_location(column, node)

@@ -40,7 +40,9 @@ class _Algebra:
         return {frozenset((key,)): (key,) for key in keys}
 
     def join(self, operator, left, right, node):
-        """Return two sets of terms joined by an operator such as *; `left` may be modified."""
+        """Return two sets of terms joined by an operator such as *; `left` may be modified.
+
+        node : part of the formula, for the error if there are too many terms"""
         self.spend(len(right), node)
         if operator == "-":
             for factors in right:

@@ -6,9 +6,7 @@ BINS, PAIR_BINS = 40, 12  # number of intervals of a single feature, and of each
 
 
 def edges_of(x, weight, bins):
-    """Return edges that cut x (n,) into up to `bins` intervals of equal weight.
-
-    A constant x gives a single edge."""
+    """Return edges of up to `bins` intervals of equal weight; a single edge if x is constant."""
     part = np.arange(1, bins + 1) / bins * (1.0 - 1e-12)
     if np.ptp(weight) == 0.0:
         ordered, at = np.sort(x), np.ceil(part * len(x)).astype(int) - 1
@@ -20,7 +18,7 @@ def edges_of(x, weight, bins):
 
 
 def bins_of(x, edges):
-    """Return the number (n,), from 0, of each value's interval; an edge is in that below it."""
+    """Return each value's interval, (n,) from 0; a value at an edge is in the lower one."""
     return np.clip(np.searchsorted(edges, x, side="left") - 1, 0, max(len(edges) - 2, 0))
 
 
@@ -38,8 +36,8 @@ def accumulate(difference, bin_of, weight, n_bins):
 def by_levels(up, down, code, weight, n_levels):
     """Return the centred accumulated local effect of ordered levels, (n_levels, K).
 
-    up, down : (n, K) changes of a row's prediction, from its level to the next one, and from the
-    previous one to its level; NaN without such a level. code : (n,) levels"""
+    code : (n,) level of each row; up, down : (n, K) increase of its prediction from its level to
+        the next one, and from the previous one to its level; NaN without such a level"""
     total = np.bincount(code, weight, n_levels)
     step = np.zeros((n_levels, up.shape[1]))
     for k in range(n_levels - 1):

@@ -25,9 +25,7 @@ class Plan:
 
 
 def local_effects(rows, feature, others):
-    """Return the Plan of a feature's accumulated local effect.
-
-    Levels without order are sorted by the similarity of their rows in the Features `others`."""
+    """Return the Plan of a feature's accumulated local effect; `others` help to sort its levels."""
     at = known_at(rows, feature)
     rows, x = rows.take(at), feature.values[at]
     if feature.levels is not None:
@@ -95,9 +93,7 @@ def interaction(rows, features):
 
 
 def dependence(rows, feature, drawn):
-    """Return the Plan of a feature's partial dependence.
-
-    At each of its values, it is the mean prediction if all rows `drawn` (positions) had it."""
+    """Return the Plan of a feature's partial dependence: means over the rows `drawn`."""
     known, x = known_rows(rows, feature)
     values = np.arange(len(feature.levels or ()), dtype=float)
     if feature.levels is None:

@@ -102,7 +102,7 @@ def _plain(value):
 
 
 def _own_name(text):
-    """Return a text, with an invisible character added if JavaScript itself uses this name."""
+    """Return text that is safe in JavaScript: names of its own get an invisible character."""
     return f"{text}\N{WORD JOINER}" if text in OBJECT_PROPERTIES else text
 
 

@@ -40,7 +40,7 @@ def from_data(design, data):
 
 
 def _levels(design):
-    """Return a dict column -> levels in the design; () if a factor is computed from the column."""
+    """Return a dict column -> levels; () if a call such as C(np.floor(x)) makes them."""
     found = {}
     for part in itertools.chain.from_iterable(design.terms):
         if isinstance(part, factors.Levels) and not factors.is_computed_condition(part):

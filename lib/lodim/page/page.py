@@ -62,7 +62,6 @@ def _as_pandas(data):
 
 
 def html(fit: Any, data: pd.DataFrame | None = None) -> str:
-    """Return the text of the HTML page of a fit."""
     charts.libraries()  # an error if a package is missing, before the work
     columns = inputs.from_design(fit.design) if data is None else inputs.from_data(fit.design, data)
     groups, notes = _pictures(fit, columns, data)

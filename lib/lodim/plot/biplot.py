@@ -72,8 +72,7 @@ class Ground:
 def plane(rows, legend, names, ax=None, *, ends, ground=None, arrows=None, title=None):
     """Draw rows in two dimensions within the frame `ends` (2, 2), and return the Axes.
 
-    legend : names of classes; ground : densities and predicted classes of the background
-    arrows : loadings of features"""
+    legend : names of classes; ground : background; arrows : loadings of features"""
     ax = ensure_axes(ax, SIZE)
     decided = ground is not None and ground.score is not None
     if decided:

@@ -136,7 +136,7 @@ def plane(
 def surface(x, y, Z, key, names, ax=None, *, level=None, **over):
     """Draw Z (len(y), len(x)) as a coloured surface, with a contour line at `level`.
 
-    `over` are things to draw on top: the arguments points, edge, star and title of `_draw_over`."""
+    over : arguments points, edge, star and title of `_draw_over`"""
     ax = ensure_axes(ax, SIZE)
     share = (key.low, key.high) == (0.0, 1.0)
     shades = ax.contourf(x, y, Z, np.linspace(0.0, 1.0, 21) if share else 16, cmap=SCALE)
@@ -151,7 +151,7 @@ def surface(x, y, Z, key, names, ax=None, *, level=None, **over):
 def classes(x, y, P, key, names, ax=None, **over):
     """Draw the most probable class by P (len(y), len(x), K), paler if less probable.
 
-    `over` are things to draw on top: the arguments points, edge, star and title of `_draw_over`."""
+    over : arguments points, edge, star and title of `_draw_over`"""
     ax = ensure_axes(ax, SIZE)
     K = P.shape[2]
     certainty = (P.max(axis=2) - 1.0 / K) / (1.0 - 1.0 / K)
@@ -187,7 +187,9 @@ def _tag(ax, xy, radius, tags):
 
 
 def _draw_over(ax, x, y, names, key, *, points=None, edge=None, star=None, title=None):
-    """Draw points, a hatched region where edge[0] is negative, and a star on top of a surface."""
+    """Finish a plot of a surface: draw points, a hatched region, a star, and the legend.
+
+    edge : (values, label), hatched where values are negative; star : (label, position)"""
     if edge is not None:
         veil = ax.contourf(x, y, edge[0], [-np.inf, 0.0], colors="none", hatches=["///"])
         veil.set_edgecolor(VEIL)

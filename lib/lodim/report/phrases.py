@@ -200,7 +200,7 @@ def _stand_in(fill, design):
 
 
 def choice(fit, detail=""):
-    """Return a list with a note on settings chosen by cross-validation, or an empty list."""
+    """Return [note on settings chosen by cross-validation] or []; `detail` is part of it."""
     if fit.selection is None or not fit.chosen:
         return []
     points = fit.selection

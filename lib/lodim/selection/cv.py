@@ -99,8 +99,7 @@ def cv(
     Features are centred and scaled within each fold. Knots, levels and means that the formula
     learned come from the features of all rows; `compare` learns them within the folds.
 
-    The standard error of the mean loss is the weighted standard deviation over folds divided by
-    sqrt(K - 1), as in glmnet.
+    The standard error of the mean loss is its weighted SD over K folds / sqrt(K - 1), as in glmnet.
 
     If the number of stages is not given, a point stops early if its loss is clearly above the
     lowest (by two to four standard errors) or hardly falls; its row shows the best number so far.
@@ -194,7 +193,9 @@ def _check_call(grid, loss, rule, n_jobs, arguments):
 
 
 def _with_settings(problem, grid, frame, settings):
-    """Return the problem with the `settings` of a grid point, marked as chosen by CV."""
+    """Return the problem with `settings`, and a note which of them cross-validation chose.
+
+    grid, frame : grid of cv(), and its table of losses, whose columns are the settings compared"""
     names = tuple(n for n in frame if hasattr(problem.settings, n))
     chosen = tuple(n for n in names if n in grid or getattr(problem.settings, n) is None)
     return problem.settle(settings, given=names, chosen=dict.fromkeys(chosen, ()))
@@ -209,8 +210,7 @@ class CV(Generic[FitT_co]):
     call : str
         The call of the model.
     frame : DataFrame
-        One row per grid point: settings, number of stages (`m` of gbmap), and `mean` and `se` of
-        the held-out loss.
+        One row per grid point: settings, number of stages (`m` of gbmap), held-out `mean` and `se`.
     grid : tuple of str
         Names of the settings that vary.
     index_min, index_1se : int
@@ -274,9 +274,9 @@ class CV(Generic[FitT_co]):
         return self._value((self.budget,), self.index_1se)
 
     def _value(self, names, index):
-        """Return a setting in row `index` of `frame`, or the best fit's if it was not varied.
+        """Return the first of the settings `names` that varied, at row `index` of `frame`.
 
-        names : settings of which the first one that varied counts"""
+        If none of them varied, return the first one's value in the best fit."""
         for name in names:
             if name in self.frame:
                 return float(self.frame[name][index])

@@ -113,9 +113,7 @@ def _check_folds(batch, folds):
 
 
 def check_units(batch, names):
-    """Raise DataError if no row or group can be held out.
-
-    The message tells the user which arguments to give instead: the text `names`."""
+    """Raise DataError if no row or group can be held out; `names` : arguments that would help."""
     if count_units(batch) < 2:
         what = "row" if batch.units is None else "group"
         what = f"only one {what} has a positive weight"
@@ -132,8 +130,8 @@ def count_units(batch):
 def _whole_units(batch, folds, key, of_class, seed):
     """Return each row's fold; rows of a group (or cluster) have the same fold.
 
-    Each group goes to the fold with the fewest rows of the group's most frequent class. So that
-    row order has no effect, `key` (n,) depends on a row's content; of_class : mean key per class"""
+    Each group goes to the fold with the fewest rows of the group's most frequent class.
+    key, of_class : (n,) and (n_classes,) numbers that decide the order of rows and of classes"""
     names, code = np.unique(batch.units, return_inverse=True)
     main, size = _main_class(batch, code, of_class), np.bincount(code)
     of_unit = np.bincount(code, key) / size
@@ -147,7 +145,7 @@ def _whole_units(batch, folds, key, of_class, seed):
 def _main_class(batch, code, of_class):
     """Return the most frequent class per group, (n_groups,), as a number; 0 without classes.
 
-    code : (n,) group of each row; of_class : a mean per class, whose ranks number the classes"""
+    code : (n,) group of each row; of_class : a number per class, by which classes are sorted"""
     C = len(of_class)
     if not C or batch.y is None:
         return np.zeros(code.max() + 1, np.int64)

@@ -70,7 +70,7 @@ def _check_values(name, values, model):
 def settings_at(problem, point):
     """Return the problem's settings, changed to the values of a grid point (dict name -> value).
 
-    A setting that is None in the point and in the call keeps its value, which the data chose."""
+    None in the point keeps a setting that the call left open, and whose value the data chose."""
     ours = {k for k, v in point.items() if v is None and problem.arguments.get(k, 0) is None}
     return replace(problem.settings, **{k: v for k, v in point.items() if k not in ours})
 
@@ -96,15 +96,15 @@ def losses_at(problem, splits, settings, name, jobs, **options):
 
 
 def loss_of(problem, name):
-    """Return the loss function "deviance", "class" or "mae"; a model may define the deviance."""
+    """Return the function that computes the loss "deviance" (of the model), "class" or "mae"."""
     return problem.model.held_out_deviance if name == "deviance" else LOSSES[name]
 
 
 def summarize(problem, points, settings, losses, stage, draws=1):
-    """Return a frame of grid points with `mean` and `se` of the held-out loss, and their settings.
+    """Return a frame with each grid point's `mean` and `se` of the held-out loss, and its settings.
 
-    losses : result of `grid_losses`, from `draws` sets of folds; stage : number of stages (such
-    as learners) per point, used where the settings leave it open"""
+    losses : result of `grid_losses`, from `draws` sets of folds
+    stage : number of stages (such as learners) per point, used if the settings leave it open"""
     stages = problem.model.stage_setting
     rows, chosen = [], []
     for point, own, curve, last in zip(points, settings, losses, stage, strict=True):

@@ -115,10 +115,10 @@ def ordered(values, down=False):
 
 
 def _run_settings(model, key, values):
-    """Return settings of one fit that serves several grid points, and its number of stages.
+    """Return the settings of one fit that serves several grid points, and its number of stages.
 
-    The points differ only in `values` of one setting; `key` are the others. The number of stages
-    is None if the held-out losses decide."""
+    key, values : the settings that the points share, and the values of the one that differs. The
+        number of stages is None if the held-out losses decide it."""
     if model.shared_setting:
         return replace(key, **{model.shared_setting: tuple(ordered(values))}), len(values)
     return key, None if None in values else max(values)

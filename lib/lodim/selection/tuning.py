@@ -72,11 +72,11 @@ def count_draws(batch, most=None):
 
 
 def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs=None):
-    """Return the problem with settings chosen by held-out deviance, and the table of grid points.
+    """Choose settings by held-out deviance; return the problem with them, and a frame of the grid.
 
-    The choice is a mean of grid points, weighted by their losses (`weights` explains `spread` and
-    `tie`) and rounded (`centre` explains `parts`). grid : dict setting -> values; most_draws :
-    largest number of sets of folds; runs : dict that keeps folds and fits for a later grid"""
+    The choice is the mean of grid points, weighted by their losses, and rounded.
+    grid : dict setting -> values; spread, tie, parts : as in `weights` and `centre`
+    most_draws : largest number of sets of folds; runs : dict that keeps fits for a later grid"""
     grid = {name: values_of(name, values, problem.model) for name, values in grid.items()}
     points = points_of(grid, problem.model)
     draws = count_draws(problem.batch, most_draws)
@@ -110,11 +110,11 @@ def _centre(problem, grid, points, losses, draws=1, *, spread, parts, tie):
 
 
 def weights(losses, draws, stages_open, spread=0.5, tie=0.0):
-    """Return weights (stages,) of each grid point, proportional to exp(-(loss - lowest) / s).
+    """Return weights of each grid point's stages, proportional to exp(-(loss - lowest loss) / s).
 
-    A stage is a step of a fit, such as one learner added; unless `stages_open`, only the last one
-    counts. A point's losses are (stages, folds, 3): mean, weight, standard error. The scale s is
-    `spread` standard errors of the lowest loss, but at least `tie`."""
+    losses : (stages, folds, 3) per point, as from `grid_losses` with `draws` sets of folds
+    stages_open : False gives weight only to the last stage (step of a fit, such as a learner)
+    spread, tie : s is `spread` standard errors of the lowest loss, and at least `tie`"""
     means = [fold_means(rows) for rows in losses]
     if not stages_open:
         means = [np.where(np.arange(len(m)) < len(m) - 1, np.inf, m) for m in means]
@@ -138,11 +138,11 @@ def central_count(weight):
 
 
 def centre(grid, weight, penalties, parts=2):
-    """Return the position of the grid point nearest to the weighted mean, and penalties near it.
+    """Return the position of the grid point nearest to the weighted mean, and a dict of penalties.
 
     grid : dict setting -> values; weight : one per combination, the last setting varies fastest
-    penalties : names of penalties, which may lie between two values; a dict of these is returned
-    parts : number of equal steps, in log, to which penalties are rounded between two values"""
+    penalties : names of settings that may lie between two values; the dict has those that do
+    parts : number of equal steps, in log, to which they are rounded"""
     shape = [len(values) for values in grid.values()]
     nearest, between = [], {}
     for (name, values), where in zip(grid.items(), np.indices(shape), strict=True):

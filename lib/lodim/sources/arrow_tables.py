@@ -100,7 +100,9 @@ def read_tables(
 
 
 def runs(counts: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """Group batches with `counts` rows to about 65,536 rows: (first batch, last batch, n_rows)."""
+    """Yield (first batch, last batch, number of rows) of groups of about 65,536 rows.
+
+    counts : number of rows of each batch"""
     first, n = 0, 0
     for k, count in enumerate(counts):
         n += count
@@ -290,7 +292,7 @@ def _pieces(fragment: Any, place: str, schema: Any, rows: Any) -> Iterator[Fragm
 
 
 def _categories(fragments: Sequence[Any], schema: Any) -> Any:
-    """Return the schema of the columns that have one category type in all Parquet fragments."""
+    """Return the schema of columns that are categories of one type in all Parquet files."""
     pa, in_files = arrow(), []
     for fragment in fragments:
         if not _is_parquet(fragment):

@@ -25,8 +25,6 @@ BLOCK = 1 << 20  # number of bytes searched at once for line ends
 
 @dataclass(frozen=True)
 class Dialect:
-    """Separator and decimal sign of a CSV file."""
-
     sep: str = ","
     decimal: str = "."
 
@@ -124,9 +122,7 @@ def read_csv(files: Sequence[FileState], sep: str = ",", decimal: str = ".") -> 
 
 
 def _cuts(file: FileState, n: int) -> list[Cut]:
-    """Cut a file of n rows into pieces (first row, number of rows, first byte, end byte).
-
-    The bytes are None for a file that is one piece."""
+    """Cut a file of n rows into pieces (first row, rows, first byte, end; None if one piece)."""
     whole: list[Cut] = [(0, n, None, None)]
     if n <= ROWS_PER_CHUNK or file.name.lower().endswith(PACKED):
         return whole

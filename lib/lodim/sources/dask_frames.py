@@ -34,7 +34,6 @@ class Partition(Piece):
             yield Chunk(frame.iloc[start : start + ROWS_PER_CHUNK], start, self.place)
 
     def _compute(self, names: list[str]) -> pd.DataFrame:
-        """Return the given columns of the partition as a DataFrame."""
         try:
             frame = self.delayed.compute(scheduler=_scheduler())
         except Exception as error:  # any error of the graph

@@ -100,7 +100,6 @@ def _features(schema: Any) -> list[str]:
 
 
 def select_fields(schema: Any, names: Iterable[str]) -> Any:
-    """Return a pyarrow schema restricted to some columns."""
     notes = _notes(schema, set(names))
     return arrow().schema([schema.field(name) for name in names], metadata=notes)
 

@@ -49,8 +49,7 @@ def bootstrap(
     data : frame
         The training rows of the fit.
     n : int, default=200
-        Number of replicates. 200 suffice for standard errors and 90% or 95% intervals; use 1,000
-        for higher levels.
+        Number of replicates: 200 for standard errors and 95% intervals, 1,000 for higher levels.
     statistic : callable, optional
         Function of a fit that returns a number, an array (k,), a dict or a Series of numbers.
         Default: the estimates of `tidy()`, zero for a term that is absent from a replicate; for

@@ -195,10 +195,10 @@ def _folds(problem, method, folds, seed):
 
 
 def _fits(problem, fold, method, score, choose):
-    """Fit the model with each fold held out; return the full fit, these fits, and held-out rows.
+    """Fit the model without each fold; return the fit that predicts, these fits, and folds' rows.
 
-    With method "split", the only fold's fit is also the full fit, which makes the predictions.
-    `choose` tells whether each fit chooses the settings that the user did not give."""
+    With method "split" there is one fold, and one fit, which also predicts.
+    choose : whether each fit chooses the settings that the user did not give"""
     how = {"use": lambda fit, rows: (fit, rows), "what": "fits", "choose": choose}
     held_out = [fold == k for k in range(fold.max() + 1)]
     if method == "split":
@@ -225,8 +225,9 @@ def _known_score(fit, score):
 def _held_out(problem, fold, says, full, fits, parts, by):
     """Return the conformity scores of held-out rows (HeldOut), and the table for tidy().
 
-    says : ConformityScore; full : fit for predictions; by : whether each class is calibrated alone
-    fits, parts : fits without one fold each, and the rows of these folds"""
+    fold : (n,) fold of each row; says : ConformityScore; full : the fit that predicts
+    fits, parts : fits without one fold each, and Batches of these folds
+    by : whether each class is calibrated alone"""
     at, answers, y = [], [], []
     for k, (fit, rows) in enumerate(zip(fits, parts, strict=True)):
         where = np.flatnonzero(fold == k)

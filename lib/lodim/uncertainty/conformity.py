@@ -136,10 +136,10 @@ class HeldOut:
         return out
 
     def below(self, scores):
-        """Return the weight of held-out rows with lower scores than each of m new rows, (m, C).
+        """Return the weight of held-out rows whose scores are lower than those of new rows, (m, C).
 
-        The new rows' `scores` (K, m, C), of C classes, come from K fits. Scores of a fit are
-        compared with those of the rows that it left out."""
+        scores : (K, m, C) of m new rows in C classes, by K fits. Each fit's scores are compared
+            with those of the rows that it left out."""
         out = np.zeros(scores.shape[1:])
         for k, of_fold in enumerate(scores):
             rows = np.flatnonzero(self.fold == k)
@@ -195,8 +195,7 @@ class HeldOut:
 def held_out_weights(given, units):
     """Scale the weights `given` (n,) of held-out rows so that a new row has weight one.
 
-    Then their mean is one or, if `units` has the rows' group codes, their sum in each group is one
-    (Lee, Barber and Willett 2023)."""
+    Then their mean is one; with groups, `units`, the sum in each is one (Lee et al. 2023)."""
     if units is None:
         return given / given.mean()
     code = np.unique(units, return_inverse=True)[1]

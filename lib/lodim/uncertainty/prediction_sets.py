@@ -231,11 +231,9 @@ class Conformal(Generic[FitT_co]):
         Parameters
         ----------
         data : frame
-            Rows that were not used for any fit; training rows would be covered too often.
-            Incomplete rows are dropped.
+            Complete rows that no fit has used; training rows would be covered too often.
         by : column name or array (n,), optional
-            Groups of rows, such as the classes of the response. A number with more than 10 values
-            is cut into quarters.
+            Groups of rows, such as classes. A number with more than 10 values is cut into quarters.
         level : float, optional
             Coverage; default: the level of the call.
         offset : array (n,) or column name, optional
@@ -455,9 +453,7 @@ class Conformal(Generic[FitT_co]):
         return level
 
     def _compared(self):
-        """Return pairs (class, HeldOut) of the scores that calibrate each class.
-
-        If all rows calibrate together, there is one pair, with None as class."""
+        """Return pairs (class, its HeldOut), or (None, HeldOut) if classes are not separate."""
         if self.held_out.of_class is None:
             return [(None, self.held_out)]
         return [(name, self.held_out.of(c)) for c, name in enumerate(self.fit.levels)]

@@ -36,8 +36,8 @@ def fit_parts(problem, held_out, use, *, choose, light, jobs, what):
 
     held_out : list of (n,) bool, True for the rows to hold out
     choose : whether each fit chooses the settings that the user did not give
-    light : `for_path` of `Model.run`: which slow results to leave out
-    jobs, what : number of fits at the same time; label of the progress bar"""
+    light : whether to leave out slow results, as `for_path` of `Model.assemble`
+    jobs : number of fits at the same time; what : label of the progress bar"""
     problem = on_one_thread(problem) if jobs > 1 else problem
 
     def one(out, bar):
@@ -71,7 +71,7 @@ def as_read(fit, batch):
 class RandomWeights:
     """Random row weights of bootstrap replicates: exponential, and equal within a group.
 
-    They multiply the user's weights. None is 0, so replicates keep all levels (Xu et al. 2020)."""
+    They multiply the user's weights. None of them is zero, so that all levels remain."""
 
     base: np.ndarray  # (n,) weights of the rows
     # (n,) number of each row's group, in an order that the content decides; -1: weight zero
