@@ -12,12 +12,12 @@ PREFIXES = 9  # lengths of the fixed and of the random order
 
 
 def by_rule(policy, X, y, kinds, trade_offs):
-    """Simulate purchases on test rows by each rule in `kinds`; yield the result of each run.
+    """Simulate purchases on test rows by several simple rules; yield the result of each run.
 
-    Rules are described in `Policy.curve`. "policy" and "myopic" run once per trade-off, the others
-    once per number of features to buy. A result is (rule, trade-off or NaN, price, loss, hit), the
-    last three with an entry per row. hit is 1 if the likeliest class is right, else 0; NaN for
-    numbers. X and y are the test rows, standardized."""
+    Rules (`kinds`) are described in `Policy.curve`. "policy" and "myopic" run once per trade-off,
+    the others once per number of features to buy. A result is (rule, trade-off or NaN, price, loss,
+    hit); the last three have an entry per row. hit is 1 if the likeliest class is right, else 0;
+    NaN for numbers. X and y are the test rows, standardized."""
     oracle, n, G = policy._oracle, len(X), len(policy._oracle.items)
     rng = np.random.default_rng(policy.seed)
     for kind in kinds:
@@ -40,7 +40,7 @@ def by_rule(policy, X, y, kinds, trade_offs):
 
 
 def frontier_by_row(policy, fit, data, rows, y):
-    """Yield a result, as `by_rule` does, for each model on the frontier of a costnet fit.
+    """Yield a result like those of `by_rule` for each model on the frontier of a costnet fit.
 
     A result has the model's price and its losses on the test rows. `rows` are the positions of
     these rows in `data`; y are their class codes, or numbers in original units."""
@@ -56,7 +56,7 @@ def frontier_by_row(policy, fit, data, rows, y):
 
 
 def summary(runs):
-    """Return a frame with mean price, mean loss, its SE and accuracy per run of `by_rule`."""
+    """Return a table of `runs`, the results of `by_rule`: mean price, loss with SE, accuracy."""
     lines = []
     for kind, trade_off, price, loss, hit in runs:
         se = loss.std(ddof=1) / np.sqrt(len(loss)) if len(loss) > 1 else np.nan

@@ -28,7 +28,7 @@ class Items:
 
     @cached_property
     def _options(self):
-        """All sets of purchases that are enough to know a column, and each column's first set.
+        """Alternative sets of purchases that give a column, and the first row of each column.
 
         The sets are rows of a bool matrix (sets, purchases), sorted by column."""
         net, options, first = self.network, [], []
@@ -54,7 +54,7 @@ class Items:
         return np.ascontiguousarray((options & priced).T.astype(np.float32))
 
     def price(self, paid):
-        """Return the total price of the purchases `paid`, (V,) bool, or (C, V) for C sets."""
+        """Return the total price of the purchases marked in `paid`, or of each row of a matrix."""
         net = self.network
         if net.set_cost is None:
             return paid @ net.cost
@@ -63,14 +63,16 @@ class Items:
         return float(net.set_cost(frozenset(net.names[v] for v in np.flatnonzero(paid))))
 
     def spent(self, paid):
-        """Return price and use of R resources, (..., 1 + R), of the purchases `paid` (..., V)."""
+        """Return the price of the purchases marked in `paid`, and their use of resources.
+
+        Both are in the last axis: price first, then each resource."""
         return np.append(np.asarray(self.price(paid))[..., None], paid @ self.use.T, axis=-1)
 
     def pay(self, paid, sets):
-        """Return the purchases that are paid after buying each set of columns, (sets, V) bool.
+        """Return which purchases are paid after buying each set of columns, (sets, purchases) bool.
 
-        `paid` (V,) are the purchases paid before; `sets` (sets, columns) is bool. Of several ways
-        to know a column, the cheapest is paid."""
+        `paid` marks those paid before; `sets` (sets, columns) is bool. Of several ways to know a
+        column, the cheapest is paid."""
         options, first = self._options
         count, single, needs = self._single
         paid = paid | ((sets[:, single].astype(np.float32) @ needs) > 0.0)
@@ -82,10 +84,10 @@ class Items:
         return paid
 
     def after_buying(self, measured, paid, sets):
-        """Return the known columns and the paid purchases after buying each set of columns, bool.
+        """Return the known columns and the paid purchases after buying each set of columns.
 
-        Row s of both belongs to row s of `sets` (sets, columns). `measured` and `paid` say what was
-        known and paid before. Columns that now cost nothing become known too."""
+        Row s of both, bool, belongs to row s of `sets` (sets, columns). `measured` and `paid` mark
+        what was known and paid before. Columns that now cost nothing become known too."""
         first = self._options[1]
         paid = self.pay(paid, sets)
         free = ((~paid).astype(np.float32) @ self._priced) == 0.0
@@ -94,7 +96,7 @@ class Items:
         return measured | sets | free, paid
 
     def cheaper_after(self, state, item):
-        """Return the columns (k,) that get cheaper for a row in State `state` if it buys `item`."""
+        """Return positions of the columns that get cheaper if a row in `state` buys `item`."""
         if self.network.set_cost is None and self._options[0].sum() == len(self):
             return np.empty(0, np.int64)  # nothing needs anything else
         paid = self.pay(state.paid, self.one_hot(item))
@@ -138,6 +140,6 @@ def check_single_terms(design):
 
 
 def column_items(design):
-    """Return the position (p,) of the data's column from which each feature is computed."""
+    """Return for each feature the position of the data column from which it is computed."""
     names = [factors.needs(term[0])[0] for term in design.terms]
     return np.array([design.features.index(names[t]) for t in design.term_of], np.int64)

@@ -11,11 +11,11 @@ LOG2 = np.log(2.0)
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def condition(x, known, rest, mixture):
-    """Condition a Gaussian mixture on the known values of a row x; `extend` takes the result.
+    """Condition a Gaussian mixture on the known values of a row x; return arguments of `extend`.
 
     `known` are the positions of the known features, `rest` of those that may become known.
-    `mixture` is `Mixture.arrays`. Return the number of known features and their log density per
-    component. The fields mean, cov, cross, y_mean and y_var of the conditional `Mixture` follow."""
+    `mixture` is `Mixture.arrays`. The result has the number of known features and their log density
+    per component, then mean, cov, cross, y_mean and y_var of the conditional mixture."""
     log_share, mean, cov, cross, y_mean, y_var, _ = mixture
     Z, s, numeric = len(log_share), len(known), len(cross) > 0
     density, centre, residual = np.zeros(Z), y_mean.copy(), y_var.copy()
@@ -99,7 +99,7 @@ def extend(V, columns, given, mixture, joint, centre, residual):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def to_shares(joint):
-    """Turn log(weight times density) of Z components, `joint` (Z, m), into their probabilities."""
+    """Turn log(weight times density), (components, rows), into probabilities of components."""
     most, total = joint[0].copy(), np.zeros(joint.shape[1])
     for z in range(1, len(joint)):
         for k in range(len(most)):
@@ -118,8 +118,8 @@ def observed_losses(joint, centre, y, label, out):
     """Write the loss of predicting y to `out` (rows,): log-loss, or squared error of a number.
 
     joint : (components, rows) log of weight times density; it is overwritten
-    centre : (components, rows) mean of a numeric response in each component
-    label : class of each component, or -1 for a numeric response"""
+    centre : (components, rows) means of a numeric response; label : class of each component, or
+        -1"""
     to_shares(joint)
     for k in range(joint.shape[1]):
         total = 0.0
@@ -184,9 +184,9 @@ def candidate_losses(V, columns, start, given, mixture, label):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def squared_distances(x, V, columns):
-    """Return the mean squared difference (rows,) of training rows V (features, rows) from a row x.
+    """Return the mean squared difference of each training row from a row x, (rows,).
 
-    The mean is over the features `columns` that V does not lack; infinite if it lacks all."""
+    V (features, rows) has the training rows. Only features `columns` that both have count."""
     out, count = np.zeros(V.shape[1]), np.zeros(V.shape[1])
     for j in columns:
         for i in range(V.shape[1]):

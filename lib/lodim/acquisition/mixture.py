@@ -51,7 +51,6 @@ class Mixture:
 
     @property
     def arrays(self):
-        """Fields that compiled functions need, as a tuple."""
         scales = self.temperature, self.repetition
         return self.log_share, self.mean, self.cov, self.cross, self.y_mean, self.y_var, scales
 
@@ -59,14 +58,14 @@ class Mixture:
         return replace(self, temperature=temperature, repetition=repetition)
 
     def features(self, X):
-        """Return the normal scores of rows X (n, p), or X if this mixture does not use scores."""
+        """Return the values from which the mixture predicts: normal scores of X (n, p), or X."""
         if not self.knots.size:
             return X
         columns = zip(X.T, self.knots, self.scores, strict=True)
         return np.column_stack([np.interp(*column) for column in columns])
 
     def refit(self, X, y, weight, seed, settings):
-        """Return a mixture with given `settings`, fitted to rows whose `features` are X (n, p)."""
+        """Return a mixture of equal `settings`, fitted to rows with transformed `features` X."""
         n_classes = max(self.label.max() + 1, 0)
         kept = {name: settings[name] for name in TRIED}
         fit = learn(X, y, weight, n_classes, seed, **kept)
@@ -74,10 +73,10 @@ class Mixture:
         return replace(fit, knots=self.knots, scores=self.scores)
 
     def _conditional(self, V, columns):
-        """Return log weight (components, rows), and mean and variance of a numeric response.
+        """Return component weights, and a numeric response's mean and variance, given values V.
 
-        All are conditional on the values V (columns, rows) of the features `columns`. Weights are
-        not normalized. The mean is (components, rows), the variance (components,)."""
+        V is (columns, rows). Weights, (components, rows), are logarithms and not normalized. The
+        mean is (components, rows), the variance (components,)."""
         shape = len(self.log_share), V.shape[1]
         out = np.empty(shape), np.empty(shape), np.empty(shape[0])
         nothing = 0, np.zeros(shape[0]), *self.arrays[1:-1]
@@ -85,9 +84,9 @@ class Mixture:
         return out
 
     def losses(self, V, y, columns, scales=None):
-        """Return the losses (scales, rows) of predicting y from values V of the features `columns`.
+        """Return losses (scales, rows) of predicting y from the values V of some features.
 
-        V is (columns, rows); losses are log-losses, or squared errors of numbers. `scales` are
+        V is (columns, rows). Losses are log-losses, or squared errors of numbers. `scales` are
         pairs (temperature, repetition) to compare; by default the mixture's own."""
         scales = scales or ((self.temperature, self.repetition),)
         density, centre, _ = self.scaled(1.0, 0.0)._conditional(V, columns)
@@ -111,8 +110,8 @@ class Mixture:
     def surprise(self, V, y, columns, n_classes):
         """Return by how much each row's loss exceeds the loss that the mixture expects, (rows,).
 
-        The excess is log-loss minus entropy, or squared error / variance - 1 of a number, on
-        average near 0. V (columns, rows) are the values of the known features `columns`."""
+        The excess is log-loss minus entropy, or squared error / variance - 1 of a number; its mean
+        is about 0. V (columns, rows) are the values of the known features `columns`."""
         answer = self.predict(V, columns, n_classes)
         if not n_classes:
             return (y - answer[0]) ** 2 / np.maximum(answer[1] ** 2, 1e-12) - 1.0
@@ -161,11 +160,11 @@ def group(X, y, weight, n_classes, seed, per_class):
 
 
 def _shrink_differences(label, common, share, rows, mean, cov):
-    """Shrink differences between classes; return new shares (Z,) and means (Z, q) of Z clusters.
+    """Shrink differences between classes; return new shares and means of the clusters.
 
-    Clusters with equal numbers in `common`, one per class, started from the same centre. Their
-    differences, with sum of squares d, are multiplied by max(0, 1 - e / d) (James-Stein). e is the
-    expected d if classes are equal."""
+    Clusters with equal numbers in `common` are the same but for their class. Their differences,
+    with sum of squares d, are multiplied by max(0, 1 - E(d) / d) (James-Stein), for equal
+    classes."""
     same_class, same_cluster = label[:, None] == label, common[:, None] == common
     equal = (same_class @ share) * (same_cluster @ share)
     found = rows.sum() * ((share - equal) ** 2 / equal).sum()
@@ -188,7 +187,7 @@ def _signal(found, noise):
 
 
 def shrink(parts, p, pooling, independence):
-    """Return a Mixture of p features with shrunken covariances, given Clusters of the rows.
+    """Return a Mixture of p features, given Clusters of the rows; covariances are shrunk.
 
     pooling : weight of the mean covariance of all clusters, as a number of rows
     independence : covariances between different columns are multiplied by 1 - independence"""
@@ -213,7 +212,7 @@ def shrink(parts, p, pooling, independence):
 
 
 def learn(X, y, weight, n_classes, seed, per_class, pooling, independence):
-    """Return the Mixture of rows X, with at most `per_class` clusters per class (see `group`).
+    """Fit a Mixture to rows X, with at most `per_class` clusters per class (see `group`).
 
     pooling, independence : how much the clusters' covariances are shrunk, see `shrink`"""
     parts = group(X, y, weight, n_classes, seed, per_class)
@@ -221,7 +220,7 @@ def learn(X, y, weight, n_classes, seed, per_class, pooling, independence):
 
 
 def choose(X, y, weight, fold, n_classes, item_of, seed):
-    """Return the mixture with the lowest held-out loss, and a dict of its settings and loss.
+    """Choose a mixture by held-out loss; return it, and a dict of its settings and loss.
 
     It is a mixture of X (n, p) or of X's normal scores. `fold` (n,) is the fold that holds out a
     row, or -1; `item_of` (p,) is the position of the data column of each feature."""
@@ -297,7 +296,7 @@ def _choose(X, y, weight, fold, n_classes, item_of, seed):
 
 
 def _normal_scores(X):
-    """Return quantiles of each column of X, and standardized normal scores that replace them."""
+    """Return quantiles of each column of X, and the normal scores that replace them."""
     levels = (np.arange(KNOTS) + 0.5) / KNOTS
     knots = np.nanquantile(X, levels, axis=0, method="inverted_cdf").T
     scores = np.empty_like(knots)
@@ -310,7 +309,7 @@ def _normal_scores(X):
 
 
 def _masks(column_of, rng):
-    """Return 40 random sets of features; features from the same data column stay together."""
+    """Return 40 random sets of features; column_of keeps those of a data column together."""
     G, out = column_of.max() + 1, []
     for _ in range(MASKS):
         items = rng.permutation(G)[: rng.integers(1, G + 1)]
@@ -327,7 +326,7 @@ def _k_means(X, start, rng):
 
 
 def _moments(X, weight):
-    """Return the weighted mean and covariance of the columns of X, without missing values (NaN)."""
+    """Return the weighted mean and covariance of the columns of X; missing values are left out."""
     known = ~np.isnan(X)
     W = known * weight[:, None]
     count = W.sum(axis=0)
@@ -339,6 +338,6 @@ def _moments(X, weight):
 
 
 def _positive(C):
-    """Raise the eigenvalues of covariance matrices C (Z, q, q) to a small positive minimum."""
+    """Return covariance matrices C (Z, q, q) with eigenvalues of at least a small minimum."""
     value, vector = np.linalg.eigh(C)
     return (vector * np.maximum(value, FLOOR)[:, None]) @ vector.transpose(0, 2, 1)

@@ -20,7 +20,7 @@ NEAR = 8  # points of similar values, on which the set after a first purchase is
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Known values of a row (NaN if unknown), known columns, and purchases paid for it.
+    """What is known of a row: values x (NaN if unknown), known columns, purchases paid for.
 
     own : position among the training rows, so that the row is not compared with itself; or -1"""
 
@@ -31,13 +31,12 @@ class State:
 
     @property
     def columns(self):
-        """Positions of the known features."""
         return np.flatnonzero(~np.isnan(self.x))
 
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """Next purchase for a row."""
+    """Next purchase for a row, and the numbers on which it is based."""
 
     item: int  # position of the column to buy, -1 to stop
     chosen: tuple[int, ...]  # positions of the columns of the best set
@@ -71,7 +70,7 @@ class Oracle:
 
     @cached_property
     def _tie(self):
-        """Small random numbers (n,), which break ties of distances between rows."""
+        """Small random numbers (n,), added to distances so that no two rows tie."""
         return np.random.default_rng(self.seed).random(len(self.X)) * 1e-9
 
     @cached_property
@@ -81,7 +80,7 @@ class Oracle:
         return [np.flatnonzero((code == k) & used) for k in range(max(self.n_classes, 1))]
 
     def start(self, x, own=-1):
-        """Return the State of a row x before the first purchase: its free values are known.
+        """Return the State of a row x before the first purchase, when only free columns are known.
 
         own : position of the row among the training rows, or -1"""
         items = self.items
@@ -89,7 +88,7 @@ class Oracle:
         return self.buy(nothing, (), x)
 
     def buy(self, state, bought, x):
-        """Return the State after buying the columns at positions `bought`, given all values x."""
+        """Return the State after buying the columns at positions `bought`; x has all values."""
         items = self.items
         found = items.after_buying(state.measured, state.paid, items.one_hot(*bought))
         measured, paid = found[0][0], found[1][0]
@@ -151,7 +150,7 @@ class _Search:
     """Search for the best set of columns to buy for a row.
 
     `sets` (sets, columns) bool are the sets tried so far. `total` is their loss + trade-off *
-    price, infinite above budget. `alone` are the sets of a single column."""
+    price, infinite above budget. `alone` has one set per single column."""
 
     def __init__(self, oracle, state, points, weight, trade_off, limit):
         self.oracle, self.state, self.weight = oracle, state, weight
@@ -169,7 +168,7 @@ class _Search:
         self._given = condition(*known, np.flatnonzero(self._new), oracle.mixture.arrays)
 
     def add(self, sets):
-        """Evaluate sets of columns (bool, one per row), each only once; return their positions."""
+        """Evaluate sets of columns, the rows of `sets`, each only once; return their positions."""
         oracle, state, position, new = self.oracle, self.state, self._position, []
         bits = np.packbits(sets, axis=1)
         keys = bits.view(f"V{bits.shape[1]}")[:, 0].tolist()
@@ -206,7 +205,7 @@ class _Search:
                 return
 
     def first(self, chosen):
-        """Return which of the columns `chosen` to buy first: one that tells best what to buy next.
+        """Choose which of the columns `chosen` to buy first: the one that guides the next best.
 
         For each column, each similar training row buys the set that is best for rows with nearly
         its value. Columns whose mean loss is within a standard error of the least remain. Of these,
@@ -235,7 +234,7 @@ class _Search:
 
 
 def _candidates(rest, total, G, rng):
-    """Return sets of columns to try, (sets, G) bool: pairs of good columns, and random sets.
+    """Return sets of columns to try: pairs of good columns, and random sets, (sets, G) bool.
 
     `rest` are the unknown ones of G columns; good ones have a low `total` (loss + price) alone."""
     top = rest[np.argsort(total, kind="stable")[:PAIRED]]

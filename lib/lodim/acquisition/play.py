@@ -35,7 +35,7 @@ class Player:
     myopic: bool = False  # whether to compare single columns only, not sets
 
     def play(self, X, own=None):
-        """Return the Played of each row of X; `own` are their positions among the training rows."""
+        """Simulate each row of X; return a list of Played. `own` are positions of training rows."""
         own, known = np.full(len(X), -1) if own is None else own, {}
         size = len(X) * self.oracle.X.size
         return each(lambda i: self._play(X[i], int(own[i]), known), range(len(X)), size)
@@ -59,11 +59,10 @@ class Player:
 
 
 def play_within(mean_price, oracle, X, own, limit):
-    """Return simulated purchases (Played) of rows X at a mean price of at most `mean_price`.
+    """Simulate rows X at a mean price of at most `mean_price`; return a list of Played.
 
-    The trade-off is chosen on the training rows `own`. If the mean price jumps at a trade-off, the
-    values before and after the jump are used, each for a random part of the rows. `limit` is the
-    budget per row, of price and resources, or None."""
+    The trade-off is chosen on the training rows `own`. If the mean price jumps at a trade-off, both
+    sides of the jump are used, each for a random part of the rows. `limit` : as in `Player`"""
     trade_offs = [1e-9, 1e6]  # loss of the standardized response per unit of price
     prices = [np.inf, 0.0]
     for _ in range(HALVINGS):
@@ -84,7 +83,7 @@ def finished(oracle, items, state):
 
 
 def buy_all(oracle, X, items):
-    """Return a list of Played: each row of X buys the columns in its row of `items`, in order."""
+    """Buy for each row of X the columns in its row of `items`; return a list of Played."""
     return [
         finished(oracle, bought, oracle.buy(oracle.start(x), bought, x))
         for x, bought in zip(X, items.tolist(), strict=True)
@@ -92,7 +91,7 @@ def buy_all(oracle, X, items):
 
 
 def fixed_order(oracle):
-    """Return one order of columns for all rows: each next column saves most loss per price."""
+    """Return an order of columns for all rows: each next column saves most loss per price."""
     items = oracle.items
     rows = np.flatnonzero(oracle.weight > 0.0)
     rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(ROWS, len(rows))).astype(int))]

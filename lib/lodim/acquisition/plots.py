@@ -37,7 +37,7 @@ def tree(tree, ax=None):
 
 
 def _place(node, column, row, places):
-    """Place a node and those below in the dict `places`; return the next free row of the plot."""
+    """Place a node and all below it on the plot, in the dict `places`; return the next free row."""
     start = row
     for _, branch in node.branches:
         row = _place(branch, column + 1, row, places)

@@ -576,12 +576,12 @@ class Policy:
         return pd.Series(self._shown(self._oracle.predict(state)), self._heads)
 
     def _alpha(self, trade_off):
-        """Convert a trade-off (None: the policy's) to the loss unit of a standardized response."""
+        """Convert a trade-off, by default the policy's, to units of the standardized response."""
         value = self.trade_off if trade_off is None else number("trade_off", trade_off, 0.0)
         return value / self._loss_unit
 
     def _limit(self, budget):
-        """Return a budget as limits (1 + R,) of price and of R resources; None if unlimited."""
+        """Return a budget as an array: limits of price and of each resource; None if unlimited."""
         if budget is None:
             return None
         given = budget if isinstance(budget, Mapping) else {"price": budget}

@@ -20,7 +20,7 @@ QUESTIONS = 2  # further questions about measured values before a purchase
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """Node of a tree of purchases."""
+    """Node of a tree of purchases: a purchase, a question about known values, or an end."""
 
     # "buy"; "ask" (a question about measured values); "stop"; or "more" (depth is reached)
     kind: str
@@ -81,7 +81,7 @@ class Tree:
 
 
 def words_of(heads, answer):
-    """Return a prediction as text: the likeliest class and its probability, or mean ± SD."""
+    """Return a prediction as text: "Barolo, 93%", or mean ± SD if `heads` are not classes."""
     if heads == ["fit", "se"]:
         return f"{answer[0]:.3g} ± {answer[1]:.2g}"
     k = int(np.argmax(answer))
@@ -106,12 +106,11 @@ class _Growing:
         self.agreeing = 0
 
     def action(self, row, k):
-        """Return the column that a row buys as its k-th purchase (from 0 on), or -1 for none."""
         bought = self.played[row].items
         return bought[k] if k < len(bought) else -1
 
     def node(self, rows, bought, depth, questions=QUESTIONS):
-        """Return the Node, with all nodes below it, for rows whose first purchases are `bought`.
+        """Return the Node, with all below it, for the rows whose first purchases are `bought`.
 
         At most `depth` purchases follow, after at most `questions` splits by known values."""
         k = len(bought)
@@ -232,7 +231,7 @@ class _Growing:
 
 
 def _impurity(target, groups, cuts, least):
-    """Return the variance of `target` within branches; infinite if one has fewer than `least` rows.
+    """Return the variance of `target` within branches; inf if one has fewer than `least` rows.
 
     groups : pairs (value, row positions), in order; cuts : indices of groups that start a branch"""
     total, ends = 0.0, [0, *sorted(cuts), len(groups)]
@@ -245,7 +244,7 @@ def _impurity(target, groups, cuts, least):
 
 
 def _between(low, high):
-    """Return, as text, a number above `low` and at most `high` with as few digits as possible."""
+    """Return text of a number above `low` and at most `high`, with as few digits as possible."""
     for digits in range(1, 16):
         value = float(f"{(low + high) / 2:.{digits}g}")
         if low < value <= high:

@@ -38,7 +38,7 @@ def updated(policy, data, window, decay, every):
 
 
 def _recent_surprises(policy, X, y):
-    """Return by how much losses of the last rows exceeded their expectations, at most 100 values.
+    """Return by how much losses of up to 100 last rows exceeded their expectations.
 
     If the mean excess is significantly above that in training, warn of drift and return none."""
     found = [_surprise(policy, x, v) for x, v in zip(X, y, strict=True)]

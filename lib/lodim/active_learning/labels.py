@@ -52,7 +52,7 @@ def _check_apart(response, labelled, pool):
 
 
 def declare_levels(response, *frames):
-    """Return data frames with the same categories for each text column, so that all can be encoded.
+    """Return data frames whose text columns have the same categories, so that all can be coded.
 
     A column changes only if a later frame has new levels, or if the first one is categorical and a
     later one has another type. The column `response` never changes."""
@@ -80,7 +80,7 @@ def _is_text(x):
 
 
 def _levels(x):
-    """Return a column's declared categories, or else its distinct values, as an object Series."""
+    """Return the declared categories of a column x, or else its distinct values, as a Series."""
     if isinstance(x.dtype, pd.CategoricalDtype):
         return pd.Series(x.cat.categories, dtype=object)
     return pd.Series(x.dropna().unique(), dtype=object)

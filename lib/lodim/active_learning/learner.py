@@ -455,7 +455,7 @@ class Learner(Generic[FitT]):
         return self.model(self.formula, labelled, **self.arguments)
 
     def _fitted_for_scores(self, labelled):
-        """Fit the model without its warnings: the user has seen those of the fit to all labels."""
+        """Fit the model without its warnings, which the user has seen for the fit to all labels."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             return self._fitted(labelled)
@@ -502,7 +502,7 @@ class Learner(Generic[FitT]):
         return {"entropy": float(np.nanmean(entropies))} if known else {}
 
     def _on_test(self, fit):
-        """Return the log-loss on the test rows, and whether each is predicted correctly (n_test,).
+        """Return the log-loss on the test rows, and whether each is predicted correctly, (n_test,).
 
         The log-loss is over rows of known classes. Without a fit, it is NaN and no row correct."""
         if fit is None:
@@ -513,7 +513,7 @@ class Learner(Generic[FitT]):
         return loss, predicted == self.test[self.response].to_numpy(dtype=object)
 
     def _name(self):
-        """Return the name of the score by which all queried rows were chosen, or "mixed"."""
+        """Return the name of the score that chose the queried rows, or "mixed" for several."""
         asked = {row["asked"] for row in self._rows if row["asked"]}
         return asked.pop() if len(asked) == 1 else "mixed" if asked else _name_of(self.score)
 

@@ -304,9 +304,9 @@ def _standard_error(values):
 
 
 def _paired(gain):
-    """Return the p-value of a paired t test per column of `gain` (repetitions, rounds).
+    """Return p-values of paired t tests: is the mean of each column of `gain` zero?
 
-    The test is whether the mean is zero. p is 1 for zeros, and NaN with one repetition."""
+    gain is (repetitions, rounds). p is 1 if all are zero, and NaN with one repetition."""
     if len(gain) < 2:
         return np.full(gain.shape[1], np.nan)
     mean, error = gain.mean(axis=0), _standard_error(gain)
@@ -316,10 +316,10 @@ def _paired(gain):
 
 
 def _sign_test(mine, others):
-    """Return p-values and signs (T,) of exact sign tests between two runs, one per round.
+    """Return p-values and signs of exact sign tests between two runs, one per round.
 
-    `mine` and `others` (T, n_test) tell which test rows each run predicts correctly. The sign is
-    1 if the run `mine` is better, -1 if it is worse."""
+    `mine` and `others` (rounds, n_test) tell which test rows each run predicts correctly. The sign
+    is 1 if the run `mine` is better, -1 if it is worse."""
     a, b = (mine & ~others).sum(axis=1), (others & ~mine).sum(axis=1)
     p = np.minimum(1.0, 2.0 * bdtr(np.minimum(a, b).astype(float), a + b, 0.5))
     return np.where(a + b == 0, 1.0, p), np.sign(a - b)
@@ -327,7 +327,7 @@ def _sign_test(mine, others):
 
 @literal
 def learning(frame, ax=None, *, measure):
-    """Draw mean measure against labelled rows, with SE bands, for a frame from tidy()."""
+    """Draw learning curves with bands of one SE, from the table of `LearningCurves.tidy`."""
     ax = ensure_axes(ax)
     ends = {}
     for k, (name, part) in enumerate(frame.groupby("run", sort=False)):
@@ -345,7 +345,7 @@ def learning(frame, ax=None, *, measure):
 
 @literal
 def winloss(frame, ax=None, *, of, runs):
-    """Draw the frame from wins(of): signed -log10 p of run `of` against each other run, by round.
+    """Draw the table of `LearningCurves.wins`: how significantly run `of` wins, by round.
 
     `runs` lists the names of all runs, in the order of their colours."""
     ax = ensure_axes(ax)

@@ -17,28 +17,28 @@ def entropies(fit, data):
 
 
 def uncertainty(learner, rng):
-    """Return the entropy (n,) of class probabilities in a Learner's pool: high if uncertain."""
+    """Return a score (n,) per row of a Learner's pool: the entropy of its class probabilities."""
     return entropies(learner.fit, learner.pool)
 
 
 def margin(learner, rng):
-    """Return 1 - (largest - second largest class probability) of rows in a Learner's pool, (n,)."""
+    """Return a score (n,) per row of a pool: 1 - (largest - second largest class probability)."""
     p = np.sort(learner.fit.predict(learner.pool, "prob").to_numpy(float), axis=1)
     return 1.0 - (p[:, -1] - p[:, -2])
 
 
 def entropy(learner, rng):
-    """Return minus the entropy (n,) of class probabilities in a Learner's pool: high if sure."""
+    """Return minus the scores of `uncertainty`: rows with a sure prediction are high."""
     return -entropies(learner.fit, learner.pool)
 
 
 def random(learner, rng):
-    """Return random scores between 0 and 1 for the rows of the learner's pool, (n,)."""
+    """Return a random score (n,) between 0 and 1 per row of a Learner's pool."""
     return rng.random(len(learner.pool))
 
 
 def committee(learner, rng):
-    """Return the entropy (n,) of the classes that several fits predict for each row of the pool.
+    """Return a score (n,) per row of a pool: the entropy of the classes that several fits predict.
 
     A ripr fit has one prediction per feature set; other models are refitted to bootstrap samples.
     With fewer than two predictions, it is the entropy of the class probabilities."""
@@ -54,12 +54,12 @@ def committee(learner, rng):
 
 
 def diverse(learner, rng):
-    """Return the scores (n,) of `committee`; `query` combines them with distances of the rows."""
+    """Return the scores of `committee`; `Learner.query` chooses high ones that are far apart."""
     return committee(learner, rng)
 
 
 def infogain(learner, rng):
-    """Return how much each row's label is expected to reduce the total entropy of a pool, (n,).
+    """Return a score (n,) per row of a pool: the expected fall of its total entropy by a label.
 
     The model is refitted with each possible label of the 20 most uncertain rows; others get NaN."""
     now = entropies(learner.fit, learner.pool)
@@ -77,7 +77,7 @@ def infogain(learner, rng):
 
 
 def vote_entropy(votes):
-    """Return the entropy (n,) of each row's classes in `votes` (n, fits), where None is no vote."""
+    """Return the entropy of the classes in each row of `votes` (rows, fits); None is no vote."""
     out = np.full(len(votes), np.nan)
     for i, row in enumerate(votes):
         cast = pd.Series([v for v in row if not pd.isna(v)], dtype=object)
@@ -88,7 +88,7 @@ def vote_entropy(votes):
 
 
 def user_score(function, learner):
-    """Return the scores (n,) that a user's function (fit, rows) gives to a Learner's pool."""
+    """Return the scores (n,) of the pool's rows by a user's `function` of the fit and the rows."""
     name, n = getattr(function, "__name__", "the function"), len(learner.pool)
     value = function(learner.fit, learner.pool.copy())
     try:
@@ -125,7 +125,7 @@ def _votes_of_bootstraps(learner, rng):
 
 
 def top(score, n, rng):
-    """Return positions of the n largest scores, (n,), ties in random order; NaN comes last."""
+    """Return positions of the n largest scores; ties are in random order, and NaN is last."""
     order = rng.permutation(len(score))
     falling = -np.where(np.isnan(score), -np.inf, score)[order]
     return order[np.argsort(falling, kind="stable")][:n]
@@ -153,15 +153,15 @@ def far_apart(score, X, known, n, rng):
 
 
 def nearest(X, known):
-    """Return the squared distances (N,) from the rows of X to their nearest rows in `known`."""
+    """Return the squared distance from each row of X to its nearest row in `known`."""
     blocks = np.split(known, range(256, len(known), 256))  # saves memory
     return np.min([squared(X, block).min(axis=1) for block in blocks], axis=0)
 
 
 def squared(X, Z):
-    """Return mean squared differences (N, M) between rows of X (N, p) and Z (M, p).
+    """Return mean squared differences (rows of X, rows of Z) over the features of both rows.
 
-    Each mean is over the features that neither row lacks. Without such a feature it is 2, the
+    The mean is over the features that neither row lacks. Without such a feature it is 2, the
     typical value for two standardized rows."""
     in_X, in_Z = (np.isfinite(A).astype(float) for A in (X, Z))
     x, z = np.nan_to_num(X), np.nan_to_num(Z)

@@ -1,4 +1,4 @@
-"""Construction of the graph of purchases from a formula's terms, prices and dependencies."""
+"""Construction of a graph of purchases from a formula's terms, prices and dependencies."""
 
 import math
 from dataclasses import dataclass, field
@@ -17,9 +17,10 @@ from lodim.text import first_few, near_matches, suggestion
 
 @dataclass
 class Graph:
-    """Nodes by name (columns, terms, purchases), with their columns of X and the nodes they need.
+    """Purchases by name: their columns of X, and the purchases that they need.
 
-    A node may also need a series, a set of interchangeable nodes of which one is enough."""
+    A purchase is a column, a term or another item (node). It may also need one of several
+    interchangeable ones (a series)."""
 
     columns: dict = field(default_factory=dict)  # from node to its columns of X
     needs: dict = field(default_factory=dict)  # from node to the nodes and series that it needs
@@ -62,13 +63,12 @@ def make_network(design, settings, columns):
 
 
 def unused_prices(network, settings):
-    """Return names in the user's costs that are not in the Network of purchases."""
     used = _squeezed(network.names)
     return [name for name in _priced(settings) if _squeeze(name) not in used]
 
 
 def derived_names(design):
-    """Return the names of terms, and of their factors, that are computed from columns."""
+    """Return the names of the terms, and of their factors, that are computed from other columns."""
     parts = {part.name for term in design.terms for part in term if not _plain((part,))}
     return parts | {design.term_names[t] for t, term in enumerate(design.terms) if not _plain(term)}
 
@@ -149,12 +149,10 @@ class _NameFinder:
 
 
 def _all_names(settings):
-    """Return the set of all names in the costs, dependencies and alternatives."""
     return {*_priced(settings), *_mentioned(settings)}
 
 
 def _mentioned(settings):
-    """Return the set of all names in the dependencies and alternatives."""
     pairs = (*settings.depends_on, *settings.alternatives)
     return {*(name for name, _ in pairs), *(n for _, several in pairs for n in several)}
 
@@ -176,7 +174,7 @@ def _squeezed(names):
 
 
 def _check_priced(settings, known, columns):
-    """Raise ArgumentError if a name in the costs is like a known name that has no price.
+    """Raise ArgumentError if a priced name is nearly that of an item without a price.
 
     Other names that the formula does not use may have a price, as in a list of many items."""
     known, priced = {*known, *_mentioned(settings)}, _squeezed(_priced(settings))
@@ -204,7 +202,7 @@ def _needed(graph, name):
 
 
 def _in_order(graph):
-    """Return names in the graph, needed ones first; raise ArgumentError if needs are circular."""
+    """Return the names in a graph, needed ones first; raise ArgumentError if needs are circular."""
     needs = {name: _needed(graph, name) for name in (*graph.needs, *graph.sources)}
     try:
         return list(TopologicalSorter(needs).static_order())
@@ -225,7 +223,7 @@ def _check_series(graph):
 
 
 def _used_part(graph, formula):
-    """Return the part of a Graph that the nodes `formula` (names) need, directly or indirectly.
+    """Return the part of a Graph that the nodes named in `formula` need, also indirectly.
 
     Series (sets of alternatives) that they do not need stay, but without nodes."""
     used, rest = set(), list(formula)
@@ -243,9 +241,9 @@ def _used_part(graph, formula):
 
 
 def _check_copies(graph, order):
-    """Raise ArgumentError if nodes have too many copies, one per combination of alternatives.
+    """Raise ArgumentError if a graph needs too many copies of nodes.
 
-    order : names in the graph, each after the names it needs"""
+    A node has one copy per combination of alternatives. `order` has needed names first."""
     series, copies = {}, 0
     for name in order:
         direct = {n for n in _needed(graph, name) if n in graph.sources}
@@ -285,7 +283,7 @@ def _prices(graph, names, costs):
 
 
 def _checked(costs, bought):
-    """Return a function that calls the user's cost function `costs` and checks its price.
+    """Return a function that calls the user's cost function `costs` and checks its result.
 
     Names that are not in `bought` are removed from the set before the call."""
 

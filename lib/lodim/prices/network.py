@@ -14,8 +14,8 @@ from lodim.errors import ArgumentError
 class Network:
     """Graph of V nodes with costs; a node needs its parents, and everything that they need.
 
-    A node is a column, a term or another purchase; parents come before children. A series is a
-    set of alternative nodes. A node that needs one is copied, with its name, per alternative."""
+    A node is a column, a term or another purchase; parents come before children. A series is a set
+    of alternative nodes. A node that needs one is copied, with its name, per alternative."""
 
     names: tuple[str, ...] = forms.several("V")  # parents before children
     cost: np.ndarray = forms.real("V", least=0)  # (V,) costs, at least zero
@@ -37,7 +37,7 @@ class Network:
 
     @cached_property
     def needs(self):
-        """Whether node v (row) needs node u (column), (V, V) bool; each node needs itself."""
+        """Matrix (V, V) of bool: whether node v (row) needs node u (column); each needs itself."""
         out = np.eye(len(self), dtype=bool)
         for v, parents in enumerate(self.parents):
             for u in parents:
@@ -46,7 +46,7 @@ class Network:
 
     @cached_property
     def children(self):
-        """For each node the positions of the nodes that need it directly, a tuple of tuples."""
+        """For each node a tuple with the positions of the nodes that need it directly."""
         out: list[list[int]] = [[] for _ in self.names]
         for v, parents in enumerate(self.parents):
             for u in parents:
@@ -54,7 +54,7 @@ class Network:
         return tuple(tuple(sorted(set(nodes))) for nodes in out)
 
     def closed(self, on):
-        """Return which nodes are marked in `on` (V,) or needed by a marked one, (V,) bool."""
+        """Return the nodes marked in `on` and all that they need, as a mask (V,)."""
         on = np.array(on, dtype=bool)
         for v in range(len(self) - 1, -1, -1):
             if on[v] and self.parents[v]:
@@ -62,7 +62,7 @@ class Network:
         return on
 
     def price(self, on):
-        """Return the cost of the nodes `on` (V,) bool and of all they need, each paid once."""
+        """Return the cost of the nodes marked in `on` and all that they need, each paid once."""
         paid = np.unique(self.base[self.closed(on)])
         if self.set_cost is not None:
             return float(self.set_cost(frozenset(self.names[v] for v in paid)))
@@ -93,9 +93,9 @@ def unfold(names, cost, parents, columns, sources=(), uses=None, set_cost=None):
 def _copies(names, parents, sources, uses, source_of):
     """Copy each node once per combination of the alternatives that it needs.
 
-    Return pairs (node, positions of the copies that this copy needs), needed copies first. Also
-    return a dict from node to its first copy. A series is a set of alternative nodes, its
-    sources. uses : series that a node needs; source_of : dict source -> its series"""
+    Return pairs (node, positions of the copies that this copy needs), needed copies first. Then
+    return a dict from each node to its first copy.
+    uses : sets of alternatives (series) that a node needs; source_of : dict node -> its series"""
     used = [[u for k in series for u in sources[k]] for series in uses]
     needed = [(*some, *more) for some, more in zip(parents, used, strict=True)]
     copies: dict[int, list] = {}
@@ -119,9 +119,9 @@ def _copies(names, parents, sources, uses, source_of):
 
 
 def _combined_sources(v, parents, source_of, serving):
-    """Return which alternatives a copy of node v uses: a dict series -> node.
+    """Return which alternatives a copy of node v uses: a dict from series (set of them) to node.
 
-    A series is a set of alternative nodes. Return None if the copy would use two of one series.
+    The result is None if the copy would use two nodes of one series.
     parents : positions of the copies that it needs; serving : this dict for each of these copies
     source_of : dict node -> series that it belongs to"""
     combined = {source_of[v]: v} if v in source_of else {}
@@ -135,8 +135,7 @@ def _combined_sources(v, parents, source_of, serving):
 def _choices(v, parents, uses, sources, copies):
     """Yield the ways to choose copies of the nodes that node v needs, as pairs (choice, positions).
 
-    A choice is a dict series -> node, where a series is a set of alternative nodes. The positions
-    are those of the chosen copies.
+    A choice is a dict from series (set of alternatives) to the node used; positions are of copies.
     copies : per earlier node a list of pairs (its choice, its position), one per copy"""
     options = [copies[u] for u in parents[v]]
     for k in uses[v]:
@@ -151,7 +150,7 @@ def _choices(v, parents, uses, sources, copies):
 
 
 def _topological_order(parents):
-    """Yield positions of nodes so that parents come first, otherwise in the given order."""
+    """Yield positions of nodes, parents before their children, otherwise in the given order."""
     seen: set[int] = set()
     for root in range(len(parents)):
         stack = [(root, iter(parents[root]))] if root not in seen else []

@@ -106,7 +106,7 @@ def _price(name, price):
 
 
 def is_price(value):
-    """Return whether a value is a number from 0 to the largest allowed price."""
+    """Return whether a value can be a price: a number from 0 to the largest allowed."""
     return _is_number(value) and 0.0 <= float(value) <= LARGEST
 
 

@@ -25,7 +25,7 @@ INNER = {"cache": True, "forceinline": True, "inline": "always"}
 
 @dataclass(frozen=True)
 class Minimum:
-    """Results of q independent minimizations; n_eval is their total number of evaluations."""
+    """Results of q independent minimizations; n_eval counts evaluations of all of them together."""
 
     theta: np.ndarray  # (q, d) parameters at the minimum
     value: np.ndarray  # (q,)
@@ -36,7 +36,7 @@ class Minimum:
 
 
 class Stops(NamedTuple):
-    """L1 penalty and stopping rules of `lbfgs`."""
+    """L1 penalty and rules for when to stop, as arguments of compiled functions (see `lbfgs`)."""
 
     l1: np.ndarray  # (d,) weights of absolute values
     precision: float  # relative error of a value
@@ -70,7 +70,7 @@ class Search(NamedTuple):
 
 
 def new_search(theta, memory):
-    """Return the Search (state of q minimizations) from theta on, which stores `memory` steps."""
+    """Return the state of minimizations that start at theta (q, d) and store `memory` steps."""
     q, d = theta.shape
     start, gradient = np.zeros((q, d)), np.zeros((q, d))
     slope, direction = np.zeros((q, d)), np.zeros((q, d))
@@ -115,7 +115,7 @@ def _add(out, a, u):
 
 @njit(cache=True, forceinline=True)
 def _direction(slope, S, Y, pairs, newest, alpha, out):
-    """Set `out` to the L-BFGS direction at `slope` (Nocedal & Wright 2006, algorithm 7.4).
+    """Write the L-BFGS direction at `slope` to `out` (Nocedal & Wright 2006, algorithm 7.4).
 
     S, Y (memory, d) are steps and changes of the gradient, of which `pairs` rows are used, the last
     one in row `newest`. `alpha` is a work array."""
@@ -135,10 +135,10 @@ def _direction(slope, S, Y, pairs, newest, alpha, out):
 
 @njit(**INNER)
 def _remember(trial, theta, at, gradient, S, Y, pairs, newest):
-    """Store the step from theta to `trial` in S, if the function has positive curvature along it.
+    """Store the step from theta to `trial`, and the change of gradient, in S and Y (memory, d).
 
-    at and gradient are gradients at `trial` and theta; S, Y (memory, d) are steps and gradient
-    changes. Return the number of stored steps, `pairs`, and the row of the newest."""
+    Only steps of positive curvature are stored. `at` and `gradient` are gradients at `trial` and
+    theta. Return the number of stored steps, `pairs`, and the row of the newest."""
     memory = S.shape[0]
     j = (newest + 1) % memory
     for k in range(at.size):
@@ -151,7 +151,7 @@ def _remember(trial, theta, at, gradient, S, Y, pairs, newest):
 
 @njit(**INNER)
 def _set_trial(theta, slope, direction, step, l1, trial):
-    """Set trial = theta + step * direction, but 0 where l1 > 0 and the sign would change.
+    """Write theta + step * direction to `trial`, with 0 where l1 > 0 and the sign would change.
 
     The sign of a zero is that of the descent direction, -slope."""
     for k in range(theta.size):
@@ -165,10 +165,10 @@ def _set_trial(theta, slope, direction, step, l1, trial):
 
 @njit(**INNER)
 def _accept_trial(c, at, l1, search):
-    """Move minimization c to its trial point; choose the next direction and trial point.
+    """Move minimization c to its trial point, and choose the next direction and trial point.
 
-    at (q, d) are gradients at trial points, l1 (d,) weights of absolute values. Return the
-    largest slope, and the further gain that the quadratic model predicts."""
+    at (q, d) are gradients at trial points, l1 (d,) weights of absolute values. Return the largest
+    slope, and the further gain that the quadratic model predicts."""
     trial, theta, gradient, slope = search.trial, search.theta, search.gradient, search.slope
     direction, S, Y, alpha = search.direction, search.S, search.Y, search.alpha
     history, step = search.history, search.step
@@ -207,7 +207,7 @@ def _shorter(step, gain, rise):
 
 @njit(**INNER)
 def _outlook(falls, n_iter):
-    """Predict the gain of the next ten steps; step i of n_iter has gained falls[i % 10]."""
+    """Predict the gain of the next ten steps from those of the last ten, in `falls` (step % 10)."""
     last, before, every = 0.0, 0.0, 0.0
     for back in range(min(n_iter, OUTLOOK)):
         fall = falls[(n_iter - 1 - back) % OUTLOOK]
@@ -221,10 +221,10 @@ def _outlook(falls, n_iter):
 
 @njit(cache=True)
 def advance(active, value, at, stops, search):
-    """Update the minimizations with indices `active`, each by one evaluation of its function.
+    """Advance some minimizations of a search by one evaluation of their functions each.
 
-    `value` and `at` are values and gradients at the trial points of `search`, which are accepted if
-    low enough; otherwise steps are shortened."""
+    `value` and `at` are values and gradients at the trial points of the minimizations `active`. A
+    point is accepted if it is low enough; otherwise its step is shortened."""
     l1, precision, resolution = stops.l1, stops.precision, stops.resolution
     trial, theta, slope, direction = search.trial, search.theta, search.slope, search.direction
     best, promise, step, history = search.best, search.promise, search.step, search.history
@@ -317,14 +317,13 @@ class Steps:
         self.pairs, self.newest = 0, -1
 
     def of_some(self, at):
-        """Return a copy with only the parameters at positions `at`."""
         part = Steps(0)
         part.S, part.Y = self.S[:, at].copy(), self.Y[:, at].copy()
         part.pairs, part.newest = self.pairs, self.newest
         return part
 
     def update(self, at, part):
-        """Copy `part`, Steps of the parameters at positions `at`, into these Steps.
+        """Copy into these Steps those of some parameters, `part`, at positions `at`.
 
         In steps that are new in `part`, other parameters get 0."""
         new = (self.S[:, at] != part.S).any(axis=1)
@@ -335,7 +334,7 @@ class Steps:
 
 @njit(cache=True, forceinline=True)
 def _free_direction(slope, S, Y, pairs, out):
-    """Set `out` (d,) to the L-BFGS direction at `slope`, with an initial scale per parameter.
+    """Write the L-BFGS direction at `slope` to `out`, with an initial scale per parameter.
 
     S, Y (pairs, d) are steps and gradient changes; parameters at a bound have zeros."""
     _set(out, -1.0, slope)
@@ -366,10 +365,10 @@ def _free_direction(slope, S, Y, pairs, out):
 
 @njit(cache=True)
 def _projected(theta, gradient, lower, S, Y, pairs, newest):
-    """Return the L-BFGS direction (d,) within bounds: (slope, direction, largest slope, used).
+    """Return slope and L-BFGS direction within bounds, the largest slope, and whether steps helped.
 
     Slope and direction are 0 for parameters held by the bound `lower`. S, Y (memory, d) are steps
-    and gradient changes, `pairs` of them, the last in row `newest`; used : whether any was used"""
+    and gradient changes, `pairs` of them, the last in row `newest`."""
     memory, kept, largest = S.shape[0], ZERO, 0.0
     free_S, free_Y = np.empty((pairs, theta.size)), np.empty((pairs, theta.size))
     slope, direction = np.empty(theta.size), np.empty(theta.size)

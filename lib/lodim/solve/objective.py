@@ -1,4 +1,4 @@
-"""Penalties, and objectives in other coordinates, that several models share."""
+"""L1 and ridge penalties, and changes of coordinates of an objective, for several models."""
 
 from dataclasses import dataclass
 
@@ -25,7 +25,7 @@ class ElasticNet:
 
 @njit(cache=True, forceinline=True)
 def pseudo_slope(theta, gradient, l1):
-    """Return the slope of f + l1 |theta| in the descent direction, or 0; gradient : that of f."""
+    """Return the slope of f + l1 |theta| in the descent direction, or 0; `gradient` is of f."""
     if theta > 0.0 or (theta == 0.0 and gradient + l1 < 0.0):
         return gradient + l1
     if theta < 0.0 or gradient - l1 > 0.0:
@@ -89,7 +89,7 @@ class Rescaled:
 
 
 def _cholesky(H, damping):
-    """Return the Cholesky factors L, L L' = H + damping max(diag H) I, of q matrices, (q, d, d)."""
+    """Return Cholesky factors of q matrices H + damping max(diag H) I, (q, d, d)."""
     largest = H.diagonal(axis1=1, axis2=2).max(axis=1)
     with single_blas():
         return np.linalg.cholesky(H + damping * largest[:, None, None] * np.eye(H.shape[1]))

@@ -59,7 +59,6 @@ def fit_stages(batch, family, settings, eval_batch=None):
 
 
 def _raised(models, level):
-    """Return models with `level`, the null model's intercept, added to their intercepts."""
     return replace(models, intercept=models.intercept + level)
 
 
@@ -117,8 +116,7 @@ def _needs_folds(batch, settings):
 def _cross_validated(batch, family, settings, results, draws):
     """Choose models by cross-validation; return them, and a dict of their held-out losses.
 
-    results : models that the search rules found with all rows
-    draws : how often rows are divided into random folds
+    results : models that rules found with all rows; draws : number of random divisions into folds
     The dict has "held_out", mean losses (models, draws), and "error", standard errors (models,)."""
     by_cv = settings.criterion == "cv"
     recipes = (

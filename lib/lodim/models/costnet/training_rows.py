@@ -81,7 +81,6 @@ class TrainingRows:
         return float(found[0]), gradient, G, float(found[1])
 
     def scores_after(self, f, columns, step):
-        """Return linear predictors f after a change `step` (K, C) of coefficients of C columns."""
         return passes.scores_after(self.X, columns, np.ascontiguousarray(step), f, self.threads)
 
 

@@ -18,7 +18,6 @@ class Described:
 
     @property
     def _of_trials(self):
-        """Whether the response is a proportion, with numbers of trials as weights."""
         return isinstance(self.family, Proportion)
 
     @property

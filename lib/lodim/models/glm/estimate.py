@@ -83,7 +83,6 @@ def _fit(rows, settings):
 
 
 def _restricted(free, matrix):
-    """Return an information matrix for only the directions in the columns of `free`, if given."""
     return matrix if free is None else free.T @ matrix @ free
 
 

@@ -130,7 +130,6 @@ class Diagnostics:
 
 
 def _scores(estimates, family, X):
-    """Return linear predictors (n, K) of rows X, which are in blocks of 64 rows."""
     return estimates.score(with_constant(tiles.unpack(X, len(X) * tiles.TILE)), family)
 
 

@@ -137,9 +137,9 @@ def parts(found, coef):
 def squares(X, y, weights, offset, *, kept, T, family, coef, B, power):
     """Return Z' diag(u^2 / (1 - h)^power) Z, the middle of a robust (HC) covariance, as a vector.
 
-    Its first entry is the number of rows with leverage h = 1. u are derivatives of log-likelihoods;
-    B is the nonrobust covariance divided by the dispersion. Rows of Z are the z = T'x, with
-    coefficients coef (S, q), for the design columns `kept`."""
+    Its first entry is the number of rows with leverage h = 1. Rows of Z are combinations z = T'x of
+    the design columns `kept`, with coefficients coef (S, q); u are derivatives of log-likelihoods.
+    B is the nonrobust covariance divided by the dispersion."""
     (S, q), whole = coef.shape, 0
     blocks, (value, vector) = _no_blocks(S, q), np.linalg.eigh(B)
     for part in RowBlock.of_span(X, kept, T, weights, y, offset):

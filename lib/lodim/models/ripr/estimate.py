@@ -230,7 +230,6 @@ def _class_views(common, search, settings):
 
 
 def _number_views(common, search, settings):
-    """Return NumberViews for the rows of `search`; `common` has the fields of any Ensemble."""
     return _assigned(NumberViews(**common), search)
 
 

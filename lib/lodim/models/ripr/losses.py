@@ -18,7 +18,6 @@ LEAST_VOLUME = 1e-8  # smallest volume of a box; that of copies is zero
 
 
 def default_k(n):
-    """Return the default number of neighbours: about the square root of n."""
     return max(1, round(np.sqrt(n)))
 
 
@@ -82,8 +81,7 @@ def cluster_losses(X, views, k=None, *, alpha=ALPHA, seed=0, n_samples=N_SAMPLES
     """Return losses (rows, views) that are small where a view's rows are denser than random points.
 
     A loss is the geometric mean over samples of ((nu / nu_random)^d / volume)^(1 - alpha) in d
-    features. The nu are distances to the k-th nearest row and random point (Fiterau 2014,
-    2.2.2)."""
+    features. The nu are distances to the k-th nearest row and random point (Fiterau, Ch. 2.2.2)."""
     volumes, how = reference_volumes(X, views), {"seed": seed, "n_samples": n_samples}
     ratios = cluster_ratios(X, X, views, volumes, k, leave_out=True, threads=threads, **how)
     return np.exp((1.0 - alpha) * ratios[:, :, 0])
@@ -285,10 +283,9 @@ class NumberAnswers:
 def number_answers(near, y, B, *, weight=None):
     """Predict each row by the view to which most of its neighbours belong; return NumberAnswers.
 
+    The neighbours are weighted by row weight / distance, and in the prediction also by B.
     near : per view, distances and positions (rows, k) of the neighbours
-    B : (training rows, views) share of each view in each training row
-
-    The neighbours are weighted by row weight / distance, and in the prediction also by B."""
+    B : (training rows, views) share of each view in each training row"""
     weight = np.ones(len(y)) if weight is None else weight
     q = len(near[0][0]) if near else 0
     share, value = np.full((2, q, len(near)), np.nan)

@@ -135,7 +135,6 @@ class HeldOut:
 
     @property
     def mean(self):
-        """Mean deviance of each model, (V,), over weighted rows and sets of folds."""
         return self.rows @ self.weight
 
     def error(self, v):

@@ -64,7 +64,6 @@ class SearchData(TrainingRows):
 
     @cached_property
     def scores(self):
-        """Linear predictors before any model: the offset in blocks of 64 rows, (n_tiles, K, 64)."""
         return self.offset
 
     @property

@@ -11,9 +11,8 @@ from lodim.models.ripr.views import row_blocks
 def assignment_path(L, unit, least, *, weight=None, threads=1):
     """Assign the rows to views for many penalties; return the penalties and their Assignments.
 
-    Penalties increase, in units of `unit`. At the largest one at most one view is selected; the two
-    smallest select the same views. A view is selected if its share of the rows exceeds `least`. L
-    (rows, views) has the losses."""
+    Penalties increase, in units of `unit`; L (rows, views) has the losses. The largest one selects
+    at most one view, the two smallest the same views, those with more than `least` of the rows."""
 
     def at(penalty):
         return assign(L, unit * penalty, weight=weight, threads=threads)

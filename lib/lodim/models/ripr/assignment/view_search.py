@@ -131,7 +131,6 @@ class ViewSearch:
 
     @cached_property
     def data(self):
-        """The rows used in the search, and the feature sets to compare, as RecoveryData."""
         return self._data(self.views)
 
     def _data(self, views):
@@ -156,8 +155,7 @@ class ViewSearch:
         return replace(recovery, views=self.views[columns], assignment=own, forward=False)
 
     def _constrained(self, L, recovery):
-        """Select views under a user's constraints; return columns of the losses L, and a
-        Mixture."""
+        """Select views under a user's constraints; return columns of the losses L, and Mixture."""
         lambda_, rows = recovery.lambda_ * recovery.unit, self.rows[self.used]
         constraints, weight = self.settings.constraints, self.weights
         every = constraints.on_views(self.views, rows)
@@ -172,8 +170,7 @@ class ViewSearch:
         return J[order], own
 
     def _in_order(self, L, recovery):
-        """Select views if changes in time cost; return columns of the losses L, and an
-        Assignment."""
+        """Select views if changes in time cost; return columns of the losses L, and Assignment."""
         rank = np.argsort(self.order[self.used], kind="stable")
         weight = None if self.weights is None else self.weights[rank]
         lambda_ = recovery.lambda_ * recovery.unit
