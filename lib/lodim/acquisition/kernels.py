@@ -118,8 +118,7 @@ def observed_losses(joint, centre, y, label, out):
     """Write the loss of predicting y to `out` (rows,): log-loss, or squared error of a number.
 
     joint : (components, rows) log of weight times density; it is overwritten
-    centre : (components, rows) means of a numeric response; label : class of each component, or
-        -1"""
+    centre, label : a number's mean (components, rows); class of each component, or -1"""
     to_shares(joint)
     for k in range(joint.shape[1]):
         total = 0.0

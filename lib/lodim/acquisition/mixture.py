@@ -162,9 +162,8 @@ def group(X, y, weight, n_classes, seed, per_class):
 def _shrink_differences(label, common, share, rows, mean, cov):
     """Shrink differences between classes; return new shares and means of the clusters.
 
-    Clusters with equal numbers in `common` are the same but for their class. Their differences,
-    with sum of squares d, are multiplied by max(0, 1 - E(d) / d) (James-Stein), for equal
-    classes."""
+    Clusters with equal numbers in `common`, one per class, are compared. Their differences, with
+    sum of squares d, are multiplied by max(0, 1 - e / d) (James-Stein); e estimates noise in d."""
     same_class, same_cluster = label[:, None] == label, common[:, None] == common
     equal = (same_class @ share) * (same_cluster @ share)
     found = rows.sum() * ((share - equal) ** 2 / equal).sum()

@@ -59,7 +59,7 @@ def diverse(learner, rng):
 
 
 def infogain(learner, rng):
-    """Return a score (n,) per row of a pool: the expected fall of its total entropy by a label.
+    """Return a score (n,) per row of a pool: how much its label should lower the total entropy.
 
     The model is refitted with each possible label of the 20 most uncertain rows; others get NaN."""
     now = entropies(learner.fit, learner.pool)

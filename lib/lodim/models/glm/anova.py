@@ -217,7 +217,7 @@ def _wald(fit, estimates, term):
 
 
 def _wald_statistic(fit, estimates, positions):
-    """Return Wald statistic and df of the coefficients at `positions`; NaN if separated."""
+    """Return Wald statistic and df of coefficients at `positions`; NaN if classes are separated."""
     n_scores = 1 if fit.family.shared_slopes else estimates.coef.shape[1]
     if estimates.null.shape[1]:  # separated: the errors of some coefficients are infinite
         return np.nan, len(positions) * n_scores

@@ -140,7 +140,7 @@ class Described:
 
     @property
     def _df_of_t(self):
-        """Degrees of freedom for t tests and intervals; infinite if they are normal instead."""
+        """Degrees of freedom for t tests and intervals; infinite for the normal distribution."""
         if not self.family.dispersed:
             return np.inf
         return float(self.log["n_clusters"] - 1 if self.log["n_clusters"] else self.df_resid)

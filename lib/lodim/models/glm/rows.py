@@ -135,7 +135,7 @@ class Basis:
         return cls(kept, R, solve_triangular(R, np.eye(len(R))))
 
     def of_features(self, matrix):
-        """Convert k sets of coefficients of z, (S q, k), to coefficients of design columns."""
+        """Convert coefficients of combinations z, (S q, k), to coefficients of design columns x."""
         q, k = len(self.T), matrix.shape[1]
         return np.einsum("ab,sbk->sak", self.T, matrix.reshape(-1, q, k)).reshape(-1, k)
 

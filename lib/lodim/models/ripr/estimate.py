@@ -150,7 +150,7 @@ def assignment_ensemble(search, lambda_, L):
 
 
 def held_out_scores(e, search, eval_batch):
-    """Return linear predictors for `eval_batch`; without a complete view, the null model's."""
+    """Return e's linear predictors for `eval_batch`; the null model's if no view is complete."""
     score, family = e.query(e.rows(eval_batch), search.threads).score, search.family
     known = np.flatnonzero(np.isfinite(search.y) & (search.weight > 0))
     weight = search.weight[known] / search.weight[known].sum()

@@ -133,7 +133,7 @@ def stop_at_zero(w, d, sign, lo, hi):
 
 @njit(**INNER)
 def _zero_crossings(w, d, groups, g0, g1):
-    """Return how much of the step d makes each group of w zero (inf: never), and the smallest."""
+    """Return which multiple of step d makes each group of w zero (inf: none), and the smallest."""
     start, member = groups.start, groups.member
     out, nearest = np.full(g1 - g0, np.inf), np.inf
     for g in range(g0, g1):

@@ -128,7 +128,7 @@ def dual_norm(groups, c):
 class PathState:
     """Current solution on a path of penalties, for K linear predictors.
 
-    w (K, A), b (K, F) : penalized and unpenalized coefficients
+    w (K, A), b (K, F) : A penalized and F unpenalized coefficients per predictor
     f, loss : linear predictors in blocks of 64 rows, and half the mean deviance
     c (K, A), slope (K, F) : negative gradients of the loss in w and in b"""
 

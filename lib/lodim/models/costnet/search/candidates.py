@@ -33,7 +33,7 @@ class SearchSpace:
 
     @classmethod
     def from_network(cls, network, budget=np.inf, keep=None):
-        """Return the nodes of a graph (marked in `keep`) with columns and a price within budget."""
+        """Return the candidates: nodes marked in `keep` with columns, and a price within budget."""
         eligible = np.array([len(columns) > 0 for columns in network.columns])
         if keep is not None:
             eligible &= keep

@@ -38,7 +38,7 @@ class CostFrontier:
 
     @classmethod
     def from_candidates(cls, search, network, candidate_models, held_out=None, error=None):
-        """Return the frontier of `candidate_models`, which are in order of price and improve.
+        """Return the frontier of `candidate_models`: in order of price, each better than the last.
 
         held_out : (models, D) deviances for D divisions into folds; error : standard errors"""
         space, states = search.space, [candidate.state for candidate in candidate_models]

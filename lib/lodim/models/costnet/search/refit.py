@@ -193,7 +193,7 @@ def _newton(refits, on, cold=False):
 
 
 def _start(refits, on, null):
-    """Return starting values of Newton's method (1 + r, K): of a sample, or near the null model."""
+    """Return starting values of Newton's method (1 + r, K), from a sample or the null model."""
     at = refits.at_null
     if refits.near is not None:
         fit = refits.near(on)

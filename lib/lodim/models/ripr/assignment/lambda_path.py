@@ -12,7 +12,7 @@ def assignment_path(L, unit, least, *, weight=None, threads=1):
     """Assign the rows to views for many penalties; return the penalties and their Assignments.
 
     Penalties increase, in units of `unit`; L (rows, views) has the losses. The largest one selects
-    at most one view, the two smallest the same views, those with more than `least` of the rows."""
+    at most one view; the two smallest select the same, those with more than `least` of the rows."""
 
     def at(penalty):
         return assign(L, unit * penalty, weight=weight, threads=threads)
@@ -37,7 +37,7 @@ def assignment_path(L, unit, least, *, weight=None, threads=1):
 def select_lambda(path, errors_of, control, weight=None):
     """Choose the largest penalty with a low error; return its position and its errors (rows,).
 
-    A low error exceeds the smallest by at most `control.tolerance` standard errors of the two.
+    A low error exceeds the smallest by at most `control.tolerance` SE of their difference.
     path : an Assignment for each of the penalties, which increase
     errors_of : function of an Assignment and its selected views; returns the rows' errors"""
     views = [a.selected(control.least) for a in path]

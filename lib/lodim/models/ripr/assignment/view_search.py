@@ -155,7 +155,7 @@ class ViewSearch:
         return replace(recovery, views=self.views[columns], assignment=own, forward=False)
 
     def _constrained(self, L, recovery):
-        """Select views under a user's constraints; return columns of the losses L, and Mixture."""
+        """Select views under a user's constraints; return columns of L, and a Mixture of them."""
         lambda_, rows = recovery.lambda_ * recovery.unit, self.rows[self.used]
         constraints, weight = self.settings.constraints, self.weights
         every = constraints.on_views(self.views, rows)
@@ -170,7 +170,7 @@ class ViewSearch:
         return J[order], own
 
     def _in_order(self, L, recovery):
-        """Select views if changes in time cost; return columns of the losses L, and Assignment."""
+        """Select views if each change in time has a cost; return columns of L, and Assignment."""
         rank = np.argsort(self.order[self.used], kind="stable")
         weight = None if self.weights is None else self.weights[rank]
         lambda_ = recovery.lambda_ * recovery.unit
