@@ -143,14 +143,14 @@ ax = policy.plot("curve", test)
 #   the price says little.
 # - Only the gains on pima, california and vowel exceed one standard error. Only the gain on vowel
 #   exceeds two; there the classes are not linear, and `costnet` is.
-# - A policy that only looks one feature ahead is often about as good: on the real data sets, no
-#   difference from it exceeds 1.7 standard errors at the prices that it pays. On CUBE-NM it buys
-#   nothing unless the trade-off is small: on seven of eight splits it pays nothing or at least
-#   7.3. From a price of 8 on, the difference is within two standard errors, and both predict
-#   about the same share of the rows correctly. The table flatters the policy at prices between 6
-#   and 8, because its rival has few trade-offs there. With two or three more trade-offs per split
-#   for the rival, the difference is +0.228 (SE 0.060) at 6, +0.092 (0.029) at 7 and -0.002 (0.007)
-#   at 8.
+# - A policy that only looks one feature ahead is often about as good. On the real data sets, no
+#   difference from it exceeds 1.7 standard errors at the prices that it pays. On CUBE-NM, the
+#   difference is within two standard errors from a price of 8 on, and both policies predict about
+#   the same share of the rows correctly.
+# - Between prices of 6 and 8, the table of CUBE-NM flatters the policy. There the other policy has
+#   few trade-offs: on seven of eight splits it pays nothing or at least 7.3. With two or three more
+#   trade-offs per split for the other policy, the difference is +0.228 (SE 0.060) at 6, +0.092
+#   (0.029) at 7 and -0.002 (0.007) at 8.
 # - The predictor is overconfident about a feature without information of its own. On CUBE-NM it
 #   expects that the context alone reduces the loss by 0.015. On 2,000 new rows the context alone
 #   increases the loss by 0.020 (means of two splits).
@@ -176,8 +176,8 @@ ax = policy.plot("curve", test)
 # The policy is the acquisition-conditioned oracle of Valancius, Lennon and Oliva (2024); see also
 # Fiterau (2014, chapter 6). Its predictions come from a mixture of normal distributions for each
 # class, which can predict from any subset of the features. The components of all classes start from
-# common clusters of rows. Differences between classes in the same cluster are reduced by their
-# expected size if the classes were equal (James-Stein). Without this step, the policy buys more
-# features that only seem to reduce the loss, because the classes differ by chance. Held-out rows
-# with random subsets of known features choose the settings of the mixture, and whether features are
-# transformed to normal distributions.
+# common clusters of rows. In each cluster, the differences between classes are shrunk (James-Stein):
+# by the size that they would have by chance if the classes were equal. Without this step, the
+# policy buys more features that only seem to reduce the loss. Held-out rows with random subsets of
+# known features choose the settings of the mixture, and whether features are transformed to normal
+# distributions.

@@ -70,7 +70,7 @@ ax = fit.plot("surface")
 #
 # ### Choice of the penalties
 #
-# - *`lambda_v`, up to 1,000 rows.* Cross-validation of the first batch compares a penalty of the null model with the values 100, 30, 10, 3 and 1 divided by n, on up to three sets of five random folds. The choice is the mean of the positions of all values, weighted by exp(-2 × (loss - lowest loss) / standard error), with one step between two values. If no value is better than the null model by two standard errors of the difference, the fit is the null model.
+# - *`lambda_v`, up to 1,000 rows.* Cross-validation of the first batch compares six values, on up to three sets of five random folds: a penalty that gives the null model, and 100, 30, 10, 3 and 1 divided by n. The choice is the weighted mean position in this list, rounded to one of the values or to the geometric mean of two neighbours. The weight of a value is exp(−2 (loss − lowest loss) / standard error). If no value is better than the null model by two standard errors of the difference, the fit is the null model.
 # - *`lambda_v`, otherwise.* The value is 10 / n, without a choice. This applies to more than 1,000 rows, to `loss="density"`, to `lambda_w=None` or `n_batches=None`, and to `path` and `cv`.
 # - *`lambda_w`.* The default is 1e-8 for classes and 1e-6 for a numeric response. For a numeric response with more than 1,000 rows it is 1e-6 × 1000 / n.
 #

@@ -291,14 +291,19 @@ def held_out_of_ebm():
     measured = pd.read_csv(ROOT / "benchmarks/results/held_out.csv")
     rows = measured[measured["set"].isin(measured.loc[measured["model"] == "ebm", "set"])]
     means = rows.groupby(["task", "model"])[["score", "log_loss"]].mean()
-    figures = [
-        f"{name} {means.loc[(task, 'ebm'), column]:.3f} ({means.loc[(task, 'gbmap'), column]:.3f})"
-        for task, measures in MEASURES.items()
-        for column, name in measures.items()
-    ]
+    columns = [(task, column, name) for task, m in MEASURES.items() for column, name in m.items()]
+    figures = {
+        model: [f"{means.loc[(task, model), column]:.3f}" for task, column, _ in columns]
+        for model in ("ebm", "gbmap")
+    }
+    ebm = [f"{name} {figure}" for (*_, name), figure in zip(columns, figures["ebm"], strict=True)]
     classes = rows.loc[rows["task"] == "classes", "set"].nunique()
-    sets = f"{rows['set'].nunique()} of these sets ({classes} with classes)"
-    return f"On {sets}, EBM (gbmap) has {', '.join(figures)}"
+    sets = f"On {rows['set'].nunique()} of these sets, {classes} of them with classes"
+    return f"{sets}, EBM has {_and(ebm)}; gbmap has {_and(figures['gbmap'])}."
+
+
+def _and(parts):
+    return f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def test_readme_has_the_held_out_losses():
