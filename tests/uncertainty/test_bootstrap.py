@@ -245,6 +245,19 @@ def test_replicates_that_do_not_converge_are_counted(cars):
     assert boot.n_failed > 0 and "did not converge" in repr(boot)
 
 
+@pytest.mark.parametrize(("n", "percent"), [(2, "33.3"), (20, "90.4"), (38, "94.8"), (39, "95")])
+def test_few_replicates_are_summarised_with_the_highest_level_they_allow(cars, line, n, percent):
+    boot = ld.bootstrap(line, cars, n=n)
+    assert f"percentile, {percent}%" in str(boot.summary())
+    assert f"{percent}% percentile" in repr(boot)
+    pytest.importorskip("matplotlib").use("Agg")
+    assert f"{percent}% interval" in boot.plot().get_xlabel()
+    level = float(percent) / 100.0
+    assert boot.tidy(level=level)["conf_low"].notna().all()
+    with pytest.raises(ld.ArgumentError, match="needs at least"):
+        boot.summary(level=level + 0.01)
+
+
 REFUSED = {
     "other rows": (lambda f, d: ld.bootstrap(f, d[:-1]), ld.DataError, "another mean or"),
     "another response": (
@@ -264,7 +277,8 @@ REFUSED = {
         "must return a number",
     ),
     "level": (
-        lambda f, d: ld.bootstrap(f, d, n=20).tidy(level=0.95), ld.ArgumentError, "at least 39",
+        lambda f, d: ld.bootstrap(f, d, n=20).tidy(), ld.ArgumentError,
+        r"level=0.95 needs at least 39 replicates, not 20: use level=0.904, or .*n=39",
     ),
     "of": (lambda f, d: ld.bootstrap(f, d, n=40).predict(d, of="new"), ld.ArgumentError, "of"),
     "argument": (lambda f, d: ld.bootstrap(f, d, k=2), ld.ArgumentError, "no argument 'k'"),

@@ -50,6 +50,7 @@ def bootstrap(
         The training rows of the fit.
     n : int, default=200
         Number of replicates: 200 for standard errors and 95% intervals, 1,000 for higher levels.
+        95% intervals need at least 39, 99% intervals 199.
     statistic : callable, optional
         Function of a fit that returns a number, an array (k,), a dict or a Series of numbers.
         Default: the estimates of `tidy()`, zero for a term that is absent from a replicate; for

@@ -182,12 +182,13 @@ class Bootstrap(Generic[FitT_co]):
             each = np.array([one(data, SCALES[of], **keywords) for one in predict])
         return _band(center, each, level)
 
-    def summary(self, *, level: float = LEVEL, full: bool = False) -> Report:
+    def summary(self, *, level: float | None = None, full: bool = False) -> Report:
         """Return a report: estimates with limits, and notes on what the limits do not cover.
 
         Parameters
         ----------
-        level : float, default=0.95
+        level : float, optional
+            Default: 0.95, or the highest level that fewer than 39 replicates allow.
         full : bool, default=False
             Show all rows of tables with more than 30 rows.
 
@@ -208,6 +209,7 @@ class Bootstrap(Generic[FitT_co]):
         Bootstrap of glm
         """
         flag("full", full)
+        level = self._widest() if level is None else level
         shown = in_pandas(self.tidy)(level=level).set_index("term").rename_axis(None)
         rows = {"Model": self.fit.name}
         rows |= {"Response": modelled(self.fit)} if self.fit.design.response else {}
@@ -217,7 +219,7 @@ class Bootstrap(Generic[FitT_co]):
         table, title = Table("Estimates", shown), f"Bootstrap of {self.fit.name}"
         return Report(title, tuple(rows.items()), [table], self._notes(), full)
 
-    def plot(self, ax: Any = None, *, top: int = TOP, level: float = LEVEL) -> Any:
+    def plot(self, ax: Any = None, *, top: int = TOP, level: float | None = None) -> Any:
         """Draw estimates with their intervals, the largest on top.
 
         Estimates of features are shown per standard deviation; other statistics unchanged.
@@ -227,7 +229,8 @@ class Bootstrap(Generic[FitT_co]):
         ax : Axes, optional
         top : int, default=20
             Largest number of estimates drawn.
-        level : float, default=0.95
+        level : float, optional
+            Default: 0.95, or the highest level that fewer than 39 replicates allow.
 
         Returns
         -------
@@ -246,8 +249,8 @@ class Bootstrap(Generic[FitT_co]):
         """
         from lodim.uncertainty.plots import draw_bootstrap
 
-        top = whole("top", top)
-        return draw_bootstrap(self, ax, top=top, level=level)
+        level = self._widest() if level is None else level
+        return draw_bootstrap(self, ax, top=whole("top", top), level=level)
 
     # Shared by the above --------------------------------------------------------------------------
 
@@ -255,7 +258,10 @@ class Bootstrap(Generic[FitT_co]):
         level = share("level", level)
         least = int(np.ceil(2.0 / (1.0 - level) - 1e-9)) - 1
         if self.n < least:
-            raise ArgumentError(f"level={level:g} needs at least {least} replicates, not {self.n}")
+            raise ArgumentError(
+                f"level={level:g} needs at least {least} replicates, not {self.n}: use "
+                f"level={self._widest():g}, or bootstrap(..., n={least})"
+            )
         return level
 
     def _kept(self):
@@ -318,17 +324,17 @@ class Bootstrap(Generic[FitT_co]):
         return notes
 
     def _repr_html_(self):
-        return self.summary(level=self._widest()).as_html()
+        return self.summary().as_html()
 
     def _widest(self):
         """Return the level of printed limits: 0.95, or the highest that n replicates allow."""
-        return LEVEL if self.n >= 39 else 1.0 - 2.0 / (self.n + 1)
+        return min(LEVEL, np.floor(1000.0 * (self.n - 1) / (self.n + 1)) / 1000.0)
 
     def __repr__(self):
         how = "settings chosen again" if self.reselect else "settings held"
         lines = [f"{self.n} replicates, exponential weights of {self.units}; {how}"]
         level = self._widest()
-        lines.append(f"{100.0 * level:.3g}% percentile intervals")
+        lines.append(f"{100.0 * level:g}% percentile intervals")
         shown = in_pandas(self.tidy)(level=level).set_index("term").rename_axis(None)
         table = Table("", shown, notes=self._notes())
         return listing(f"bootstrap of {self.fit.call}", lines, table, whole="tidy()")
