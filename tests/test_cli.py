@@ -140,7 +140,8 @@ def test_decimal_commas_and_levels_that_are_new(tmp_path, capsys):
     frame[::50].assign(species="lily").to_csv(new, sep=";", decimal=",", index=False)
     words += ["--decimal", ",", "--predict", str(new), "--output", str(out)]
     assert main(words) == 2
-    assert "'lily'" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "'lily'" in said and "give --new-levels missing (in" in said and "new_levels" not in said
     assert main([*words, "--new-levels", "missing"]) == 0
     fit = ld.gbmap("sepal_length ~ .", frame, m=2, lambda_=0.1)
     expected = fit.predict(frame[::50].assign(species=None))
@@ -207,6 +208,20 @@ def test_errors_in_words(argv, says, capsys):
     assert main(argv) == 2
     err = capsys.readouterr().err
     assert err.startswith("lodim: error: ") and says in err
+
+
+@pytest.mark.filterwarnings("default")
+def test_messages_name_the_options_of_the_command_line(monkeypatch, capsys):
+    told = "give missing='keep', weights= or control={'scratch': folder}; level 'seed=3', dtype='f'"
+
+    def refuse(*_):
+        warnings.warn(told, ld.DataWarning, stacklevel=1)
+        raise ld.DataError(told)
+
+    monkeypatch.setattr("lodim.cli.commands.read_data", refuse)
+    assert main(["ripr", "y ~ x", "data.csv"]) == 2
+    flags = "give --missing keep, --weights or --scratch folder; level 'seed=3', dtype='f'\n"
+    assert capsys.readouterr().err == f"lodim: DataWarning: {flags}lodim: error: {flags}"
 
 
 @pytest.mark.parametrize(

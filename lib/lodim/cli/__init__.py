@@ -18,19 +18,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # if a terminal lacks a letter, its code is shown
             stream.reconfigure(errors="backslashreplace")
+    args = argparse.Namespace()
     with warnings.catch_warnings():
-        warnings.showwarning = _show_warning
+        warnings.showwarning = lambda message, category, *_: _tell(category.__name__, message, args)
         try:
             try:
                 argv = sys.argv[1:] if argv is None else list(argv)
-                args = parser(argv).parse_args(argv)
+                parser(argv).parse_args(argv, args)
                 getattr(import_module("lodim.cli.commands"), args.run)(args)
             finally:
                 sys.stdout.flush()
         except BrokenPipeError:  # the reader, such as head, has closed the pipe
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except (LodimError, OSError) as error:
-            print(f"lodim: error: {error}", file=sys.stderr)
+            _tell("error", error, args)
             return 2
     return 0
 
@@ -55,5 +56,8 @@ def parser(argv: list[str]) -> argparse.ArgumentParser:
     return top
 
 
-def _show_warning(message, category, *_):
-    print(f"lodim: {category.__name__}: {message}", file=sys.stderr)
+def _tell(kind, message, args):
+    text = str(message)
+    if "model" in args:
+        text = import_module("lodim.cli.commands").with_flags(text, args.model)
+    print(f"lodim: {kind}: {text}", file=sys.stderr)

@@ -4,6 +4,7 @@ import argparse
 import glob
 import inspect
 import os
+import re
 import time
 import warnings
 from collections.abc import Iterable, Sequence
@@ -270,6 +271,17 @@ def options(model):
     texts = {name: f"for family {of}: a number {words}" for name, of, words in given}
     numbers = [Option(f"--{k}", k, float, text) for k, text in texts.items() if k in known]
     return (Option("--family", "family", str, family), *numbers, *shared, *model.options)
+
+
+def with_flags(text, model):
+    """Return a message with arguments of Python, such as m=2, as options (--m 2).
+
+    Text in quotes, such as a level of the data, stays as it is."""
+    flags = {option.name: option.flag for option in options(model)}
+    flags |= {"new_levels": "--new-levels", "control={'scratch'": "--scratch"}
+    names = "|".join(map(re.escape, flags))
+    argument = rf"(?<![\w'\"])({names})(?:=|: )(['\"]?)(\w*)\2\}}?"
+    return re.sub(argument, lambda found: f"{flags[found[1]]} {found[3]}".rstrip(), text)
 
 
 def _separator(text):

@@ -28,8 +28,8 @@ from lodim.formula.language import column_name, column_nodes, function_name
 
 TRUTH = (False, True)  # levels of a condition such as I(x > 0)
 CURE = (
-    "; to treat it as missing, give new_levels='missing' to predict(), augment() or evaluate(), or "
-    "replace it by NaN"
+    "; to treat it as missing, give new_levels='missing' (in predict(), augment() and evaluate()), "
+    "or replace it by NaN"
 )
 NO_CURE = "; a new level of a computed value cannot count as missing: make it a column of the data"
 
