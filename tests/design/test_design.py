@@ -355,6 +355,12 @@ REFUSED = [
         "has 3 values, but must have one per row, 60",
     ),
     ("y ~ x", {"inputs": RowInputs(weights="ww")}, "there is no column 'ww'"),
+    ("y ~ x", {"inputs": RowInputs(offset="np.log(x)")}, r"no column 'np.log\(x\)'.*column first"),
+    (
+        "y ~ x",
+        {"inputs": RowInputs(weights="1/x")},
+        r"no column '1/x'.* a column first: data\['new'\]",
+    ),
     ("y ~ x", {"inputs": RowInputs(weights="g")}, "must have numbers, not"),
     ("y ~ x", {"inputs": RowInputs(weights=["a"] * N)}, "array of numbers"),
     ("y ~ x", {"inputs": RowInputs(weights=-np.ones(N))}, "must be 0 or more"),

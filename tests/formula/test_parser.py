@@ -338,7 +338,7 @@ def test_long_formulas_within_the_limits_are_read():
     ("y ~ a^2", r"\(a \+ b\)\*\*2 here, of a column I\(x\*\*2\)"), ("y ~ (a + y)^2", r"\*\*2"),
     ("y ~ I(a^2)", r"I\(x\*\*2\)"), ("y ~ `a b`", r"Q\('a b'\)"),
     ("y ~ I(`a b` + 1)", r"Q\('a b'\)"),
-    ("y ~ a + offset(b)", "offset='x'"), ("y ~ poly(a, 2)", r"x \+ I\(x\*\*2\)"),
+    ("y ~ a + offset(b)", r"offset='x'.* = np\.log"), ("y ~ poly(a, 2)", r"x \+ I\(x\*\*2\)"),
     ("y ~ s(a, k=5)", r"cr\(x, df=5\)"), ("y ~ ns(a, 3)", r"bs\(x, df=5\)"),
     ("y ~ ti(a, b)", r"te\(cr\("), ("y ~ factor(a)", r"C\(x\)"), ("y ~ as.factor(a)", r"C\(x\)"),
     ("y ~ relevel(a, ref='u')", "Treatment"), ("y ~ I(ifelse(a > 0, 1, 0))", r"np\.where"),

@@ -336,6 +336,8 @@ def check_name(frame, name):
     """Raise DataError unless exactly one column of a frame has this name, in valid Unicode."""
     if name not in frame.keys:
         hint = suggestion(name, frame.names)
+        if re.search(r"[(*/+^]", name) and frame.keys.keys() & set(re.findall(r"\w+", name)):
+            hint += " (make a computed value a column first: data['new'] = ...)"
         raise DataError(f"there is no column {name!r} in the data; {hint}")
     if name in frame.repeated:
         raise DataError(f"two columns of the data are called {name!r}; rename one")

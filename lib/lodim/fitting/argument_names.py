@@ -24,6 +24,7 @@ SYNONYMS: dict[tuple[str, ...], tuple[str, ...]] = {  # names elsewhere -> names
     ("random_state", "random_seed", "rng"): ("seed",),
     ("n_jobs", "n_threads", "num_threads", "nthread", "n_workers", "cores"): ("threads", "n_jobs"),
     ("sample_weight", "weight", "w"): ("weights",),
+    ("exposure",): ("offset (its logarithm)",),
     ("n_init", "n_restarts", "nstart"): ("n_starts",),
     ("n_components", "ndim", "dim", "d"): ("k", "max_dim"),
     ("n_neighbors", "n_neighbours"): ("k",),
@@ -45,7 +46,7 @@ SYNONYMS: dict[tuple[str, ...], tuple[str, ...]] = {  # names elsewhere -> names
 def unknown_argument(function: str, name: str, known: Collection[str]) -> ArgumentError:
     """Return the error for an argument that is not among those `known`, with a suggestion."""
     ours = [own for names, own in SYNONYMS.items() if name in names]
-    meant = [own for own in itertools.chain(*ours) if own in known and own != name]
+    meant = [own for own in itertools.chain(*ours) if own.split()[0] in known and own != name]
     meant = meant or get_close_matches(name, known, n=1)
     hint = f"; did you mean {' or '.join(meant)}?" if meant else "; it has:"
     names = "It has: " * bool(meant) + ", ".join(known)

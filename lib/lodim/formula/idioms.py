@@ -35,7 +35,8 @@ TYPESET = {
 _SPLINE = "for a smooth curve write cr(x, df=5) or bs(x, df=5)"
 _COLUMN = "make it a column of the data first"
 CALLS = {
-    "offset": "an offset is given to the model, as offset='x' (a column's name) or an array",
+    "offset": "an offset is given to the model, as offset='x' (a column's name, for "
+    "instance after data['x'] = np.log(data['days'])) or an array",
     "weights": "weights are given to the model, as weights='x' (a column's name) or an array",
     "poly": "for a polynomial write x + I(x**2) + I(x**3), for a curve bs(x, df=4)",
     "polynomial": "for a polynomial write x + I(x**2) + I(x**3), for a curve bs(x, df=4)",
