@@ -23,7 +23,7 @@ _display: ContextVar["Display | None"] = ContextVar("display", default=None)
 
 @contextmanager
 def showing(progress: Any, call: str) -> Iterator[None]:
-    """Show progress of a `with` block (None: after three seconds); blocks within it show none."""
+    """Show progress of a `call` in a `with` block (None: after 3 s); blocks within show none."""
     if isinstance(progress, np.bool_):
         progress = bool(progress)
     if not (progress is None or isinstance(progress, bool)):
@@ -56,7 +56,7 @@ def bar(total: int, what: str) -> Iterator["Step"]:
 
 
 def steps(items: Iterable, total: int, what: str) -> Iterator[Any]:
-    """Yield the items and show progress; an item is completed when the next one is requested."""
+    """Yield items of the task `what`, `total` in all; asking for the next one completes an item."""
     with bar(total, what) as shown:
         for item in items:
             yield item

@@ -25,6 +25,7 @@ from lodim.fitting import storage
 from lodim.fitting.registry import MODELS
 from lodim.formula import language, parser, terms
 from lodim.page import sections
+from lodim.text import join_words
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
@@ -299,11 +300,7 @@ def held_out_of_ebm():
     ebm = [f"{name} {figure}" for (*_, name), figure in zip(columns, figures["ebm"], strict=True)]
     classes = rows.loc[rows["task"] == "classes", "set"].nunique()
     sets = f"On {rows['set'].nunique()} of these sets, {classes} of them with classes"
-    return f"{sets}, EBM has {_and(ebm)}; gbmap has {_and(figures['gbmap'])}."
-
-
-def _and(parts):
-    return f"{', '.join(parts[:-1])} and {parts[-1]}"
+    return f"{sets}, EBM has {join_words(ebm)}; gbmap has {join_words(figures['gbmap'])}."
 
 
 def test_readme_has_the_held_out_losses():

@@ -176,7 +176,7 @@ def compare(
 
 
 def _call(formula, models, call, folds, baselines, inputs):
-    """Return the text of a call of compare(), as a user would write it, without defaults."""
+    """Return the text of a call of compare() with these arguments, without defaults."""
     parts = [] if models is None else [f"models={report.listed(models)}"]
     parts += [] if np.ndim(folds) == 0 and folds == 10 else [f"folds={report.short(folds)}"]
     parts += [] if baselines else ["baselines=False"]

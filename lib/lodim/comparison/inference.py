@@ -51,7 +51,9 @@ def means(losses, rows):
 
 
 def explained(losses, null, rows):
-    """Return the shares (q,) of the null model's loss that q models explain, and their SEs."""
+    """Return the shares (q,) of the null model's loss that q models explain, and their SEs.
+
+    losses, null : (n, q) and (n,) losses of the rows"""
     total = rows.weight @ null
     if total <= 0:
         return np.full(losses.shape[1], np.nan), np.full(losses.shape[1], np.nan)
@@ -78,9 +80,9 @@ def auc_of_folds(positive, score, rows):
 def confidence_set(mean, covariance, degrees, seed=0):
     """Return p-values (q,) of the hypotheses that each model is as good as the best.
 
+    mean, covariance : (q,), (q, q) of mean losses; degrees : of freedom
     The model confidence set (Hansen, Lunde and Nason 2011, Sect. 3.1) removes in each step the
-    model that is farthest behind another. Its p-value comes from simulated mean losses of equally
-    good models, and is not below earlier p-values."""
+    model that is farthest behind another, with a p-value from simulated equal models."""
     spread = pair_errors(covariance, mean)
     draws = joint_draws(covariance, degrees, seed)
     left, p, last = list(range(len(mean))), np.ones(len(mean)), 0.0
@@ -124,7 +126,7 @@ def pair_errors(covariance, mean):
 
 
 def tied(mean, other):
-    """Return whether two mean losses differ by at most 1e-6 of the larger one."""
+    """Return whether mean losses `mean` and `other` differ by at most 1e-6 of the larger one."""
     return np.abs(mean - other) <= TIE * np.maximum(np.abs(mean), np.abs(other))
 
 
@@ -135,7 +137,7 @@ def _t(mean, other, error):
 
 
 def joint_draws(covariance, degrees, seed):
-    """Return 20,000 draws (20000, q) from a t distribution of mean 0, given its scale matrix."""
+    """Return draws (20000, q) from a t distribution, given its scale matrix and `degrees`."""
     # From correlations: with covariances, one model with large errors would cost the others digits.
     sd = np.sqrt(np.diag(covariance))
     scale = np.where(sd > 0.0, sd, 1.0)

@@ -61,7 +61,7 @@ def tree(code):
 
 
 def learn(code, table):
-    """Return an expression's number of columns, and what its splines, means and scales learned."""
+    """Return how many columns the expression `code` has, and what its splines etc. learned."""
     scope = _Scope(table, code, learning=True)
     width = _matrix(tree(code), scope).shape[1]
     return width, tuple(scope.states)

@@ -100,7 +100,9 @@ LEARNT = forms.Form(_read_learnt, list)
 
 @forms.record
 class Expression:
-    """Factor that is a call such as bs(x); `states`: (name, dict) per inner call that learned."""
+    """Factor that is the text of a call such as bs(x); `states` are what the calls in it learned.
+
+    An entry of `states` is (name of the function, dict of numbers and arrays such as knots)."""
 
     name: str = forms.text()
     width: int = forms.whole(least=1)
@@ -125,7 +127,7 @@ def learn(key, summaries, table, missing, polynomials=False):
     """Learn a factor from the training rows; its key is (column, None) or (None, text of a call).
 
     summaries : dict of Summary by column name, or by key for computed values in C()
-    polynomials : whether to code ordered categories by orthogonal polynomials"""
+    polynomials : whether orthogonal polynomials code ordered categories; missing : as in Design"""
     name, code = key
     if code is not None and not (is_category(code) or _is_column_of_bools(code, summaries)):
         return learn_expression(code, table)
@@ -387,8 +389,8 @@ def _categorical(code, name, used):
 def _with_missing(factor, summary, missing):
     """Return a Levels factor with rules for missing values, given the column's Summary.
 
-    Declared categories without rows count as missing. With missing="indicator", missing values
-    get a column of their own or, if training has none, the frequencies of the levels."""
+    Declared categories without rows count as missing. With missing="indicator", missing values get
+    a column of their own. If no training row has any, they get the frequencies of the levels."""
     declared = summary.levels if summary.column.declared else ()
     factor = replace(factor, unseen=tuple(v for v in declared if v not in factor.levels))
     if missing != "indicator":

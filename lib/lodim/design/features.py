@@ -61,7 +61,7 @@ class Prepared:
 def _sources(term, table, prepared):
     """Yield for each feature of a term its values, and the positions in them of the table's rows.
 
-    No positions mean that there is one value per row. Rows that miss a factor have NaN."""
+    No positions mean one value per row. Rows that miss a factor have NaN. prepared : Prepared"""
     part, where = known_rows(table, [name for f in term for name in factors.needs(f)])
     if where is ALL_ROWS:
         yield from _known_sources(term, part, prepared)
@@ -257,7 +257,7 @@ class Features:
         return np.where(known[:, None], found, merge_moments(parts))
 
     def _map(self, work, terms):
-        """Return a list of work(terms, table without missing values[, cache]), called per chunk."""
+        """Return [work(terms, table[, cache]), ...] of all chunks, with missing values replaced."""
         names = _needed(terms)
         if self.parts.in_one:
             return self.parts.map(lambda _, table: work(self.terms, *self._prepared(table)), names)

@@ -25,7 +25,9 @@ EAGER = (PANDAS, "polars", "pyarrow", "modin", "cudf")  # readable kinds of fram
 
 
 def read_narwhals(data, words):
-    """Return narwhals (module) and the data as its DataFrame; `words` say what data must be."""
+    """Return the module narwhals, and the data as its DataFrame.
+
+    words : text on what data may be, for the error if narwhals cannot read them"""
     kind = f"{type(data).__module__}.{type(data).__qualname__}"
     if is_path(data):
         path = os.fspath(data) if isinstance(data, str | os.PathLike) else data
@@ -96,7 +98,7 @@ def convert(values, kind):
 
 
 def with_columns(data, new, kind):
-    """Return a frame of the package `kind` with columns of a pandas frame added or replaced."""
+    """Return data as a frame of the package `kind`, with the columns of a pandas frame `new`."""
     if isinstance(data, pd.DataFrame):
         data = data.set_axis(new.index)  # the rows are the same, but chunks number them from zero
         return pd.concat([data.drop(columns=new.columns, errors="ignore"), new], axis=1)
@@ -389,7 +391,7 @@ def check_numeric_text(column, levels, n, answer=False):
 
 
 def _are_many(levels, others):
-    """Return whether too many levels are `others` (no numbers, or no dates) to be exceptions."""
+    """Return whether too many levels are no numbers (or no dates), `others`, to be exceptions."""
     return len(levels) - len(others) < 2 or len(others) > max(2, len(levels) // 10)
 
 
@@ -430,5 +432,5 @@ def _cure(name, levels, answer):
 
 
 def _category(name, answer):
-    """Return Python code, for a message, that makes a column or the response a category."""
+    """Return Python code that makes a column (the response, if `answer`) a category."""
     return f"df[{name!r}].astype('category')" if answer else f"C({quote(name)}) in the formula"

@@ -83,7 +83,7 @@ class Rows:
 
 
 def read_frame_rows(frame, request, answers, inputs, missing):
-    """Return the complete rows of a Frame in memory as Rows: columns in `request`, row inputs."""
+    """Return the complete rows of a Frame as Rows; for the arguments see `Reading.reader`."""
     inputs = inputs.read(frame)
     read = read_complete(frame, list(request.names), answers, inputs, missing, learning=True)
     table, rows, *numbers = read
@@ -127,7 +127,7 @@ def _add(counts):
 
 
 def scan(chunk, request, answers, inputs, missing):
-    """Read a chunk of rows; return its Scan (missing values, inputs) and a dict of its columns."""
+    """Read a chunk of rows; return its Scan and a dict of its columns; see `Reading.reader`."""
     read = chunks.read_chunk(chunk, list(dict.fromkeys([*request.names, *answers, *inputs.names])))
     n, runs = len(chunk.frame), [(0, chunk.first, chunk.place)]
     frame = chunks.frame_of(read, chunks.Labels(runs, range(n)))
@@ -141,7 +141,7 @@ def scan(chunk, request, answers, inputs, missing):
 
 
 def read_source_rows(source, request, answers, inputs, missing):
-    """Return the complete rows of a Source as Rows: columns in `request`, row inputs; one pass."""
+    """Return the complete rows of a Source as Rows, after one pass; see `Reading.reader`."""
     needed = list(dict.fromkeys([*request.names, *answers, *inputs.names]))
     chunks.check_names(source, needed)
     first = _FirstPass(request, answers, inputs.arrays(), missing)

@@ -278,7 +278,8 @@ class Flags:
 def flag_missing(read, answers, inputs, missing, index):
     """Find the rows with missing values; return Flags.
 
-    read : dict name -> Column; answers : columns of the response; index : labels for errors"""
+    read : dict name -> Column; answers : columns of the response; inputs : RowInputs
+    index : labels of the rows, for errors"""
     n = len(index)
     gaps, bad = np.zeros(n, bool), np.zeros(n, bool)
     answers = () if missing == "keep" else answers
@@ -299,9 +300,10 @@ def flag_missing(read, answers, inputs, missing, index):
 def complete_rows(flags, weights, missing, learning):
     """Return positions of complete rows, numbers of dropped and of incomplete rows, and gaps.
 
-    Incomplete rows miss only features. Rows of weight zero are not counted. The gaps are a dict
-    from each column or input, for which rows were dropped, to the number of rows that miss it. If
-    `learning`, raise DataError unless at least two rows are complete."""
+    flags : Flags of all rows; missing : as in Design. Incomplete rows miss only features. Gaps are
+        a
+    dict from each column or input, for which rows were dropped, to the number of rows that miss it.
+    Other numbers exclude rows of weight zero. If `learning`, fewer than two rows are an error."""
     gaps, bad, drop = flags.gaps, flags.bad, missing == "drop"
     of_use = ~(bad | gaps) if drop else ~bad
     rows, out, incomplete = np.flatnonzero(of_use), ~of_use, gaps & ~bad

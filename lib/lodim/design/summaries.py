@@ -175,7 +175,9 @@ def _merge(parts, moments):
 
 
 def _merge_extremes(parts, found):
-    """Return the positions of the rows with the smallest and largest number over all chunks."""
+    """Return where the smallest and the largest number of all chunks are; -1 if none.
+
+    parts : Summary of each chunk; found : moments of all chunks, with the two numbers"""
     ends, first = [-1, -1], 0
     for part in parts:
         for side, at in enumerate(part.extremes):

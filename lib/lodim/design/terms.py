@@ -38,7 +38,7 @@ def columns_of(keys):
 
 
 def column_request(keys, missing):
-    """Return the ColumnRequest of terms: their columns, and which statistics of them are needed."""
+    """Return the ColumnRequest of terms (`keys`): columns, and which statistics are needed."""
     every = dict.fromkeys(itertools.chain.from_iterable(keys))
     codes = [code for _, code in every if code is not None]
     coded = [code for code in codes if factors.is_category(code)]
@@ -70,9 +70,11 @@ def row_names(keys, summaries, written):
 def learn(keys, parts, summaries, fills, missing, reference_levels):
     """Learn terms from training rows; return them, a dict of names, and the number of sampled rows.
 
-    keys : per term, a tuple of its factors' keys; parts : Chunks; fills : Fill per column
-    reference_levels : whether to code factors as R does. The dict has `names`, `term_names` and
-    `term_of` of a Design. Splines and means are learned from the sampled rows (0: from all)."""
+    keys : per term, a tuple of its factors' keys; parts : Chunks; summaries, fills : dicts by
+        column
+    reference_levels : whether to code factors as R does; missing : as in Design
+    The dict has `names`, `term_names` and `term_of` of a Design. Splines use the sample (0: all).
+    """
     check_size([math.prod(map(factors.least_width, term)) for term in keys], keys, parts.n)
     summaries = summaries | _computed_levels(keys, parts, fills)
     table, n_sampled = _rows_to_learn(keys, parts, summaries, fills)
@@ -85,7 +87,7 @@ def learn(keys, parts, summaries, fills, missing, reference_levels):
 
 
 def _computed_levels(keys, parts, fills):
-    """Count the values of each C(expression) in all rows; return them as a dict key -> Summary."""
+    """Count the values of each C(expression) in all rows; return a dict key -> Summary."""
     every = dict.fromkeys(itertools.chain.from_iterable(keys))
     codes = [code for _, code in every if code and factors.is_counted(code)]
     if not codes:
@@ -108,7 +110,7 @@ def _count_computed(_, table, codes, fills):
 def _rows_to_learn(keys, parts, summaries, fills):
     """Return a Table of the rows from which splines and means are learned, and the sample size.
 
-    The result is (None, 0) if terms (keys) learn nothing. The sample size is 0 for all rows."""
+    It is (None, 0) if terms (keys) learn nothing. The size is 0 for all rows. See also `learn`."""
     every = dict.fromkeys(itertools.chain.from_iterable(keys))
     codes = [c for _, c in every if c and not factors.is_category(c) and factors.remembers(c)]
     if not codes:
@@ -181,7 +183,7 @@ def widths(terms):
 
 
 def names(terms, sizes):
-    """Return the names of features and terms, and the position (p,) of each feature's term."""
+    """Return names of features and terms, and each feature's term (p,); sizes : from `widths`."""
     letters = sum(w * sum(map(factors.letters, t)) for w, t in zip(sizes, terms, strict=True))
     if letters > MAX_LETTERS:
         what = f"the names of the features would have {letters:,} letters"
@@ -221,7 +223,7 @@ def ways(monotone):
 
 
 def directions(monotone, design, family):
-    """Return 1, -1 or 0 (increasing, decreasing, free) per feature, from a dict of directions.
+    """Return 1, -1 or 0 (increasing, decreasing, free) per feature, from the dict `monotone`.
 
     Raise ArgumentError unless exactly one term has the column, as a number or ordered category."""
     if family.n_functions > 1:
@@ -274,7 +276,8 @@ def _unordered(term):
 def compress(keys, written, parts, summaries):
     """Return the terms (keys), with columns of heavy tails replaced by calls that compress them.
 
-    Columns that the formula names (`written`), and not only by '.', stay as they are."""
+    written : columns that the formula names, not only by '.', which stay as they are
+    parts : Chunks; summaries : dict column -> Summary"""
     alone = {term[0][0] for term in keys if len(term) == 1 and term[0][1] is None} - written
     names = [n for n in summaries if n in alone and summaries[n].column.kind == "number"]
     if not names:

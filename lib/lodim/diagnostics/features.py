@@ -386,7 +386,7 @@ def tells_number(x, y):
 
 
 def tells_classes(x, code, n_classes):
-    """Return how well x (n,) separates classes: the smallest AUC over all pairs of classes.
+    """Return how well x (n,) separates classes `code` (n,): the smallest AUC over all pairs.
 
     It is 0 if two classes have so few rows that one of 1,000 random columns might separate them."""
     least = 1.0
@@ -403,7 +403,7 @@ def tells_classes(x, code, n_classes):
 
 
 def purity(level, code):
-    """Return the share of rows that have the most frequent class of their level."""
+    """Return the share of rows whose class `code` is the most frequent one of their `level`."""
     counts = np.zeros((level.max() + 1, code.max() + 1))
     np.add.at(counts, (level, code), 1.0)
     return counts.max(axis=1).sum() / len(level)

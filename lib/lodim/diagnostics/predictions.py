@@ -204,8 +204,9 @@ def recalibration(residual, predictor, n_training, variance=None):
     """Test whether an intercept and slope would improve predictions; return statistic, p-value.
 
     residual : response minus mean; predictor : the mean, or the logit of a probability
-    variance : of the responses, optional. The statistic, chi-square with two degrees of freedom, is
-    robust (Davidson and MacKinnon 1993, Sect. 13.7), or based on `variance` if that is smaller."""
+    n_training : number of training rows, which affect the predictions; variance : of responses
+    The statistic, chi-square with two degrees of freedom, is robust (Davidson and MacKinnon 1993,
+    Sect. 13.7), or based on `variance` if that is smaller."""
     centred = predictor - predictor.mean()
     size = np.sqrt((centred**2).mean())
     slope = centred / size if size > 1e-12 else np.zeros_like(centred)
@@ -220,8 +221,7 @@ def recalibration(residual, predictor, n_training, variance=None):
 def worst_fifth(residual, predicted, variance):
     """Return positions and name ("lowest" etc.) of the fifth of rows that is predicted worst.
 
-    Fifths are by prediction. The worst has the largest mean residual, in standard errors.
-    variance : (n,) of the responses"""
+    Fifths are by prediction. The worst has the largest mean residual / SE, based on `variance`."""
     parts = np.array_split(np.argsort(predicted, kind="stable"), len(FIFTHS))
     off = [abs(residual[k].sum()) / np.sqrt(variance[k].sum() + 1e-300) for k in parts]
     worst = int(np.argmax(off))

@@ -81,7 +81,7 @@ class DeviceTiles:
         self.run(kernel, *args)
 
     def sum_blocks(self, kernel, shape, *args):
-        """Return the sum over all rows that the CUDA version of a CPU kernel computes."""
+        """Return the sum, of this shape, over all rows by the CUDA version of a CPU kernel."""
         return self.run(kernel, *args)
 
     def run(self, kernel, *args):

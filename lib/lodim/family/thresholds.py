@@ -22,10 +22,10 @@ def tails(mean):
 
 
 def tied(present):
-    """Return a group number per threshold (K - 1,); thresholds of a group must move together.
+    """Return a group number per threshold between classes (K - 1,); a group must move together.
 
-    present (K,) tells whether a class has rows. Thresholds without rows between them form a
-    group. A threshold without rows on one side joins the nearest with rows on both."""
+    present : (K,) whether a class has rows. Thresholds without rows between them form a group. A
+        threshold without rows on one side joins the nearest with rows on both."""
     return np.clip(np.cumsum(present)[:-1], 1, present.sum() - 1) - 1
 
 
@@ -82,8 +82,9 @@ def _threshold_sums(y, f, weight, thresholds):
 def _mean_loss(sums, shares, thresholds):
     """Return the mean loss of all rows at these thresholds, its gradient and its Hessian.
 
-    The loss adds the losses of the thresholds (`sums`, from `threshold_sums`). For each row of an
-    inner class it adds -log(1 - exp(-gap)), where gap is the distance of its two thresholds."""
+    It adds the losses of the thresholds (`sums`, from `threshold_sums`) and, for each row of an
+    inner
+    class, -log(1 - exp(-distance of its two thresholds)). shares : (K,) weights of the classes"""
     (loss, slope, bend), inner = sums.T, shares[1:-1]
     inside = np.flatnonzero(inner)
     inner, gap = inner[inside], thresholds[inside] - thresholds[inside + 1]

@@ -226,7 +226,7 @@ class Fit(Delegates):
         return self._in_all_rows(batch, classes, self.design.response.name)
 
     def _check_threshold(self, threshold, type):
-        """Raise ArgumentError if the threshold of predict() is given but does not apply."""
+        """Raise ArgumentError for a threshold of predict() without type="class" and two classes."""
         if threshold is None:
             return
         if len(self.levels or ()) != 2:
@@ -238,7 +238,7 @@ class Fit(Delegates):
         share("threshold", threshold)
 
     def _classes(self, score, threshold=None):
-        """Return predicted classes (n,) for linear predictors `score` (n, K); None if missing."""
+        """Return predicted classes (n,) for scores (n, K), or None; threshold : as in `predict`."""
         if threshold is not None:
             probability = self.family.mean(score)
             code = (probability if probability.ndim == 1 else probability[:, 1]) >= threshold

@@ -58,8 +58,8 @@ class Needs:
 class Problem:
     """The data as numbers, and the settings, of a call of a model function.
 
-    `arguments` are stored in the fit. `chosen` maps a setting to the values that cross-validation
-    chose, one per set of random folds."""
+    `arguments` are stored in the fit. `chosen` has the values that cross-validation chose, as a
+    dict from setting to a tuple, with a value per set of random folds."""
 
     model: "Model"
     design: Design

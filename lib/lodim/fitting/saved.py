@@ -173,7 +173,7 @@ def _check_selection(selection, chosen, settings):
 
 
 def nearest_loss(selection: pd.DataFrame, settings: Any) -> float | None:
-    """Return the mean held-out deviance of the tried settings nearest to `settings`, or None."""
+    """Return the held-out deviance in `selection` at the values nearest to `settings`, or None."""
     if MEASURE in selection:
         return None
     distance = np.zeros(len(selection))

@@ -43,7 +43,7 @@ def plain_label(label):
 
 
 def write(path: str | os.PathLike, kind: str, state: dict[str, Any]) -> None:
-    """Save nested dicts of values and arrays in one step; an error changes no file.
+    """Save nested dicts `state` of values and arrays as a `kind`; an error changes no file.
 
     Floats keep every bit; tuples are read back as lists, and NumPy scalars as Python values."""
     if not isinstance(kind, str) or not isinstance(state, dict):

@@ -187,7 +187,7 @@ def _with_place_of_errors(answer, chunk, source, offset):
 
 
 def _first_refused(answer, chunk, source, offset):
-    """Return the first row for which `answer` raises DataError; None if no row is the cause."""
+    """Return the first row of a chunk for which `answer` raises DataError; None if none does."""
     # low, high: number of leading rows that are accepted, and that raise an error
     low, high = -1, len(_frame(chunk, source).index)
     while high - low > 1:

@@ -108,9 +108,8 @@ def _responses(text, tree):
 def expand(formula, names, hidden=()):
     """Return the terms of the right side, given the names of the data's columns.
 
-    A term is a tuple of factors, whose columns are multiplied. A factor is (column, None) or
-    (None, code of a call). A dot stands for all columns except the response, those in `hidden`,
-    and columns added by augment()."""
+    A term is a tuple of factors, whose columns are multiplied. A factor is (column, None) or (None,
+    code of a call). A dot is all columns but the response, those of augment() and of `hidden`."""
     columns = _Names(formula.text, names)
     left = {named.name for leaf in formula.responses for named in leaf.columns}
     for leaf in formula.responses:

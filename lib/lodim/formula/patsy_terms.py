@@ -49,7 +49,9 @@ def check(name, state):
 
 
 def contrast(code, node, levels):
-    """Return the matrix (n_levels, n_columns) of a contrast such as Sum, and its column labels."""
+    """Return the matrix (n_levels, n_columns) of a contrast such as Sum, and its column labels.
+
+    code : text of the call of C(), for errors; node : syntax tree of the contrast"""
     if len(levels) > MAX_BASIS:
         what = f"a contrast takes at most {MAX_BASIS:,} levels"
         raise FormulaError(f"{code:.200}: {what}, and there are {len(levels):,}")

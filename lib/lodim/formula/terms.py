@@ -40,7 +40,7 @@ class _Algebra:
         return {frozenset((key,)): (key,) for key in keys}
 
     def join(self, operator, left, right, node):
-        """Return two sets of terms joined by an operator such as *; `left` may be modified.
+        """Return terms of `left` and `right`, joined by an operator such as *; `left` may change.
 
         node : part of the formula, for the error if there are too many terms"""
         self.spend(len(right), node)

@@ -202,7 +202,7 @@ def _groups(by, data):
 
 
 def _tidy(fit, found, level):
-    """Return the rows of Effects.tidy() for one TermEffect: one per point (and class)."""
+    """Return the rows of Effects.tidy() for a TermEffect `found`: one per point (and class)."""
     q, K = found.estimate.shape
     pair = isinstance(found.values[0], tuple) if found.values else False
     frame = pd.DataFrame({"term": [found.term] * q})

@@ -117,7 +117,7 @@ def _lines(ax, parts, rug, labels):
 
 
 def _levels(ax, parts, shares, labels):
-    """Draw the effect of each level of a feature as a point, larger if the level is frequent."""
+    """Draw effects of levels as points; `parts` : a curve per label; `shares` decide the sizes."""
     names = list(dict.fromkeys(value for part in parts for value in part["value"]))
     for k, (part, label) in enumerate(zip(parts, labels, strict=True)):
         place = np.array([names.index(value) for value in part["value"]])

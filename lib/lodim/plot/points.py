@@ -168,7 +168,7 @@ def _scatter(ax, points, key, zorder, **style):
 
 
 def _tag(ax, xy, radius, tags):
-    """Write texts next to points xy (n, 2) without overlap; `tags` maps point numbers to texts."""
+    """Write texts next to points xy (n, 2) of a `radius` (n,); tags : dict position -> text."""
     points = ax.figure.dpi / 72.0
     at = ax.transData.transform(xy)[list(tags)] / points
     size, texts = radius[list(tags)], list(tags.values())

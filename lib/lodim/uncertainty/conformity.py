@@ -70,7 +70,7 @@ class ConformityScore:
         return np.where(np.isfinite(high), score, np.inf)
 
     def sizes(self, answers, held, level):
-        """Return the width of each held-out row's interval, or the size of its set of classes.
+        """Return the width of each held-out row's interval, or size of its set, at a level.
 
         `answers` are predictions from `of_rows`, by the fit without the row's fold."""
         if not self.of_classes:
@@ -149,7 +149,9 @@ class HeldOut:
         return out
 
     def sets(self, scores, level):
-        """Return which of C classes are in the sets of m new rows, (m, C), by scores (K, m, C)."""
+        """Return which of C classes are in the sets of new rows at a level, (m, C).
+
+        scores : (K, m, C) of m rows by K fits"""
         if self.of_class is None:
             return self.below(scores) < self._needed(level)
         each = (self.of(c).sets(scores[..., [c]], level) for c in range(scores.shape[2]))

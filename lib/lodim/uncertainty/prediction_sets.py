@@ -509,7 +509,7 @@ class Conformal(Generic[FitT_co]):
         return frame[known], y[known]
 
     def _limits(self, answers, level):
-        """Return lower and upper limits (m,) from low, high and step of K fits, (K, 3, m)."""
+        """Return limits (m,), (m,) at a level; answers (K, 3, m) : low, high and step of K fits."""
         low, high, step = np.moveaxis(answers, 1, 0)
         lower = -self.held_out.upper(-low, step, level)
         upper = self.held_out.upper(high, step, level)
@@ -537,7 +537,7 @@ FEW_VALUES = 10  # numbers with at most this many distinct values: each value is
 
 
 def groups_of(data, by, batch):
-    """Return a dict: label of a group -> positions of its rows; numbers are cut into quarters."""
+    """Return a dict: group -> positions of its rows; `by`, if numeric, is cut into quarters."""
     frame = read_frame(data)
     if isinstance(by, str):
         column = read_column(frame, by)

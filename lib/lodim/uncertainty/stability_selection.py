@@ -30,7 +30,7 @@ def worst_case(q, p, cutoff):
 
 
 def unimodal(q, p, cutoff, n_pairs):
-    """Bound the expected number of terms that are stable by chance; NaN if not valid.
+    """Bound the expected number of terms selected by chance in a share `cutoff` of halves, or NaN.
 
     A half selects q of p terms on average. The share of the n_pairs pairs in which both halves
     select a term must have a unimodal distribution (Shah and Samworth 2013, Theorem 2)."""
@@ -44,7 +44,7 @@ def unimodal(q, p, cutoff, n_pairs):
 
 
 def r_concave(q, p, cutoff, n_pairs):
-    """Bound the expected number of terms that are stable by chance; NaN if not valid.
+    """Bound the expected number of terms selected by chance in a share `cutoff` of halves, or NaN.
 
     A half selects q of p terms on average. The share of n_pairs in which both halves select a term
     must be (-1/2)-concave, that of halves (-1/4)-concave (Shah and Samworth 2013, Eq. 8)."""
