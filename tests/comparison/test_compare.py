@@ -1,5 +1,6 @@
 """compare(): the folds, the losses compared with loops by hand, what fails, and what is printed."""
 
+import os
 import warnings
 
 import numpy as np
@@ -34,7 +35,7 @@ def small_forests(monkeypatch):
 
 
 def compared(formula="y ~ a + b + c", data=FRAME, models=("glm",), **arguments):
-    return ld.compare(formula, data, list(models), **{"folds": FOLD, "threads": 1} | arguments)
+    return ld.compare(formula, data, models, **{"folds": FOLD, "threads": 1} | arguments)
 
 
 def test_only_squared_error_has_an_r2():
@@ -105,6 +106,30 @@ def test_a_forest_gives_no_class_a_probability_of_zero(n_classes):
     family = make("multinomial", n_classes)
     score = peer_scores("forest", X, y, None, X, n_classes, family, 0, 1)
     assert score.shape == (N, 1 if n_classes == 2 else 3) and np.abs(score).max() < 9.0
+
+
+@pytest.mark.long
+def test_processes_give_the_same_results(monkeypatch):
+    models = {"glm": "glm", "two": ("gbmap", {"m": 2, "lambda_": 0.1})}
+    here = compared(models=models, baselines=False)
+    monkeypatch.setattr("lodim.comparison.held_out.START", 0.0)
+    monkeypatch.setattr("lodim.comparison.held_out._fit_fold", None)  # of this process alone
+    with pytest.raises(TypeError, match="not callable"):
+        compared(models=models, baselines=False)
+    there = compared(models=models, baselines=False, threads=2)
+    pd.testing.assert_frame_equal(there.losses, here.losses, check_exact=True)
+
+
+def test_functions_of_the_user_run_in_this_process(monkeypatch):
+    processes = []
+
+    def own(formula, data):
+        processes.append(os.getpid())
+        return ld.glm(formula, data)
+
+    monkeypatch.setattr("lodim.comparison.held_out.START", 0.0)
+    compared(models={"glm": "glm", "own": own}, baselines=False, threads=2)
+    assert processes == 4 * [os.getpid()]
 
 
 def test_peers_of_few_rows_use_one_thread(monkeypatch):

@@ -3,10 +3,11 @@
 import inspect
 import time
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed
 
 from lodim import progress
 from lodim.comparison.candidates import peer_scores
@@ -15,10 +16,13 @@ from lodim.design.design import Design
 from lodim.design.frame import in_pandas, take_rows
 from lodim.design.rows import RowInputs
 from lodim.engine import row_keys, tiles
+from lodim.engine.blocks import available_threads
 from lodim.errors import DataError, LodimError
 from lodim.fitting.fit import Fit
 from lodim.formula.formula import leave_out
+from lodim.selection.tuning import FEW_ROWS
 
+START = 3.0  # seconds that starting processes takes
 COUNTS = ("features", "parts", "price")  # measures of a fit's size
 
 
@@ -52,16 +56,28 @@ class Task:
 
 
 @dataclass(frozen=True)
+class FoldResult:
+    """Predictions of one compared model for the rows of one fold, and how its fit went."""
+
+    scores: np.ndarray | None = None  # (m, K) linear predictors; None: the model failed
+    reason: str = ""  # error message of the failed fit
+    need: dict = field(default_factory=dict)  # size of the fit: "features", "parts", "price"
+    converged: bool = True
+    unanswered: int = 0  # number of rows without prediction, which get that of the null model
+    why: str = ""  # reason for these
+    seconds: float = 0.0  # time of fit and predictions
+
+
+@dataclass(frozen=True)
 class Record:
     """Predictions of one compared model for all held-out rows, and how well the fits went."""
 
     scores: np.ndarray | None = None  # (n, K) linear predictors; None: the model failed
     reason: str = ""  # error message of the failed fit
-    # per fold a dict of the fit's size: "features", "parts", "price", "part"
-    needs: list = field(default_factory=list)
-    seconds: float = 0.0  # mean time per fold, of fit and predictions
-    unanswered: int = 0  # number of rows predicted as NaN
-    why: list = field(default_factory=list)  # reasons for NaN, one per affected fold
+    needs: list = field(default_factory=list)  # per fold, as in FoldResult
+    seconds: float = 0.0  # mean time per fold
+    unanswered: int = 0
+    why: list = field(default_factory=list)  # reasons for missing predictions, one per fold
     not_converged: int = 0  # number of folds in which the fit did not converge
 
 
@@ -69,11 +85,38 @@ def hold_out(candidates, task):
     """Return a dict label -> Record with the held-out predictions of each Candidate for a Task."""
     n_folds = int(task.fold.max()) + 1
     _check_classes(task)
-    records = {}
-    with progress.bar(len(candidates) * n_folds, "fits") as bar:
-        for candidate in candidates:
-            records[candidate.label] = _record(candidate, task, n_folds, bar)
-    return records
+    pairs = [(candidate, k) for candidate in candidates for k in range(n_folds)]
+    with progress.bar(len(pairs), "fits") as bar:
+        found = []
+        for result in _results(task, pairs):
+            found.append(result)
+            bar.update(1)
+    parts = {c.label: found[i * n_folds :][:n_folds] for i, c in enumerate(candidates)}
+    return {label: _record(task, results) for label, results in parts.items()}
+
+
+def _results(task, pairs):
+    """Yield the FoldResult of each pair (Candidate, fold); with few rows, processes share the work.
+
+    Processes start when the first fits have taken as long as starting them takes. A function of
+    the user is always called in this process."""
+    few, began = task.batch.n <= FEW_ROWS, time.perf_counter()
+    jobs = (task.threads or available_threads()) if few else 1
+    movable = all(candidate.kind != "call" for candidate, _ in pairs)
+    for done, pair in enumerate(pairs):
+        if jobs > 1 and movable and time.perf_counter() - began > START:
+            own, jobs = replace(task, threads=1), min(jobs, len(pairs) - done)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", message="A worker stopped", module="joblib")
+                run = Parallel(jobs, backend="loky", return_as="generator")
+                yield from run(delayed(_alone)(own, *rest) for rest in pairs[done:])
+            return
+        yield _fit_fold(task, *pair)
+
+
+def _alone(task, candidate, k):
+    with progress.showing(False, "compare"):
+        return _fit_fold(task, candidate, k)
 
 
 def fit_all(candidate, task):
@@ -81,35 +124,43 @@ def fit_all(candidate, task):
     return _fit(candidate, task, np.arange(task.batch.n), quiet=False)
 
 
-def _record(candidate, task, n_folds, bar):
-    scores, needs = np.empty((task.batch.n, task.n_scores)), []
-    start, unanswered, why, failed_to_converge = time.perf_counter(), 0, [], 0
-    for k in range(n_folds):
-        train, test = np.flatnonzero(task.fold != k), np.flatnonzero(task.fold == k)
-        try:
-            found, need, converged, strict = _fit_fold(candidate, task, train, test)
-        except Exception as error:  # any error of a model is listed as its reason
-            bar.update(n_folds - k)
-            return Record(reason=_reason(error, k, n_folds))
-        known = ~np.isnan(found).any(axis=1)
-        scores[test] = np.where(known[:, None], found, _null(task, train))
-        if not known.all():
-            unanswered += int((~known).sum())
-            reason = _why_unanswered(strict, take_rows(task.data, task.batch.rows[test[~known]]))
-            why.append(f"{reason} (fold {k + 1})")
-        failed_to_converge += not converged
-        needs.append(need)
-        bar.update(1)
+def _record(task, results):
+    """Return the Record of one model from its FoldResults, in the order of the folds."""
+    for k, result in enumerate(results):
+        if result.reason:
+            where = f" (fold {k + 1} of {len(results)})" if k else ""
+            return Record(reason=result.reason + where)
+    scores = np.empty((task.batch.n, task.n_scores))
+    for k, result in enumerate(results):
+        scores[task.fold == k] = result.scores
     if not np.isfinite(task.family.deviance(task.batch.y, scores)).all():
         return Record(reason="an observed class has probability zero, so the deviance is infinite")
-    seconds = (time.perf_counter() - start) / n_folds
-    return Record(scores, "", needs, seconds, unanswered, why, failed_to_converge)
+    return Record(
+        scores,
+        needs=[result.need for result in results],
+        seconds=sum(result.seconds for result in results) / len(results),
+        unanswered=sum(result.unanswered for result in results),
+        why=[f"{result.why} (fold {k + 1})" for k, result in enumerate(results) if result.why],
+        not_converged=sum(not result.converged for result in results),
+    )
 
 
-def _reason(error, k, n_folds):
-    text = str(error).strip() or type(error).__name__
-    own = "" if isinstance(error, LodimError) else f"{type(error).__name__}: "
-    return f"{own}{text}" + (f" (fold {k + 1} of {n_folds})" if k else "")
+def _fit_fold(task, candidate, k):
+    """Fit a Candidate to a Task's rows outside fold k; return the FoldResult of the rows in it."""
+    train, test = np.flatnonzero(task.fold != k), np.flatnonzero(task.fold == k)
+    began = time.perf_counter()
+    try:
+        found, need, converged, strict = _fit_and_predict(candidate, task, train, test)
+    except Exception as error:  # any error of a model is listed as its reason
+        text = str(error).strip() or type(error).__name__
+        own = "" if isinstance(error, LodimError) else f"{type(error).__name__}: "
+        return FoldResult(reason=f"{own}{text}")
+    missed, why = np.isnan(found).any(axis=1), ""
+    if missed.any():
+        found = np.where(missed[:, None], _null(task, train), found)
+        why = _why_unanswered(strict, take_rows(task.data, task.batch.rows[test[missed]]))
+    seconds = time.perf_counter() - began
+    return FoldResult(found, "", need, converged, int(missed.sum()), why, seconds)
 
 
 def _why_unanswered(strict, data):
@@ -123,7 +174,7 @@ def _why_unanswered(strict, data):
     return "features are missing, or have levels that the training rows of the fold did not have"
 
 
-def _fit_fold(candidate, task, train, test):
+def _fit_and_predict(candidate, task, train, test):
     """Fit a Candidate to rows `train`; return predictions, size, whether converged, and `strict`.
 
     Predictions (m, K) are linear predictors of rows `test`, the size a dict like {"features": 7}.
@@ -202,7 +253,7 @@ def _answers(fit, task, test):
 def _peer(name, task, train, test):
     """Fit the scikit-learn model `name` to the features of a lodim design, on the rows `train`.
 
-    Return its linear predictors of the rows `test`, and the other results of `_fit_fold`."""
+    Return its linear predictors of the rows `test`, and the other results of `_fit_and_predict`."""
     how = {"family": task.design.family, "parameters": task.parameters, "missing": "indicator"}
     data = take_rows(task.data, task.batch.rows[train])
     design, batch = Design.learn(task.formula, data, task.inputs_of(train), **how)
