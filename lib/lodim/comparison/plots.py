@@ -47,8 +47,8 @@ def differences(comparison, ax=None):
 def _within_error(center, high):
     """Return which differences are near enough to be drawn to scale; the others become text.
 
-    center, high : increasing differences, and upper ends of their intervals. At least half are
-        drawn, and then all up to the first that is over twice as large as earlier upper ends."""
+    center, high : increasing differences, and upper ends of their intervals. In the larger half,
+        those from the first that is over twice as large as all earlier upper ends are text."""
     near = np.ones(len(center), bool)
     for k in range((len(center) + 1) // 2, len(center)):
         if center[k] > FAR * high[:k].max():

@@ -59,7 +59,7 @@ class Prepared:
 
 
 def _sources(term, table, prepared):
-    """Yield for each feature of a term its values, and the positions in them of the table's rows.
+    """Yield each feature of a term as values, and positions in them of the table's rows.
 
     No positions mean one value per row. Rows that miss a factor have NaN. prepared : Prepared"""
     part, where = known_rows(table, [name for f in term for name in factors.needs(f)])

@@ -50,7 +50,7 @@ class Reading:
         return dask_cluster.checked_client(self.client)
 
     def reader(self, data, source, request, answers, inputs, missing):
-        """Return a function of RowInputs that reads the complete Rows, and its first argument.
+        """Return a function that reads the complete Rows, given RowInputs, and these inputs.
 
         It is called again if weights depend on the response. `source` is None for data in memory.
         request : ColumnRequest; answers : columns of the response; missing : as in Design"""

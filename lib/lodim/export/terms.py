@@ -50,10 +50,10 @@ class Inputs:
     # Columns -----------------------------------------------------------------------------------
 
     def _known_levels(self, forgiven):
-        """Return a dict column -> (known levels, new levels that count as missing).
+        """Return the known levels of each categorical column, and new ones that count as missing.
 
-        None instead of new levels means all others. forgiven : entries of the dict for the columns
-        in which some new levels count as missing"""
+        It is a dict column -> (known, new); None instead of new levels means all others. Entries of
+        the dict `forgiven` replace those found."""
         found = {}
         for part in self.parts:
             name = factors.column_with_levels(part)

@@ -102,7 +102,7 @@ def _plain(value):
 
 
 def _own_name(text):
-    """Return text that is safe in JavaScript: names of its own get an invisible character."""
+    """Return text that is safe as a key in JavaScript, where "constructor" etc. have a meaning."""
     return f"{text}\N{WORD JOINER}" if text in OBJECT_PROPERTIES else text
 
 

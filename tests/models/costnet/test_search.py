@@ -556,7 +556,7 @@ def test_a_support_with_two_sources_is_offered_with_each():
     names = [network.names[v] for v in market.candidates]
     both = np.array([name != "hr" for name in names])
     found = [
-        sorted(names[g] for g in np.flatnonzero(both & rules.served_by(market, choice)))
+        sorted(names[g] for g in np.flatnonzero(both & rules.computable_from(market, choice)))
         for choice in rules.choices_of_sources(market, both)
     ]
     assert found == [["inv", "mean", "slope", "sum"], ["cuff", "mean", "slope", "sum"]]

@@ -32,7 +32,7 @@ def listing(fit):
     lines = [
         f"Family: {fit.family.label} ({fit.family.link} link){phrases.levels(fit)}",
         f"{phrases.rows(fit)}, {_priced_things(fit)}",
-        _use(fit),
+        _model_in_use(fit),
     ]
     lines += phrases.monotone(fit)
     if fit.separated:
@@ -45,9 +45,9 @@ def listing(fit):
     table.insert(2, "%Dev", 100.0 * frame["dev_ratio"])
     if frame["dev_ratio_held_out"].notna().any():
         table.insert(3, "%CV", _percent(frame["dev_ratio_held_out"]))
-    table.index = _numbered(frame)
+    table.index = _row_labels(frame)
     formats = {name: ".2f" for name in ("%Dev", "%CV") if name in table} | {"Lambda": _lambda}
-    return lines, Table("", table, formats, keep=_shown(frame))
+    return lines, Table("", table, formats, keep=_which_to_print(frame))
 
 
 def summary(fit, full):
@@ -90,7 +90,7 @@ def _prices(fit):
     table.insert(2, "%Dev", 100.0 * frame["dev_ratio"])
     table["Rule"] = _rules(frame)
     table.insert(3, "%CV", _percent(frame["dev_ratio_held_out"]))
-    table.index = _numbered(frame)
+    table.index = _row_labels(frame)
     if table["%CV"].isna().all():
         table = table.drop(columns="%CV")
     # A column of 11 characters and longer names of rules leave less room.
@@ -100,8 +100,8 @@ def _prices(fit):
     costs = dict(zip(frame["cost"], aligned(frame["cost"]), strict=True))
     formats = {"Df": "d", "%Dev": ".2f", "%CV": ".2f"}
     formats = {"Cost": costs.get} | {name: formats[name] for name in formats if name in table}
-    explained = tuple(_explained(fit, table))
-    return (Table("Frontier", table, formats, explained, keep=_shown(frame)),)
+    explained = tuple(_column_notes(fit, table))
+    return (Table("Frontier", table, formats, explained, keep=_which_to_print(frame)),)
 
 
 def _rules(frame):
@@ -114,7 +114,7 @@ def _percent(share):
     return (100.0 * share).round(2) + 0.0
 
 
-def _explained(fit, table):
+def _column_notes(fit, table):
     """Yield notes on the columns of the table of models by price."""
     what = "variance" if fit.family.name == "gaussian" else "deviance"
     by = CRITERIA_IN_WORDS.get(fit.settings.criterion, fit.settings.criterion.upper())
@@ -140,10 +140,10 @@ def _changes(new, dropped, room):
     if len(text) <= room:
         return text
     each = (room + 1) // len(parts) - 3
-    return " ".join(f"{sign} {_several(names, each)}" for sign, names in parts)
+    return " ".join(f"{sign} {_some_names(names, each)}" for sign, names in parts)
 
 
-def _several(names, room):
+def _some_names(names, room):
     """Return names as text of at most `room` characters, such as "age, sex and 3 more"."""
     for shown in range(len(names), 0, -1):
         more = f" and {len(names) - shown} more" if shown < len(names) else ""
@@ -173,7 +173,7 @@ def _purchases(fit):
     if frame["needed_by"].any():
         named = [names.split(", ") for names in frame["needed_by"]]
         table["Needed by"] = [
-            _several(names, WIDTH_OF_NAMES) if names[0] else "" for names in named
+            _some_names(names, WIDTH_OF_NAMES) if names[0] else "" for names in named
         ]
     if "serves" in frame and frame["serves"].any():
         table["Serves as"] = frame["serves"]
@@ -210,7 +210,7 @@ def _notes(fit):
     path, d = fit.estimates.path, fit.design
     failed = np.count_nonzero(~path.converged)
     ended = f"NOT converged at {failed} penalties" if failed else "converged"
-    notes = [_coefficients_are(fit)]
+    notes = [_coefficients_note(fit)]
     notes += [f"{line}: their coefficients have one sign." for line in phrases.monotone(fit)]
     if fit.separated:
         notes.append(f"The classes of the training rows are separated by the model: {SEPARATED}.")
@@ -227,12 +227,12 @@ def _notes(fit):
         notes.append("Total price: with the most expensive source of each series.")
     left = unused_prices(fit.settings.network, fit.settings)
     if left:
-        notes.append(f"Items with a price that the formula does not use: {_several(left, 200)}.")
+        notes.append(f"Items with a price that the formula does not use: {_some_names(left, 200)}.")
     notes += phrases.without_effect(d)
     return tuple(notes)
 
 
-def _coefficients_are(fit):
+def _coefficients_note(fit):
     """Return a note on whether coefficients are penalized or refitted, and why without p-values."""
     if not fit.step.df:
         return "The model has no feature: it predicts the same for every row."
@@ -259,7 +259,7 @@ def _coefficients_are(fit):
 # Parts of the above ------------------------------------------------------------------------------
 
 
-def _shown(frame):
+def _which_to_print(frame):
     """Return which models to print, (M,) bool: of many, the ends and those near the chosen one."""
     M = len(frame)
     keep = np.ones(M, bool)
@@ -270,7 +270,7 @@ def _shown(frame):
     return keep
 
 
-def _numbered(frame):
+def _row_labels(frame):
     """Return row labels of the models by price: 1, 2, ..., with * for the one predict() uses."""
     if len(frame) == 1:
         return ["1"]
@@ -307,7 +307,7 @@ def _by_function(fit):
     return fit.arguments["costs"] == ARRAY
 
 
-def _use(fit):
+def _model_in_use(fit):
     """Return text on the model that predict() uses, such as its budget."""
     m = fit.step
     if m.rule == PENALIZED:

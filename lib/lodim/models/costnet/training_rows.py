@@ -73,7 +73,7 @@ class TrainingRows:
         found = sum_tiles(work, self.X, self.y, self.weight, f)
         K, C, J = self.n_scores, len(columns), round(curvatures**0.5)
         gradient, G = found[2 : 2 + K * C].reshape(K, C), found[2 + K * C :].reshape(J, J, C, C)
-        hold_absent(gradient, self.absent)
+        freeze_absent(gradient, self.absent)
         if J == K and self.absent.any():  # as if the others were all, with the same probabilities
             G[self.absent] = G[:, self.absent] = 0.0
             each = np.arange(K)
@@ -91,7 +91,7 @@ def _loss(given, family, spread):
     return family.per(spread).kernel_loss(given[0] / spread, given[1])
 
 
-def hold_absent(slopes, absent):
+def freeze_absent(slopes, absent):
     """Set slopes of classes without rows to zero, in place, so that they keep their coefficients.
 
     The other classes' slopes are then centred. absent : (K,) bool, these classes"""
@@ -100,11 +100,11 @@ def hold_absent(slopes, absent):
         slopes[~absent] -= slopes[~absent].mean(axis=0)
 
 
-def rows_beside(batch, n_scores):
+def response_weights_offset(batch, n_scores):
     """Return the response (n,), weights (n,) with sum one, and the offset (n, K) of a batch."""
     if on_host(batch.X):
         return _rows(batch, n_scores)
-    return batch.once(rows_beside, lambda: _known_rows(batch, n_scores))
+    return batch.once(response_weights_offset, lambda: _known_rows(batch, n_scores))
 
 
 def _rows(batch, n_scores):

@@ -108,7 +108,7 @@ class ClassViews(AssignedViews):
         z = np.full((len(scores), self.n_classes), np.nan)
         z[view >= 0] = scores[view >= 0, view[view >= 0]]
         score = z[:, 1:] - z[:, :1] if self.n_scores == 1 else z
-        code = _at_view(value, view)
+        code = _in_own_view(value, view)
         code = np.where(np.isnan(code), -1, code).astype(np.int64)
         return Answers(view, value, np.exp(self.power * least), score, code)
 
@@ -178,7 +178,7 @@ class ClusterViews(AssignedViews):
             raise ValueError("a view has no cluster")
 
 
-def _at_view(value, view):
+def _in_own_view(value, view):
     """Return entry value[i, view[i]] for each row i, or NaN if view[i] is -1."""
     if not value.shape[1]:
         return np.full(len(view), np.nan)

@@ -99,7 +99,7 @@ def kmeans(X, weight, n_clusters, rng):
     rows = np.ascontiguousarray(X, np.float64)
     best, least = None, np.inf
     for u in draws:
-        centres = start_apart(rows, weight, u)
+        centres = initial_centres(rows, weight, u)
         within = lloyd(rows, weight, centres)
         if within < least * (1.0 - ties.EQUAL):
             best, least = centres, within
@@ -107,7 +107,7 @@ def kmeans(X, weight, n_clusters, rng):
 
 
 @njit(cache=True, nogil=True)
-def start_apart(X, weight, draws):
+def initial_centres(X, weight, draws):
     """Return starting centres of k-means++, rows of X, one per uniform random number in `draws`."""
     n, d = X.shape
     centres, gap, mass = np.empty((draws.size, d)), np.full(n, np.inf), weight.copy()

@@ -10,7 +10,7 @@ from lodim.engine.blocks import on_host, sum_rows
 from lodim.family.family import beyond_null
 from lodim.models.costnet.penalty.groups import Groups, Layout
 from lodim.models.costnet.penalty.prox import penalty
-from lodim.models.costnet.training_rows import TrainingRows, rows_beside
+from lodim.models.costnet.training_rows import TrainingRows, response_weights_offset
 
 RANK = 1e-13  # relative size of a column's unexplained part that is rounding
 
@@ -24,7 +24,7 @@ class PathProblem(TrainingRows):
 
     @classmethod
     def from_batch(cls, batch, family, groups, threads=None):
-        given = rows_beside(batch, family.n_scores)
+        given = response_weights_offset(batch, family.n_scores)
         spread = _spread(*given) if family.link == "identity" else 1.0
         penalty = {"groups": groups, "layout": Layout.from_groups(groups)}
         return cls.from_given(batch.X, given, family, spread, threads, **penalty)

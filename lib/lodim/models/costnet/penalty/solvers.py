@@ -15,7 +15,7 @@ from lodim.models.costnet.penalty.problem import (
     ReducedQuadratic,
 )
 from lodim.models.costnet.penalty.prox import duality_gap, penalty
-from lodim.models.costnet.training_rows import hold_absent
+from lodim.models.costnet.training_rows import freeze_absent
 
 MARGIN = 0.01  # share of the allowed gap to which an exact quadratic model is solved
 MOST_MOMENTS = 1500  # most columns for which a gaussian path uses moments
@@ -319,12 +319,12 @@ class NewtonSolver:
         block_descent.minimize(model.layout.arrays, H, c, w, dual, lam, model.lipschitz, *limits)
         s.dual[:, model.member] = dual
         step, dw = w - start, np.zeros_like(s.w)
-        hold_absent(step, self.problem.absent)
+        freeze_absent(step, self.problem.absent)
         dw[:, model.keep] = step
         gain = 0.5 * (float((step * (before + c)).sum()) + model.reduced.decrement(s.slope))
         gain += self.problem.penalty(s.w, lam) - self.problem.penalty(s.w + dw, lam)
         free = model.reduced.free_step(s.slope, step)
-        hold_absent(free, self.problem.absent)
+        freeze_absent(free, self.problem.absent)
         return dw, free, gain + target
 
 

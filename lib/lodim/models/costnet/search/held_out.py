@@ -10,7 +10,7 @@ from lodim.engine import tiles
 from lodim.models.costnet.search.candidates import affordable
 from lodim.models.costnet.search.frontier import MIN_IMPROVEMENT, estimates_of
 from lodim.models.costnet.search.moves import CandidateModel, SearchState
-from lodim.models.costnet.search.rules import path_selections, selections_along, served_by
+from lodim.models.costnet.search.rules import computable_from, path_selections, selections_along
 
 STEP = 3  # every third penalty of a path is tried
 
@@ -25,7 +25,7 @@ class RuleResults:
     known: dict = field(default_factory=dict)
 
     @cached_property
-    def along(self):
+    def used_by_rule(self):
         """Dict from search rule to the candidates that each model on its path uses, (L, m) bool."""
         space = self.search.space
         return {rule: selections_along(space, path) for rule, path in self.paths.items()}
@@ -36,7 +36,7 @@ class RuleResults:
         choice : one source per quantity; candidates that need another source are left out"""
         if (rule, choice) not in self.known:
             space = self.search.space
-            used = self.along[rule] & served_by(space, choice)
+            used = self.used_by_rule[rule] & computable_from(space, choice)
             self.known[rule, choice] = used, np.array([space.price(one) for one in used])
         return self.known[rule, choice]
 

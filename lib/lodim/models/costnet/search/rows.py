@@ -8,7 +8,7 @@ import numpy as np
 from lodim.engine import tiles
 from lodim.engine.blocks import on_host, sum_tiles
 from lodim.engine.tiles import TILE
-from lodim.models.costnet.training_rows import TrainingRows, rows_beside
+from lodim.models.costnet.training_rows import TrainingRows, response_weights_offset
 
 MOST_ROWS = 100_000  # most rows in searches whose refits pass over the rows
 MOST_COLUMNS = 500  # most columns of a search; twice as many for least squares
@@ -33,7 +33,7 @@ class SearchData(TrainingRows):
         signs = np.zeros(batch.X.shape[1]) if monotone is None else monotone
         return cls.from_given(
             batch.X,
-            rows_beside(batch, family.n_scores),
+            response_weights_offset(batch, family.n_scores),
             family,
             threads=threads,
             columns=columns,

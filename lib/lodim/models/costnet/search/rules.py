@@ -55,7 +55,7 @@ def path_selections(space, path):
     one of them (-1: not needed); candidates that need other sources are left out."""
     for place, used in enumerate(selections_along(space, path)):
         for choice in choices_of_sources(space, used):
-            yield place, choice, used & served_by(space, choice)
+            yield place, choice, used & computable_from(space, choice)
 
 
 def selections_along(space, path):
@@ -78,8 +78,8 @@ def choices_of_sources(space, used):
     return islice(product(*choices), 64)
 
 
-def served_by(space, choice):
-    """Return which candidates need no sources other than those in `choice`, (m,) bool."""
+def computable_from(space, choice):
+    """Return which candidates can be computed from only the sources in `choice`, (m,) bool."""
     return ((space.source == np.array(choice, int)) | (space.source < 0)).all(axis=1)
 
 

@@ -129,7 +129,7 @@ def _loss_tolerance(lambda_):
     return 1e-6 * np.sqrt(lambda_)
 
 
-def _level_least(L, lambda_):
+def _equalize_ties(L, lambda_):
     """Return losses L (rows, views) with those nearly equal to the row's smallest set to it."""
     best = L.min(axis=1, keepdims=True, initial=np.inf)
     return np.ascontiguousarray(np.where(best + _loss_tolerance(lambda_) >= L, best, L))
@@ -142,7 +142,7 @@ def assign(L, lambda_, *, weight=None, threads=1):
     to lambda_ (1 - its share of the rows)."""
     weight = np.ones(len(L)) if weight is None else np.asarray(weight, np.float64)
     views = eligible_views(L, lambda_)
-    active = _level_least(L[:, views], lambda_)
+    active = _equalize_ties(L[:, views], lambda_)
     served = np.isfinite(active).any(axis=1)
     best = np.where(served, active.min(axis=1, initial=np.inf), 0.0)
     weight = np.where(served, weight, 0.0)
@@ -169,7 +169,7 @@ def reassign(L, search, mass, weight=None):
     """Assign rows to views with the penalties search.lambda_ * (1 - mass); return the Assignment.
 
     L (rows, views) are losses, `search` an earlier Assignment, mass (views,) shares of the rows."""
-    rows = solve_rows(_level_least(L, search.lambda_), 1.0 - mass, search.lambda_)
+    rows = solve_rows(_equalize_ties(L, search.lambda_), 1.0 - mass, search.lambda_)
     c = _masses(*rows, np.ones(len(L)) if weight is None else weight, L.shape[1])
     first, second, share = rows
     new = {"first": first, "second": second, "share": share, "mass": c / c.sum()}
@@ -234,7 +234,7 @@ def assign_in_order(L, lambda_, switch, *, weight=None):
     """Assign each row to one view (feature set); a change from the row before costs `switch`.
 
     L has the losses (rows, views) in order of time (Fiterau 2014, Algorithm 2.1.1, Sect. 4.2)."""
-    L = _level_least(L, lambda_)
+    L = _equalize_ties(L, lambda_)
     finite = np.isfinite(L)
     served = finite.any(axis=1)
     weight = np.where(served, 1.0 if weight is None else weight, 0.0)
