@@ -141,7 +141,7 @@ def _statistic(fit):
 
 
 def _test(fit, value, df):
-    """Return a test as a dict: df, the statistic under the name that R uses, and p_value.
+    """Return a test as a dict of df, statistic and p-value; only df if that is 0.
 
     value : decrease of the deviance by terms with df coefficients, or their Wald statistic"""
     if not df:

@@ -169,7 +169,7 @@ def sample(voters, most, seed):
 
 
 def compare(voters, on, bounds, k, max_views, threads):
-    """Return the 200 views of lowest leave-one-out loss, and the number of views compared.
+    """Return up to 200 views of lowest leave-one-out loss, and the number of views compared.
 
     A view is a set of axes, bounds[0] to bounds[1] of those at positions `on`. If there are too
     many views with d axes, only extensions of the best views with d - 1 axes are compared."""
