@@ -23,7 +23,9 @@ _display: ContextVar["Display | None"] = ContextVar("display", default=None)
 
 @contextmanager
 def showing(progress: Any, call: str) -> Iterator[None]:
-    """Show progress of a `call` in a `with` block (None: after 3 s); blocks within show none."""
+    """Show progress of a `call` in a `with` block, but not that of blocks within it.
+
+    progress : True, False, or None to show it after three seconds"""
     if isinstance(progress, np.bool_):
         progress = bool(progress)
     if not (progress is None or isinstance(progress, bool)):

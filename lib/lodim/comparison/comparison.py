@@ -426,7 +426,9 @@ class Comparison:
         return found
 
     def _sizes(self):
-        """Return lists with an entry per model: features, parts, price, part (name), seconds."""
+        """Return a dict of lists, one entry per model: features, parts, price, part, seconds.
+
+        They are means over folds; part is the name of the components, such as "learners"."""
         records = [self._records[label] for label in self._known]
         found = {k: [_mean([need.get(k) for need in r.needs]) for r in records] for k in COUNTS}
         found["part"] = [r.needs[0].get("part", "") for r in records]

@@ -65,7 +65,7 @@ def explained(losses, null, rows):
 def auc_of_folds(positive, score, rows):
     """Return the AUC over pairs of rows held out together, and contributions (n,) to its error.
 
-    Their variance gives the standard error (DeLong et al. 1988). All are NaN without pairs."""
+    Their variance gives the SE (DeLong et al. 1988). All are NaN if no fold has both classes."""
     in_order, pairs = np.zeros(len(score)), np.zeros(len(score))
     for k in range(rows.fold.max() + 1):
         at = np.flatnonzero(rows.fold == k)

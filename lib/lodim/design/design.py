@@ -427,7 +427,7 @@ def read_formula(text, family, which=None):
 def columns_read(formula, names, family=None, beside=()):
     """Return those of the columns `names` that a call uses.
 
-    These are in its formula, or named by other arguments such as weights, `beside`."""
+    It uses the columns of its formula, and `beside`: those named by arguments such as weights."""
     parsed, chosen = read_formula(formula, family)
     keys = expand(parsed, names, set(beside))
     used = {*design_terms.columns_of(keys), *_answers(_response(chosen)), *beside}

@@ -204,7 +204,7 @@ def names(terms, sizes):
 
 
 def column_choices(term):
-    """Return a tuple per feature of a term, with the column number that it uses of each factor."""
+    """Return per feature of a term a tuple: the column of each factor that is multiplied."""
     widths = [range(factors.width(part)) for part in term]
     return [choice[::-1] for choice in itertools.product(*reversed(widths))]
 

@@ -103,7 +103,7 @@ class Cluster:
     def __init__(self, client, n):
         self.client = checked_client(client)
         n_workers = len(_workers(client))
-        _compare(_in_words(client, lambda: client.run(host, on_error="return")))
+        _compare(_with_advice(client, lambda: client.run(host, on_error="return")))
         n_parts = -(-n // ROWS_PER_CHUNK)
         n_groups = min(n_parts, n_workers)
         bounds = pairwise(n_parts * i // n_groups for i in range(n_groups + 1))
@@ -113,7 +113,7 @@ class Cluster:
 
     def check_room(self, row_bytes):
         """Raise DataError if a worker's memory is too small for rows of `row_bytes` bytes."""
-        known = _in_words(self.client, self.client.scheduler_info)["workers"]
+        known = _with_advice(self.client, self.client.scheduler_info)["workers"]
         rows = max(group.n_rows for group in self.groups)
         need = rows * (row_bytes + BYTES_PER_ROW)
         for address, worker in known.items():
@@ -205,7 +205,7 @@ def _results(client, futures):
     try:
         while True:
             try:
-                return _in_words(client, lambda: job.result(PATIENCE))
+                return _with_advice(client, lambda: job.result(PATIENCE))
             except TimeoutError:
                 if job.done():
                     raise
@@ -227,7 +227,7 @@ def _alone_since(client, before):
     """Return since when (clock time) the cluster has had no worker; None if it has one.
 
     `before` is the result of the previous call. DeviceError is raised after about 30 seconds."""
-    if _in_words(client, client.nthreads):
+    if _with_advice(client, client.nthreads):
         return None
     now = time.monotonic()
     if before is not None and now - before > WORKER_TIMEOUT - PATIENCE:
@@ -246,13 +246,13 @@ async def _gathered(client, futures):
 def _workers(client):
     """Return a dict worker address -> threads; DeviceError if no worker comes in 30 seconds."""
     try:
-        _in_words(client, lambda: client.wait_for_workers(1, timeout=WORKER_TIMEOUT))
+        _with_advice(client, lambda: client.wait_for_workers(1, timeout=WORKER_TIMEOUT))
     except TimeoutError as error:
         raise DeviceError(
             f"the Dask cluster has no worker, and none came within {WORKER_TIMEOUT:.0f} seconds: "
             "start a worker, or leave out client="
         ) from error
-    return _in_words(client, client.nthreads)
+    return _with_advice(client, client.nthreads)
 
 
 def _threads():
@@ -261,7 +261,7 @@ def _threads():
     return get_worker().state.nthreads
 
 
-def _in_words(client, call):
+def _with_advice(client, call):
     """Return call(), which uses Dask; raise a DeviceError with advice if the cluster fails."""
     from concurrent.futures import CancelledError
 

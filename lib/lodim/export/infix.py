@@ -26,8 +26,8 @@ LETTERS = 40  # largest number of characters of a name
 class Infix:
     """Writer of symbolic expressions as text; expressions used twice or with a label get a name.
 
-    Subclasses define `functions`: name -> (template such as "{} + {}", its precedence, the least
-    precedence of arguments without brackets)."""
+    Subclasses define `functions`: name -> (template such as "{} + {}", its precedence, p).
+    Arguments of a precedence below p get brackets."""
 
     functions: Mapping[str, tuple] = MappingProxyType({})
     taken: frozenset = frozenset()  # names that must not be used for nodes

@@ -104,7 +104,9 @@ class _AsWritten(ast.NodeTransformer):
         return node if written == node.id else self.column(written, node, True)
 
     def column(self, name, node, bare):
-        """Return the column's syntax node at a node; bare : whether it was without Q('')."""
+        """Return a new syntax node for the column `name`, at the position of `node`.
+
+        bare : whether the formula has the name without Q('')"""
         column = ast.parse(quote(name), mode="eval").body
         column.bare = bare
         return ast.copy_location(column, node)
