@@ -107,7 +107,7 @@ def _results(task, pairs):
         if jobs > 1 and movable and time.perf_counter() - began > START:
             own, jobs = replace(task, threads=1), min(jobs, len(pairs) - done)
             with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", message="A worker stopped", module="joblib")
+                warnings.simplefilter("ignore")  # joblib's, of processes that end early
                 run = Parallel(jobs, backend="loky", return_as="generator")
                 yield from run(delayed(_alone)(own, *rest) for rest in pairs[done:])
             return
