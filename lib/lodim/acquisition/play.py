@@ -35,7 +35,7 @@ class Player:
     myopic: bool = False  # whether to compare single columns only, not sets
 
     def play(self, X, own=None):
-        """Simulate each row of X; return a list of Played. `own` are positions of training rows."""
+        """Simulate the policy on rows X; return a list of Played. own : see `State`, per row"""
         own, known = np.full(len(X), -1) if own is None else own, {}
         size = len(X) * self.oracle.X.size
         return each(lambda i: self._play(X[i], int(own[i]), known), range(len(X)), size)

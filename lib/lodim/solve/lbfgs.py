@@ -323,7 +323,7 @@ class Steps:
         return part
 
     def update(self, at, part):
-        """Copy into these Steps those of some parameters, `part`, at positions `at`.
+        """Copy `part`, the Steps of the parameters at positions `at`, into these Steps.
 
         In steps that are new in `part`, other parameters get 0."""
         new = (self.S[:, at] != part.S).any(axis=1)

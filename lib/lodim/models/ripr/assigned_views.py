@@ -53,7 +53,7 @@ class AssignedViews(Ensemble):
     def nearest(self, j, X=None, k=None):
         """Return distances and positions (rows, k) of the nearest training rows in feature set j.
 
-        Position -1 means none. Without X, those of the training rows, which are not their own."""
+        Position -1 means none. Without X, these are the neighbours of each training row."""
         refs, (X, own) = self.references, self.queried(X)
         k = min(k or self.k, max(1, len(refs)))
         distance, position = nearest(X, self.X[refs], self.views[j], k, like=self.y[refs], own=own)

@@ -206,7 +206,7 @@ def load_row(X, i, rows, x):
 
 @njit(cache=True)
 def count_equal(rows, start, stop, x, member, d):
-    """Return how many of rows start to stop - 1 equal x in the view; x itself is no such row."""
+    """Return how many of rows start to stop - 1 equal x in the view; x itself does not count."""
     least = np.float32(1e-6) * x[0]  # rounding must not exclude x itself
     lo, m = window(rows, start, stop, x, max(least * least, LEAST))
     squared_distances(rows, lo, lo + m, x, d)

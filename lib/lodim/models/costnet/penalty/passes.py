@@ -224,7 +224,7 @@ def _add_moments(lo, hi, partials, X, columns, h, bounds):
 
 
 def _moments(X, columns, h, threads):
-    """Return products of C columns summed over rows with J^2 weights h per row, (J, J, C, C)."""
+    """Return second moments of C columns, with J^2 weights h per row, (J, J, C, C)."""
     J = round(h.shape[1] ** 0.5)
     size = (h.shape[1] * len(columns) ** 2) or 1
     chunks = max(1, min(count_blocks(X), 2**25 // size))  # their sums take at most 256 MiB

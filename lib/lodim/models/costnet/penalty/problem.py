@@ -62,7 +62,7 @@ class PathProblem(TrainingRows):
         return loss, *(gradient.take(at, axis=1) for at in self._at), bend
 
     def moments_at(self, f, columns):
-        """Return products of columns, summed with the rows' curvatures at f, (K, K, C, C)."""
+        """Return second moments of columns, weighted by the rows' curvatures at f, (K, K, C, C)."""
         return self.derivatives(f, columns, self.n_scores**2)[2]
 
     @cached_property

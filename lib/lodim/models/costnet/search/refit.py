@@ -159,7 +159,7 @@ def _least_squares(refits, on):
 
 
 def _newton(refits, on, cold=False):
-    """Fit columns `on` by Newton's method (`cold`: from the null model): coefficients, deviance."""
+    """Fit columns `on` by Newton's method, `cold` from the null model; return a Refit's fields."""
     data, null = refits.data, refits.null.intercept
     null = np.vstack([null, np.zeros((len(on), len(null)))])
     theta, near = null if cold else _start(refits, on, null), 1.0

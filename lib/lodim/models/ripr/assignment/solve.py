@@ -201,7 +201,7 @@ def _objective(L, best, first, second, share, weight, c, lambda_):
 
 @njit(cache=True)
 def cheapest_chain(price, switch):
-    """Return a view per row for which prices plus costs of changes are smallest; -1 if none can.
+    """Return a view per row such that prices plus costs of changes are smallest; -1 for none.
 
     price : (rows, views), rows in order of time, infinite if a view cannot predict the row
     switch : cost of another view than that of the row before"""

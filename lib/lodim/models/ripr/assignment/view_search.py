@@ -203,7 +203,7 @@ def flat_features(batch):
 
 
 def _positions(views, on):
-    """Return `views`, whose entries count only the features `on`, with positions among all."""
+    """Convert `views` from positions among the features `on` to positions among all features."""
     out = np.sort(np.where(views >= 0, on[views], on.max() + 1), axis=1)
     return np.where(out > on.max(), -1, out)
 
