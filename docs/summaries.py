@@ -50,8 +50,8 @@ print(fit.summary())
 # | `Converged` | whether the optimizer met the criterion in the notes |
 # | `(by CV)` | cross-validation chose this setting |
 #
-# Deviance is −2 log-likelihood up to a constant. `glm` prints sums over rows, as R does. All other
-# models print means over rows.
+# Deviance is −2 log-likelihood up to a constant. `glm` prints sums over the training rows, as R
+# does. All other models print means per row, and so do `evaluate()`, `cv` and `compare` for `glm`.
 #
 # ## Tables, model by model
 #
