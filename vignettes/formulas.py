@@ -73,7 +73,9 @@
 # lodim treats a text column as row names if it has over 20 values and more than half of the rows
 # have a unique value. The dot in a formula leaves out such columns, with a warning. A formula that
 # names such a column raises an error. If you want to use its levels, write `C(id)`, or convert the
-# column to a pandas Categorical.
+# column to a pandas Categorical. A numeric column stays in the model, with a warning, if it has a
+# name such as `id` or `patient_no` and whole numbers that hardly ever repeat. Write `. - id` to
+# leave it out, or `. + id` to confirm it.
 #
 # ## Missing values
 #

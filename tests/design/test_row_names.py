@@ -1,6 +1,8 @@
 """Columns that name the rows: left out of a dot with a warning, refused where they are written."""
 
+import re
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -79,6 +81,51 @@ def test_numbers_and_columns_without_a_dot_are_no_names_of_rows(df):
         warnings.simplefilter("error")
         Design.learn("y ~ . - id", df)
         Design.learn("y ~ a + np.where(id == 'r3', 1, 0)", df)
+
+
+NUMBERS = np.random.default_rng(1).permutation(N) + 1
+
+
+@pytest.mark.parametrize("name", ["id", "PatientID", "Unnamed: 0", "sample_code_number", "patient"])
+@pytest.mark.parametrize(
+    "numbers",
+    [NUMBERS, np.sort(NUMBERS) - 1.0, 977 * NUMBERS, np.where(NUMBERS < 9, np.nan, NUMBERS)],
+)
+def test_numbers_of_rows_are_named(df, name, numbers):
+    data = df[["y", "a"]].assign(**{name: numbers})
+    quoted = name if name.isidentifier() else f"Q('{name}')"
+    words = f"'{name}' seems to number the rows: .* '. - {re.escape(quoted)}' leaves it out"
+    with pytest.warns(DataWarning, match=words):
+        assert Design.learn("y ~ .", data)[0].names == ("a", name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Design.learn(f"y ~ . + {quoted}", data)
+        Design.learn(f"y ~ . - {quoted}", data)
+        Design.learn("y ~ .", data[:20])
+
+
+def test_numbers_of_rows_as_text_are_left_out(df):
+    with pytest.warns(DataWarning, match="'id' seems to be row names: 200 of 200 rows"):
+        assert Design.learn("y ~ . - g", df.assign(id=NUMBERS.astype(str)))[0].names == ("a",)
+
+
+@pytest.mark.parametrize(
+    ("name", "numbers"),
+    [("steps", NUMBERS), ("year", 1800 + NUMBERS), ("id", NUMBERS // 3), ("id", NUMBERS + 0.5)],
+)
+def test_measurements_are_taken_in_silence(df, name, numbers):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Design.learn("y ~ .", df[["y", "a"]].assign(**{name: numbers}))
+
+
+def test_numbers_of_rows_in_a_file_are_named_once(df, tmp_path):
+    df.assign(id=NUMBERS).to_csv(tmp_path / "d.csv", index=False)
+    for call in (ld.glm, partial(ld.cv, ld.gbmap, grid={"lambda_": [0.1, 1.0]}, m=1, folds=2)):
+        for data in (str(tmp_path / "d.csv"), pd.read_csv(tmp_path / "d.csv")):
+            with pytest.warns(DataWarning, match="'id' seems to number the rows") as caught:
+                call(formula="y ~ .", data=data)
+            assert len({str(one.message) for one in caught}) == 1
 
 
 def test_streamed_data_and_other_calls(df, tmp_path):

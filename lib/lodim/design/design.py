@@ -381,6 +381,7 @@ def _read(formula, data, given, family, which, missing, reading):
         summaries = parts.summaries(request)
         named_rows = design_terms.row_names(keys, summaries, written(parsed))
         if not named_rows:
+            design_terms.warn_of_identifiers(keys, parts, summaries, written(parsed))
             found = keys, left_out, coded, response, y, weighted, rows, parts, summaries
             return _Read(data.kind, tuple(data.names), *found)
         # Rows are read again without these columns, which may be the only missing ones.

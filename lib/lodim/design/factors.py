@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -31,6 +32,11 @@ CURE = (
     "; to treat it as missing, give new_levels='missing' (in predict(), augment() and evaluate()), "
     "or replace it by NaN"
 )
+IDENTIFIER = re.compile(
+    r"(^|[\W_])(id|idx|index|key|no|nr|number|row|serial)$|^(id|row|unnamed)[\W_]|[a-z]I[Dd]$"
+    r"|(^|[\W_])(case|customer|patient|person|record|row|sample|subject|user)(id|no|nr)?$"
+)
+UNIQUE = 0.9  # smallest share of distinct values of an identifier
 NO_CURE = "; a new level of a computed value cannot count as missing: make it a column of the data"
 
 
@@ -179,6 +185,17 @@ def row_names(summary):
     own, n = np.count_nonzero(summary.counts == 1), summary.counts.sum()
     why = f"{own:,} of {n:,} rows have a level that no other row has"
     return f"column {summary.column.name!r} seems to be row names: {why}"
+
+
+def is_called_identifier(name):
+    """Return whether a column has a name such as id, row_number or patientID."""
+    return bool(IDENTIFIER.search(name) or IDENTIFIER.search(name.lower()))
+
+
+def identifies(x):
+    """Return whether the values x (n,), without NaN, are whole numbers that hardly ever repeat."""
+    whole = len(x) > 0 and (x == np.rint(x)).all()
+    return bool(whole and len(np.unique(x)) >= UNIQUE * len(x))
 
 
 def learn_expression(code, table):

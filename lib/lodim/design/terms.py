@@ -11,7 +11,7 @@ from lodim.design.chunks import draw_positions
 from lodim.design.columns import as_float, known_rows, take
 from lodim.design.expressions import evaluate, tree
 from lodim.design.factors import Expression, Levels, Missing, Numeric, needs
-from lodim.design.frame import check_numeric_text
+from lodim.design.frame import FEW_LEVELS, check_numeric_text
 from lodim.design.rows import TO_ORDER, filled, indicators
 from lodim.design.summaries import ColumnRequest, find_limits, merge, summarize_values
 from lodim.errors import ArgumentError, DataError, DataWarning, warn
@@ -60,11 +60,32 @@ def row_names(keys, summaries, written):
     names = dict.fromkeys(name for term in keys for name, code in term if code is None)
     found = [summaries[n] for n in names if n not in written and factors.names_rows(summaries[n])]
     for one in found:
-        check_numeric_text(one.column, one.used_levels, one.n - one.n_missing)
+        called = factors.is_called_identifier(one.column.name)
+        if not (called and all(str(level).isdigit() for level in one.used_levels)):
+            check_numeric_text(one.column, one.used_levels, one.n - one.n_missing)
         name = quote(one.column.name)
         cure = f"write '. - {name}' to confirm, or '. + C({name})' to use its levels"
         warn(f"{factors.row_names(one)}. It is left out of '.'; {cure}", DataWarning)
     return found
+
+
+def warn_of_identifiers(keys, parts, summaries, written):
+    """Warn about columns of '.' whose names and numbers seem to identify rows.
+
+    written : names of the columns that the formula has besides '.', which are meant"""
+    for name in dict.fromkeys(name for term in keys for name, code in term if code is None):
+        one, suspect = summaries[name], name not in written and factors.is_called_identifier(name)
+        if not suspect or one.column.kind != "number" or one.n - one.n_missing <= FEW_LEVELS:
+            continue
+        if all(parts.map(partial(_identifies, name), [name])):
+            what = f"column {name!r} seems to number the rows: its whole numbers hardly ever repeat"
+            cure = f"'. - {quote(name)}' leaves it out, '. + {quote(name)}' confirms it"
+            warn(f"{what}. It is a feature of the model; {cure}", DataWarning)
+
+
+def _identifies(name, _, table):
+    x = as_float(take(table.columns[name].values, table.rows))
+    return factors.identifies(x[~np.isnan(x)])
 
 
 def learn(keys, parts, summaries, fills, missing, reference_levels):

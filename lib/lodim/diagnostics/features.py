@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import re
 
 import numpy as np
 import pandas as pd
@@ -125,9 +124,9 @@ def identifier(subject):
     frame, rows, found = read_frame(subject.data), subject.rows.rows, []
     if len(rows) < MIN_ROWS:
         return f"fewer than {MIN_ROWS} rows"
-    for name in _plain_numbers(subject.design):
+    for name in filter(factors.is_called_identifier, _plain_numbers(subject.design)):
         x = columns.as_float(read_column(frame, name).values)[rows]
-        if names_rows(name, x[~np.isnan(x)]):
+        if factors.identifies(x[~np.isnan(x)]):
             found.append(name)
     sentence = f"{{}} seems to be an identifier: {len(rows)} rows have integers that hardly "
     sentence += "ever repeat."
@@ -322,20 +321,9 @@ SAME = 0.995  # correlation above which features, or a feature and the response,
 RARE_ROWS = 5  # levels with fewer rows are absent from one of five folds
 SHIFT = 0.25  # smallest shift of a mean that is reported, in standard deviations
 LEAST_NEW = 20  # smallest number of new rows whose mean is compared
-IDENTIFIER = re.compile(
-    r"(^|[\W_])(id|idx|index|key|no|nr|number|row|rowid|serial)$|^(id|row|unnamed)[\W_]|[a-z]I[Dd]$"
-)
-UNIQUE = 0.9  # smallest share of distinct values of an identifier
 REPEATED = 0.01  # smallest share of repeated rows that is reported
 CHANCE_TIMES = 10.0  # ... and how many times the number expected by chance
 INFLATED = 10.0  # variance inflation factor above which a feature is reported
-
-
-def names_rows(name, x):
-    """Return whether a column of numbers x (n,) identifies rows, judged by its name and values."""
-    named = IDENTIFIER.search(name) or IDENTIFIER.search(name.lower())
-    whole = len(x) > 0 and (x == np.rint(x)).all()
-    return bool(named and whole and len(np.unique(x)) >= UNIQUE * len(x))
 
 
 def repeats(rows, X):
