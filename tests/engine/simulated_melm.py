@@ -105,7 +105,7 @@ def test_rows_move_once(monkeypatch):
 
 def test_problems_that_run_together_have_room():
     for n_tiles, C, k in ((2, 2, 2), (79, 3, 3), (256, 10, 10), (15_625, 2, 3)):
-        most = cuda_kernels.together(n_tiles, C, k)
+        most = cuda_kernels.projections_at_once(n_tiles, C, k)
         size = 2 * 8 * most * C * k * n_tiles * 64
         assert 1 <= most <= cuda_kernels.PROBLEMS and (most == 1 or size <= cuda_kernels.MAX_BYTES)
 

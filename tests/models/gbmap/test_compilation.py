@@ -14,7 +14,7 @@ KERNELS = {
     "lodim.design.column_kernels": {"moments", "pack", "scan"},
     "lodim.family.losses": {"_rows"},
     "lodim.models.gbmap.cpu_kernels": {"forward"},
-    "lodim.models.gbmap.small_data": {"take_margin"},
+    "lodim.models.gbmap.small_data": {"prepare_class"},
     "lodim.models.gbmap.newton": {"newton"},
     "lodim.models.gbmap.hinges": {"find_directions", "place_hinges"},
 }

@@ -68,9 +68,7 @@ def _response_range(batch, settings):
 
 
 def _calibrate(problem):
-    """Refit on cross-validation folds; return percentiles 0 to 100 of held-out drift indicators.
-
-    The result is a dict of arrays (101,), or None if rows are too few."""
+    """Return percentiles (101,) of unseen rows' drift indicators by kind; None if rows are few."""
     splits, most = quick_splits(problem), problem.settings.reference_rows
     if any(min(len(train.positive_weight), most) < NEIGHBOURS for train, _ in splits):
         return None

@@ -22,7 +22,7 @@ from lodim.family import losses
 from lodim.models.gbmap.cpu_kernels import IDENTITY, SOFTPLUS, forward
 from lodim.models.gbmap.hinges import MIXTURES, HingeArrays, draw_starts
 from lodim.models.gbmap.learners import WeakLearners
-from lodim.models.gbmap.newton import Ending, Problem, polish
+from lodim.models.gbmap.newton import NewtonResult, Problem, polish
 from lodim.models.gbmap.objective import (
     null_learners,
     penalize,
@@ -35,7 +35,7 @@ from lodim.models.gbmap.small_data import (
     TIED,
     fit_learner,
     follower,
-    take_margin,
+    prepare_class,
 )
 from lodim.models.gbmap.starts import minimize, rounded, start_by_sample, start_in_subspace
 from lodim.models.gbmap.training import BoostState
@@ -48,11 +48,11 @@ KINDS = {"n_iter": int, "n_eval": int, "converged": bool, "objective": float, "g
 
 
 def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
-    """Fit weak learners; after each boosting step yield its learners, log and predictions.
+    """Fit weak learners step by step; yield each step's learners, log and linear predictors.
 
     Each step adds one learner per class, the better of both signs (Eq. 3 of Patron et al. 2024).
-    Predictions are linear predictors (n, K) of `eval_batch`, None without it. The learners
-    `warm_start` are additional starting points."""
+    Linear predictors (n, K) are those of the rows `eval_batch`, or None without them. The learners
+    `warm_start`, of another fit, are additional starting points."""
     state, threads = BoostState.from_batch(batch, family, settings), settings.n_threads
     eval_score = None if eval_batch is None else eval_batch.offset_matrix(family.n_scores)
     rng = np.random.default_rng(0)  # not `seed`: starts depend only on the data
@@ -75,15 +75,15 @@ def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
         if eval_batch is None:
             log["deviance"] = np.full(family.n_functions, state.deviance())
         else:
-            eval_score = with_scores(eval_score, learners, eval_batch, threads)
+            eval_score = with_learners(eval_score, learners, eval_batch, threads)
         yield learners, log, eval_score
 
 
 def _fit_ordered(state, fit, warm_start, X):
-    """Fit a learner and the thresholds between ordered classes in turn, for one boosting step.
+    """Fit a learner for ordered classes and the thresholds between them, alternately.
 
-    fit(warm_start) fits the learner, with further starting points `warm_start` (learners, None);
-    like this function, it returns (learners, log). X are the features before their rotation."""
+    fit(warm_start) fits the learner, with the learners `warm_start` (or None) as further starting
+    points. Like this function, it returns (learners, log). X are the features before a rotation."""
     learners, log = fit(warm_start)
     for _ in range(ROUNDS):
         change = state.move_boundaries() if learners.w.any() else np.zeros(1)
@@ -94,8 +94,8 @@ def _fit_ordered(state, fit, warm_start, X):
     return learners, log
 
 
-def with_scores(score, learners, batch, threads):
-    """Return linear predictors `score` (n, K) plus the learners' values at a batch's rows."""
+def with_learners(score, learners, batch, threads):
+    """Return the linear predictors `score` (n, K) of a batch's rows after `learners` are added."""
     if not on_host(batch.X):
         return score + rows_of_spans(partial(_scores, learners), batch.X, batch.n)
     score = score.copy()
@@ -111,7 +111,7 @@ def _scores(learners, X):
 
 
 def combine(parts):
-    """Join (learners, log) pairs of boosts in order; drop later learners that add nothing."""
+    """Join the pairs (learners, log) of successive steps; drop later learners that add nothing."""
     learners, logs = zip(*parts, strict=True)
     every = WeakLearners.concatenate(learners)
     keep = every.w.any(axis=1) | (every.stage == 1) | (every.activation == IDENTITY)
@@ -143,16 +143,14 @@ class _SmallData:
         self.turn = np.argsort(state.starts.class_order)
 
     def starts(self, k, waves, n_starts):
-        """Return starting learners of class k, n_starts per sign, their signs, and the loss before.
-
-        `waves` are random weights of the rows, from `row_keys.waves`."""
-        null_value = take_margin(*self.rows, k, self.state.class_table(), *self.way)
+        """Return n_starts starting learners of class k per sign, their signs, and the null loss."""
+        null_value = prepare_class(*self.rows, k, self.state.class_table(), *self.way)
         shape = self.ridge[-1], True, n_starts, self.room
         return *draw_starts(*self.start_rows, waves, *shape), null_value
 
 
 def _fit_small_data(state, small_data, stage, rng, warm_start):
-    """Fit boosting step number `stage` to few rows by Newton's method; return (learners, log)."""
+    """Run boosting step number `stage` by Newton's method, for few rows; return (learners, log)."""
     order, n_starts = state.starts.class_order, state.settings.n_starts
     waves = [row_keys.waves(state.starts.key, MIXTURES, rng) for _ in order]
     theta, sign = np.zeros((len(order), small_data.ridge.size)), np.empty(len(order))
@@ -173,7 +171,10 @@ def _fit_small_data(state, small_data, stage, rng, warm_start):
     if state.rotation is not None:
         theta = state.rotation.expand(theta)
     columns = zip(*[logs[i] for i in small_data.turn], strict=True)
-    log = {name: np.array(v, KINDS[name]) for name, v in zip(Ending._fields, columns, strict=True)}
+    log = {
+        name: np.array(v, KINDS[name])
+        for name, v in zip(NewtonResult._fields, columns, strict=True)
+    }
     log["newton"] = np.ones(len(order), bool)
     return _learners(
         state, theta[small_data.turn], sign[small_data.turn], small_data.target, stage
@@ -181,10 +182,10 @@ def _fit_small_data(state, small_data, stage, rng, warm_start):
 
 
 def _fit_in_turn(state, stage, rng, warm_start, rejected, X):
-    """Fit boosting step number `stage`, one class after the other; return (learners, log).
+    """Run boosting step number `stage` by L-BFGS, class by class; return (learners, log).
 
-    rejected[k] is the learner (theta, sign) that lost in the last step for class k, or None. It is
-    a starting point, and is replaced in place. X are the features before `state` rotated them."""
+    rejected[k] is class k's learner of the other sign in the last step, (theta, sign), or None. It
+    is a starting point, and is replaced in place. X are the features before a rotation."""
     learners, logs = [None] * state.family.n_functions, [{}] * state.family.n_functions
     for k in state.starts.class_order:
         learners[k], logs[k], rejected[k] = _fit_learner(
@@ -196,10 +197,10 @@ def _fit_in_turn(state, stage, rng, warm_start, rejected, X):
 
 
 def _fit_learner(state, stage, k, rng, warm_start, rejected):
-    """Fit class k's learner in step number `stage`; return it, its log, and the rejected learner.
+    """Fit learners of both signs for class k; return the better one, its log, and the other one.
 
-    The better of two learners, one per sign b, is kept; the other is returned as (theta, sign).
-    `rejected`, of the last step, and learners of `warm_start` are additional starting points."""
+    The other one is a pair (theta, sign). `rejected` is that of the last step; it and the learners
+    `warm_start` are additional starting points."""
     penalty = penalize(state.settings, state.X.shape[1], state.p)
     objective = stage_objective(state, state.rows(k), penalty)
     warm = _warm_starts(warm_start, stage, k, state)
@@ -217,7 +218,6 @@ def _fit_learner(state, stage, k, rng, warm_start, rejected):
 
 
 def _learners(state, theta, sign, target, stage):
-    """Return WeakLearners from rows (a, intercept, w) of theta, signs b, and classes `target`."""
     shape = *state.settings.shape, state.scale, state.family.n_functions
     shift = np.zeros((len(sign), state.shift.size))
     return WeakLearners(theta, sign, target, np.full(len(sign), stage), *shape, shift)
@@ -234,7 +234,6 @@ def _warm_starts(warm_start, stage, k, state):
 
 
 def _limits(state):
-    """Return the limits of the optimizer as a dict: max_iter, tol and ftol."""
     settings = state.settings
     return {"max_iter": settings.max_iter} | settings.tolerances(
         state.exact, _preconditioned(state)
@@ -252,11 +251,11 @@ def _preconditioned(state):
 
 
 def _minimize(objective, penalty, state, k, start, stop):
-    """Minimize the loss by class k's learner for signs b = 1 and -1, and choose the better sign.
+    """Fit class k's learner for the signs 1 and -1; return the better one's theta, sign and log.
 
-    Return the better learner's parameters (1, d), its sign, its log, and the other as (theta,
-    sign). objective(signs) makes the loss; `start` has a starting point per sign; the limits `stop`
-    change in place. If no learner lowers the loss, the better one is zero for all rows."""
+    The fourth result is the other learner (theta, sign). objective(signs) returns the loss; `start`
+    has a starting point per sign. The optimizer's limits `stop` are changed in place. If no learner
+    lowers the loss, the better one is zero for all rows."""
     settings, sign = state.settings, start.sign
     stop |= _tolerances(state, k, start, stop)
     end = _refine(
@@ -294,9 +293,10 @@ def _minimize(objective, penalty, state, k, start, stop):
 
 
 def _tolerances(state, k, start, stop):
-    """Return the optimizer's tolerances for one learner as a dict, to replace those in `stop`.
+    """Return the optimizer's tolerances for one learner, a dict, to replace those in `stop`.
 
-    With many rows, it stops at gains below `resolution`, a share of the sampling error."""
+    With few rows, ftol becomes relative to the loss. With many, the optimizer stops if it expects
+    to gain less than `resolution`, a share of the standard error of the loss."""
     value, best = start.value.min(), start.value.argmin()
     if not state.settings.stop_at_noise(state.exact):
         # The tolerance is relative to a loss of at least 1e-6: rounding limits smaller losses.
@@ -309,7 +309,7 @@ def _tolerances(state, k, start, stop):
 
 
 def _preconditioner_loss(objective, penalty, state, k, sign):
-    """Return class k's loss of sampled rows, whose Hessian preconditions L-BFGS; None for none."""
+    """Return class k's loss of sampled rows, whose Hessian preconditions L-BFGS, or None."""
     if not _preconditioned(state):
         return None
     if state.sample is None:
@@ -344,9 +344,7 @@ def _refine(objective, sampled, theta, stop, state):
 
 
 def _without_rounding_errors(end, preconditioner, state):
-    """Return the Minimum `end` without rounding errors in its parameters, if rows are few.
-
-    Newton steps on the loss `preconditioner` remove them or, in low precision, rounding does."""
+    """Refine the Minimum `end` until its parameters have no rounding errors, if rows are few."""
     settings = state.settings
     if not (state.exact and settings.softplus):
         return end
@@ -357,9 +355,10 @@ def _without_rounding_errors(end, preconditioner, state):
 
 
 def _descent_bounds(state, k):
-    """Return for each feature a bound, (p,), on the fall of class k's loss per unit of its weight.
+    """Return the largest possible fall of class k's loss per unit of each feature's weight, (p,).
 
-    With loss slopes l_i: sum_i weight_i |l_i x_ij|, or |sum_i weight_i l_i x_ij| if linear."""
+    With softplus learners it is sum_i |s_i x_ij|, with linear ones sum_i s_i x_ij (signed), where
+    s_i is the derivative of row i's weighted loss by its linear predictor."""
     shape = state.loss, state.settings.softplus
     if state.on_workers:
         spans = state.device.margin_spans(_descent_bounds_of_span, k, state.shift, BLOCK, *shape)

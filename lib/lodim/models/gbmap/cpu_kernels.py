@@ -24,7 +24,7 @@ class Form(NamedTuple):
 
 
 class TileRows(NamedTuple):
-    """Work arrays for 64 rows."""
+    """Work arrays (64,) in which kernels keep what they compute for 64 rows and one learner."""
 
     # z, score: intercept + w'x of a learner; linear predictor
     z: np.ndarray
@@ -54,7 +54,7 @@ def tile_rows(like):
 
 @inlined(cache=True, fastmath=REASSOCIATE)
 def project(tile, v, z):
-    """Add the product of tile' and v (p,) to z (64,), in place; tile (p, 64) holds 64 rows."""
+    """Add v'x to z (64,) for 64 rows, in place; tile (p, 64) are their features, v (p,) weights."""
     p = tile.shape[0]
     k = 0
     while k + 4 <= p:
@@ -73,7 +73,7 @@ def project(tile, v, z):
 
 @inlined(cache=True, fastmath=REASSOCIATE)
 def project_ahead(tile, v, z):
-    """Add tile' v to z (64,), in place, as `project`, and prefetch the next 64 rows."""
+    """Do the same as `project`, and prefetch the next 64 rows."""
     p, step = tile.shape[0], TILE * tile.itemsize
     near = p * step <= PREFETCH_BYTES
     width = 4 if near else max(p, 1)
@@ -87,7 +87,7 @@ def project_ahead(tile, v, z):
 
 @inlined(cache=True, fastmath=REASSOCIATE)
 def back_project(tile, r, out):
-    """Add the product of tile (p, 64) and r (64,) to out (p,), in place."""
+    """Add the sum of r_i x_i over 64 rows to out (p,), in place; tile (p, 64) are the rows x_i."""
     p = tile.shape[0]
     zero = r.dtype.type(0)
     k = 0
@@ -138,9 +138,10 @@ def activate(z, beta, activation, g, slope):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def add_learner(f, v, b, form, rows):
-    """Fill rows.score with the sum f + a + b g(z) at 64 rows, and rows.slope with g'(z).
+    """Compute linear predictors of 64 rows, rows.score = f + a + b g(rows.z), and rows.slope = g'.
 
-    z = rows.z are projections, a is v[0]; f (64,) sums earlier learners; `form` defines g."""
+    rows.z is a learner's intercept + w'x, and its a is v[0]. f (64,) sums earlier learners. `form`
+    defines the activation g."""
     score = rows.score
     activate(rows.z, form.beta, form.activation, score, rows.slope)
     for i in range(TILE):
@@ -149,7 +150,7 @@ def add_learner(f, v, b, form, rows):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def add_loss_gradient(tile, y, f, weight, v, b, form, rows, out):
-    """Add the loss of 64 rows, and its derivatives by one learner's parameters, to out (3 + p,).
+    """Add the loss of 64 rows, and its derivatives by one learner's parameters v, to out (3 + p,).
 
     The learner is a + b g(intercept + w'x), v = (a, intercept, w); f (64,) is the sum of earlier
     ones; tile (p, 64) are features. `form` defines g and the loss; `rows` are work arrays."""
@@ -160,7 +161,7 @@ def add_loss_gradient(tile, y, f, weight, v, b, form, rows, out):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def add_projected(tile, y, f, weight, v, b, form, rows, out):
-    """Add loss and gradient of 64 rows to out, for a learner whose intercept + w'x is in rows.z."""
+    """Do the same as `add_loss_gradient` if rows.z holds intercept + w'x already."""
     slope, r = rows.slope, rows.r
     add_learner(f, v, b, form, rows)
     tile_loss_slope(form.loss, y, rows.score, weight, rows.value, r)
@@ -174,11 +175,12 @@ def add_projected(tile, y, f, weight, v, b, form, rows, out):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def loss_gradient(lo, hi, partials, X, y, f, weight, theta, active, sign, form):
-    """Sum the loss of q learners a + b g(intercept + w'x), and its gradient, per block of rows.
+    """Sum the loss of each of q learners, and its gradient, over each block of rows.
 
-    Rows of theta are (a, intercept, w), sign are the b. For blocks lo to hi - 1 and learners
-    `active`, partials (n_blocks, q, 3 + p) gets the loss and its derivatives by theta. f is the sum
-    of earlier learners; `weight` is zero on padding; `form` defines g and the loss."""
+    Learner j is a + b g(intercept + w'x), with theta[j] = (a, intercept, w) and sign[j] = b. For
+    blocks lo to hi - 1 and the learners `active`, partials (n_blocks, q, 3 + p) gets the loss, then
+    its derivatives by theta. f is the sum of earlier learners; `weight` is zero on padding; `form`
+    defines g and the loss."""
     dtype = X.dtype
     v, b = theta.astype(dtype), sign.astype(dtype)
     rows, form = tile_rows(X), Form(dtype.type(form.beta), form.activation, form.loss)
@@ -195,9 +197,9 @@ def loss_gradient(lo, hi, partials, X, y, f, weight, theta, active, sign, form):
 
 @inlined(cache=True, fastmath=REASSOCIATE)
 def add_gram(tile, c, scaled, out):
-    """Add the weighted Gram matrix of 64 rows, tile diag(c) tile', to out[2:, 2:], lower triangle.
+    """Add sum_i c_i x_i x_i' over 64 rows to out[2:, 2:], lower triangle.
 
-    tile (p, 64) are features, c (64,) the rows' weights; `scaled` (64,) is a work array."""
+    The rows x_i are columns of `tile` (p, 64), c (64,) weights; `scaled` (64,) is a work array."""
     p = tile.shape[0]
     zero = c.dtype.type(0)
     for k in range(p):
@@ -226,10 +228,10 @@ def add_gram(tile, c, scaled, out):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def add_hessian(tile, y, weight, b, form, convex, rows, column, H):
-    """Add the Hessian of 64 rows' loss by one learner's parameters to the lower triangle of H.
+    """Add the Hessian of 64 rows' loss by one learner's parameters to H (d, d), lower triangle.
 
-    rows.slope must hold g'(z) and rows.r the derivative of the loss by z = intercept + w'x. If
-    `convex`, negative terms with g''(z) are left out. `column` (p,) is a work array."""
+    `rows` must be as `add_loss_gradient` leaves it. If `convex`, negative terms with g'' are left
+    out. `column` (p,) is a work array."""
     slope, r, z, c, beta = rows.slope, rows.r, rows.z, rows.c, form.beta
     one, zero = slope.dtype.type(1), slope.dtype.type(0)
     tile_curvature(form.loss, y, rows.score, weight, c)
@@ -254,9 +256,8 @@ def add_hessian(tile, y, weight, b, form, convex, rows, column, H):
 def hessian(lo, hi, partials, X, y, f, weight, theta, sign, form, convex):
     """Sum the Hessian of the loss by each of q learners' parameters over each block of rows.
 
-    Learners are a + b g(intercept + w'x); rows of theta are (a, intercept, w), sign are the b. For
-    blocks lo to hi - 1, partials (n_blocks, q, d, d) gets lower triangles. f sums earlier learners;
-    `form` defines g and the loss. `convex` leaves out terms that could make H indefinite."""
+    Arguments are those of `loss_gradient`. For blocks lo to hi - 1, partials (n_blocks, q, d, d)
+    gets lower triangles, d = 2 + p. `convex` leaves out terms that could make it indefinite."""
     v, b, column = theta.astype(X.dtype), sign.astype(X.dtype), np.empty(X.shape[1])
     rows, form = tile_rows(X), Form(X.dtype.type(form.beta), form.activation, form.loss)
     r = rows.r
@@ -277,10 +278,10 @@ def hessian(lo, hi, partials, X, y, f, weight, theta, sign, form, convex):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def forward(lo, hi, X, theta, sign, beta, activation, derivative, into, out):
-    """Add each learner's values at all rows, a + b g(intercept + w'x), to a column of `out`.
+    """Add the values of learners at all rows to columns of `out` (n_tiles, width, 64), in place.
 
-    Learner j, or b g' if `derivative`, is added to out[:, into[j]]; out is (n_tiles, width, 64).
-    Rows of theta are (a, intercept, w), sign are the b; `activation` with sharpness `beta` is g."""
+    Learner j, a + b g(intercept + w'x), or b g' if `derivative`, is added to out[:, into[j]].
+    theta[j] is (a, intercept, w), sign[j] is b; `activation` with sharpness `beta` is g."""
     dtype = X.dtype
     v, softness = theta.astype(dtype), dtype.type(beta)
     g, slope, z = np.empty(TILE, dtype), np.empty(TILE, dtype), np.empty(TILE, dtype)
@@ -300,7 +301,7 @@ def forward(lo, hi, X, theta, sign, beta, activation, derivative, into, out):
 
 
 @njit(cache=True, error_model="numpy", inline="always")
-def tile_classes(y, score, weight, p, value, slope):
+def tile_multinomial(y, score, weight, p, value, slope):
     """Compute the multinomial loss of 64 rows and its derivatives by the K linear predictors.
 
     `value` (64,) gets the losses, slope (K, 64) the derivatives; y are class codes, score (K, 64)
@@ -316,8 +317,8 @@ def joint_gradient(lo, hi, partials, X, y, offset, weight, theta, sign, target, 
     """Sum the loss of all M learners together, and its gradient, over each block of rows.
 
     Learner j is a + b g(intercept + w'x), theta[j] = (a, intercept, w), added to class target[j].
-    For blocks lo to hi - 1, partials (n_blocks, M, 4 + p) gets the derivatives from column 2 on. In
-    row 0, column 0 gets the loss, column 1 the sum of its squared terms."""
+    For blocks lo to hi - 1, partials (n_blocks, M, 4 + p) gets its derivatives in [:, j, 2:]. [:,
+    0, 0] gets the loss, and [:, 0, 1] the sum of the rows' squared losses."""
     dtype = X.dtype
     v, b, softness = theta.astype(dtype), sign.astype(dtype), dtype.type(beta)
     M, K = len(theta), offset.shape[1]
@@ -342,7 +343,7 @@ def joint_gradient(lo, hi, partials, X, y, offset, weight, theta, sign, target, 
             if K == 1:
                 tile_loss_slope(loss, y[t], score[0], weight[t], value, r[0])
             else:
-                tile_classes(y[t], score, weight[t], p, value, r)
+                tile_multinomial(y[t], score, weight[t], p, value, r)
             out[0, 0] += tile_sum(value)
             for i in range(TILE):
                 value[i] *= value[i]

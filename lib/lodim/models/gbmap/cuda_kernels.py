@@ -36,7 +36,7 @@ def count_blocks(shape, itemsize):
 
 
 def loss_gradient(X, y, f, weight, theta, active, sign, form):
-    """Return the losses of learners (theta, sign) and their gradients, (q, 3 + p), from the GPU."""
+    """Run `cpu_kernels.loss_gradient` on the GPU; return its sums over all rows, (q, 3 + p)."""
     q, d = theta.shape
     groups = -(-active.size // GROUP)
     width = LANES if X.shape[1] <= LANES else STAGE
@@ -56,7 +56,7 @@ def loss_gradient(X, y, f, weight, theta, active, sign, form):
 
 
 def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
-    """Return the loss of all M learners together and its gradient, (M, 4 + p), from the GPU."""
+    """Run `cpu_kernels.joint_gradient` on the GPU; return its sums over all rows, (M, 4 + p)."""
     (M, d), K = theta.shape, offset.shape[1]
     blocks = count_blocks(X.shape, X.dtype.itemsize)
     learners, target = upload(np.column_stack([sign, theta])), upload(target)
@@ -70,16 +70,14 @@ def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
 
 
 def forward(X, theta, sign, beta, activation, derivative, into, out):
-    """Add each learner's values at all rows, computed on the GPU, to `out` in main memory.
-
-    Learner j adds to column into[j]; rows of theta are (a, intercept, w), sign are the b."""
+    """Run `cpu_kernels.forward` on the GPU for an array `out` in main memory."""
     there = upload(out)
     add_learners(X, theta, sign, beta, activation, derivative, into, there)
     there.copy_to_host(out)
 
 
 def add_learners(X, theta, sign, beta, activation, derivative, into, out):
-    """Run `cpu_kernels.forward` on the GPU: add learner j's values to column into[j] of out."""
+    """Run `cpu_kernels.forward` on the GPU for an array `out` on the GPU."""
     learners = upload(np.column_stack([sign, theta]))
     blocks = max(1, min(16 * PROCESSORS, X.shape[0] // (THREADS // TILE)))
     rest = beta, activation, derivative, upload(into), out
@@ -87,12 +85,16 @@ def add_learners(X, theta, sign, beta, activation, derivative, into, out):
 
 
 def margin(code, score, k, y, base):
-    """Fill y with 1 for rows of class k, else 0, and `base` with class k's logit, on the GPU."""
+    """Write responses y, 1 for rows of class k, else 0, and class k's logit `base`, on the GPU.
+
+    `code` are class codes, score (n_tiles, K, 64) linear predictors of the K classes."""
     launch(_margin, min(16 * PROCESSORS, code.shape[0]), TILE, code, score, k, y, base)
 
 
 def ordered_margin(code, score, class_table, y, base):
-    """Run `Ordinal.margin` on the GPU: write ordered classes as responses y and offsets `base`."""
+    """Write responses y and offsets `base` for learners of ordered classes, on the GPU.
+
+    For a row of class k, y is class_table[0, k], and `base` is its score + class_table[1, k]."""
     blocks = min(16 * PROCESSORS, code.shape[0])
     launch(_ordered_margin, blocks, TILE, code, score, upload(class_table), y, base)
 
@@ -116,8 +118,8 @@ def _activate(z, beta, activation):
 def _project(X, t, first, size, w, stage, low, high):
     """Copy `size` features of 64 rows to shared memory `stage`, and add their part of w'x to sums.
 
-    The features start at column `first` of X[t]; w has a row of weights per learner. For each
-    learner, a thread adds row i's part to `low`, and that of row i + 32 to `high`."""
+    The features start at column `first` of X[t]; w has a row of weights per learner. A thread adds
+    to low[learner] for one row i of its warp, and to high[learner] for row i + 32."""
     lane, warp = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES
     for k in range(warp, size, WARPS):
         a, b = X[t, first + k, lane], X[t, first + k, lane + LANES]
@@ -129,7 +131,6 @@ def _project(X, t, first, size, w, stage, low, high):
 
 @cuda.jit(device=True)
 def _restage(X, t, first, size, stage):
-    """Copy `size` features of 64 rows, from column `first` of X[t] on, to shared memory `stage`."""
     lane, warp = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES
     for k in range(warp, size, WARPS):
         stage[k, lane] = X[t, first + k, lane]
@@ -138,11 +139,10 @@ def _restage(X, t, first, size, stage):
 
 @cuda.jit(device=True)
 def _back_project(stage, r, first, size, width, start, partials, slot):
-    """Add the gradient by `size` weights of two learners, summed over 64 rows, to `partials`.
+    """Add the gradient by `size` weights of learners `slot` and slot + 1 to `partials`.
 
-    The learners are `slot` and slot + 1. `stage` has the features from column `first` on, r (2, 64)
-    the loss derivatives by each w'x. Groups of `width` threads share rows. If `start`, old values
-    of `partials` are overwritten."""
+    It is summed over 64 rows, with features `stage` from column `first` on, and loss derivatives r
+    (2, 64) by w'x. Groups of `width` threads share the rows. `start` overwrites `partials`."""
     k, segment = cuda.threadIdx.x % width, cuda.threadIdx.x // width
     if k >= size:
         return
@@ -225,7 +225,7 @@ def _loss_gradient(X, y, f, weight, learners, beta, activation, loss, width, par
 
 @cuda.jit(cache=True)
 def _add_partials(partials, sums):
-    """Compute sums[j, k] = sum of partials[:, j, k]."""
+    """Sum `partials` over its first axis into `sums`."""
     parts = cuda.shared.array((ADDERS, LANES), np.float64)
     lane, warp = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES
     j, k = cuda.blockIdx.x, cuda.blockIdx.y * LANES + lane
@@ -294,7 +294,6 @@ def _joint_gradient(X, y, offset, weight, learners, target, beta, loss, room, pa
 
 @cuda.jit(cache=True)
 def _forward(X, learners, beta, activation, derivative, into, out):
-    """Add learner j's values (or derivatives) at all rows to column into[j] of `out`."""
     start, step = cuda.grid(1), cuda.gridsize(1)
     for e in range(start, X.shape[0] * TILE, step):
         t, i = e // TILE, e % TILE
@@ -326,9 +325,6 @@ def _margin(code, score, k, y, base):
 
 @cuda.jit(cache=True)
 def _ordered_margin(code, score, class_table, y, base):
-    """Write ordered classes as responses y and offsets `base` of a loss of one linear predictor.
-
-    For a row of class k, y is class_table[0, k], and `base` is its score + class_table[1, k]."""
     i = cuda.threadIdx.x
     for t in range(cuda.blockIdx.x, code.shape[0], cuda.gridDim.x):
         k = int(code[t, i])

@@ -10,15 +10,13 @@ from lodim.models.gbmap import cuda_kernels
 
 @dataclass(frozen=True)
 class DeviceRows:
-    """Training rows as GPU arrays, in blocks of 64 rows.
+    """Training rows as GPU arrays, in blocks of 64 rows."""
 
-    X (n_tiles, p, 64) are features; score (n_tiles, K, 64) linear predictors, updated in place."""
-
-    X: Any
+    X: Any  # (n_tiles, p, 64) features
     # y, weight: (n_tiles, 64) class codes, or numbers in standard deviations; row weights
     y: Any
     weight: Any
-    score: Any
+    score: Any  # (n_tiles, K, 64) linear predictors, updated in place
     # work arrays for `margin` if there are several classes, or None
     problem: tuple | None
 
@@ -30,9 +28,9 @@ class DeviceRows:
         return cls(X, y, weight, upload(score), problem)
 
     def margin(self, k, class_table):
-        """Return class k's response and linear predictor, (n_tiles, 64) each.
+        """Return response and linear predictor for a learner of class k, (n_tiles, 64) each.
 
-        With several classes, they are 1 for class k, else 0, and the logit of class k.
+        With several classes, they are 1 for rows of class k, else 0, and the logit of class k.
         `class_table` is that of `Ordinal`, or (2, 0) without ordered classes."""
         if self.problem is None:
             return self.y, self.score.reshape(*self.y.shape)

@@ -16,7 +16,7 @@ from lodim.typing import Data
 
 @dataclass(frozen=True)
 class DriftSplit:
-    """Data split at the median of one `feature`, which is then dropped, so that one part drifts."""
+    """Parts of data split at the median of a feature; the part with large values has drifted."""
 
     feature: str
     # train, same, shifted: rows to fit; held-out rows of the same, and of a shifted distribution
@@ -31,9 +31,10 @@ class DriftSplit:
 def drift_split(formula: str, data: Data, *, seed: int = 0, **arguments: Any) -> DriftSplit:
     """Split data so that a model fitted to one part meets drift in another.
 
-    For each numeric feature, its median splits the rows into a and b, a is halved at random into a1
-    and a2, and the feature is dropped. The chosen feature is the one for which a gbmap fit to a1
-    has the largest loss on b minus loss on a2 (Patron et al. 2024, Sect. 4.1).
+    The rows are split at the median of a numeric feature into a and b, and a is halved at random
+    into a1 and a2. The feature is then dropped. Of all numeric features, the one is chosen for
+    which a gbmap fit to a1 has the largest loss on b minus loss on a2 (Patron et al. 2024,
+    Sect. 4.1).
 
     Parameters
     ----------

@@ -2,7 +2,6 @@
 
 import numpy as np
 from scipy.spatial import KDTree
-from scipy.spatial.distance import cdist
 
 from lodim import forms
 from lodim.design.batch import subset
@@ -16,11 +15,10 @@ KINDS = "difference", "distance"  # kinds of drift indicators
 
 @forms.record
 class Reference:
-    """Training rows stored for nearest-neighbour searches: r rows, M learners, K classes.
+    """Training rows stored for nearest-neighbour searches: r rows, M learners, K classes."""
 
-    embedding (r, M) are learners' values; score (r, K) and numeric y exclude the offset."""
-
-    embedding: np.ndarray = forms.real("r", "M")
+    embedding: np.ndarray = forms.real("r", "M")  # learners' values
+    # score and a numeric y exclude the offset
     score: np.ndarray = forms.real("r", "functions")
     y: np.ndarray = forms.responses("r")
 
@@ -65,11 +63,6 @@ def drift_indicators(learners, reference, batch, k, numeric, threads):
     return {"difference": difference, "distance": distance.mean(axis=1)}
 
 
-def embedding_distances(E, F):
-    """Return L1 distances (n, r) between rows with learners' values E (n, M) and F (r, M)."""
-    return cdist(E, F, "cityblock")
-
-
 def path_distances(Z, W, learners, tolerance):
     """Return path distances (n, r) of rows (Eq. 6 of Patron et al. 2024), exact to `tolerance`.
 
@@ -95,10 +88,10 @@ def _activate(z, beta, activation):
 
 @njit(cache=True, inline="always")
 def _change(z0, z1, sign, s, t, beta, activation):
-    """Return the change of f along part of a segment, and bounds of its derivative there.
+    """Return the change of f from position s to t of a segment, and bounds of its derivative there.
 
     f = sum_j sign_j g(z_j), g the activation; z goes from z0 (position 0) to z1 (position 1). The
-    part is from position s to t. The bounds are a lower and an upper one."""
+    results are the change, the lower bound and the upper bound."""
     change, low, high = 0.0, 0.0, 0.0
     for j in range(z0.size):
         speed = sign[j] * (z1[j] - z0[j])

@@ -469,7 +469,7 @@ class GbmapFit(Fit):
     def regions(self, data: Data) -> pd.DataFrame:
         """Return the linear regions that contain rows of `data`, most populated first.
 
-        The same learners are active (w_j'x~ > 0, x~ = (1, x)) in all rows of a region.
+        All rows of a region have the same active learners, those with w_0j + w_j'x > 0.
 
         Parameters
         ----------
@@ -556,7 +556,6 @@ class GbmapFit(Fit):
         return pd.MultiIndex.from_product([list(self.levels), list(names)])
 
     def _zero_offset(self):
-        """Return {"offset": 0}, an argument for new data, or {} if the fit has no offset."""
         return {"offset": 0.0} if self.design.offset_given else {}
 
     def _apply(self, data, response=False):

@@ -68,11 +68,11 @@ def _combine(X, Z, k, Q):
 
 @njit(**OPTIONS, nogil=True)
 def find_directions(X, slope, curvature, waves, U, P, Q):
-    """Find directions along which to search for hinges; write them to U and return their number.
+    """Fill rows of U with directions along which to search for hinges; return their number.
 
     They are the gradient of the loss, random sums of rows, and approximate principal Hessian
     directions (Li 1992). X is (p, n), a row of data per column; slope and curvature (n,) are loss
-    derivatives. In sum j, row i has weight curvature_i waves_ij. P and Q are work arrays."""
+    derivatives. `waves` are random; in sum j, row i has weight curvature_i waves_ij."""
     first = Q.shape[0]
     for j in range(first):
         for i in range(slope.size):
@@ -134,11 +134,11 @@ def _to_unit_variance(k, curvature, room):
 
 @njit(**OPTIONS, inline="always")
 def _hinge(z, side, knot, slope, curvature, level, total, ridge):
-    """Fit a hinge h = max(side z - knot, 0) by one Newton step on the loss of the rows.
+    """Fit c h + constant, for the hinge h = max(side z - knot, 0), by one Newton step on the loss.
 
-    Return the decrease of the loss, the coefficient of h, and its mean. A constant is fitted too;
-    `ridge` penalizes the coefficient. z are projections, slope and curvature loss derivatives of
-    the rows; `total` sums the curvatures; `level` is sum(slope) / total."""
+    Return the decrease of the loss, c, and the mean of h. z (n,) are projections of the rows, slope
+    and curvature loss derivatives. `total` sums the curvatures, `level` is sum(slope) / total, and
+    `ridge` penalizes c."""
     centre, square, fall, spread = 0.0, 0.0, 0.0, 0.0
     for i in range(z.size):
         h = max(side * z[i] - knot, 0.0)
@@ -158,8 +158,8 @@ def _hinge(z, side, knot, slope, curvature, level, total, ridge):
 def _pick_best(k, level, n_starts, room):
     """Write the best n_starts learners per sign to room.theta and room.sign; return their number.
 
-    Candidates are hinges along the first k rows of room.U and their opposites; room.gain has their
-    decreases of the loss. Each learner has mean -level."""
+    They are chosen by room.gain, the decreases of the loss, among hinges along the first k rows of
+    room.U and their opposites. Each learner's constant is such that its mean is -level."""
     U, gain, theta, sign = room.U, room.gain, room.theta, room.sign
     (knots, steps, centres), count = (room.rest[0], room.rest[1], room.rest[2]), 0
     for b in range(2):
@@ -228,9 +228,7 @@ class HingeArrays(NamedTuple):
 
     @classmethod
     def of_size(cls, most, p, n, n_starts):
-        """Allocate arrays to search up to `most` directions of n rows (p, n) for starting learners.
-
-        Results have room for n_starts learners of each sign."""
+        """Return arrays for n rows, p features, `most` directions and n_starts results per sign."""
         hinges, results = ((2, 2 * most), (3, 2, 2 * most)), ((2 * n_starts, 2 + p), 2 * n_starts)
         shapes = (most, p), most, *hinges, (most, n), (1 + MIXTURES, p), *results
         return cls(*map(np.empty, shapes))
@@ -244,7 +242,7 @@ def draw_starts(X, slope, curvature, waves, ridge, hinges, n_starts, room=None):
     """Return the best starting learners (2 n_starts, 2 + p) and their signs, as views of `room`.
 
     X is (p, n); slope and curvature (n,) are loss derivatives; `ridge` penalizes squared weights;
-    `waves` are random row weights. If `hinges` is False, learners are linear."""
+    `waves` are random row weights. Learners are hinges, or linear if `hinges` is False."""
     room = room or HingeArrays.of_size(2 + 2 * MIXTURES, *X.shape, n_starts)
     room.clear()
     k = find_directions(X, slope, curvature, waves, room.U, room.Z, room.Q)

@@ -87,7 +87,7 @@ class WeakLearners:
         return total + self.shift.sum(axis=0) if self.shift.shape[1] else total
 
     def sums(self, tiles, n, threads=1, engine="cpu"):
-        """Return the sum of each class's learners at n rows, (n, K); (n, 1) for ordered classes."""
+        """Return the summed learners: `score` without the thresholds of ordered classes."""
         return self._in_chunks(tiles, n, self.target, self.n_scores, threads, engine)
 
     def embedding(self, tiles, n, threads=1, engine="cpu"):
@@ -99,7 +99,7 @@ class WeakLearners:
         return self._forward(tiles, n, np.arange(len(self)), len(self), True, threads)
 
     def active(self, slopes):
-        """Return which learners' softplus rises, (n, M) bool, from their `slopes` (n, M)."""
+        """Return which learners are on the rising side of their softplus, (n, M), from `slopes`."""
         return slopes * self.sign > 0.5 * self.scale
 
     def gradients(self, slopes):
@@ -113,16 +113,16 @@ class WeakLearners:
         return (E - self.theta[:, 0]) * self.sign
 
     def add_to(self, out, tiles, into, derivative=False, threads=1, runs=None):
-        """Add each learner's values at all rows, without `scale`, to a column of `out`, in place.
+        """Add each learner's values at all rows to a column of out (n_tiles, width, 64), in place.
 
-        Learner j, or its derivative by w'x if `derivative`, is added to out[:, into[j]]. out is
-        (n_tiles, width, 64). `runs` are ranges (lo, hi) of blocks of rows to use, or None."""
+        Learner j, or its derivative by w'x if `derivative`, is added to out[:, into[j]], without
+        the factor `scale`. `runs` are ranges (lo, hi) of blocks of rows to use, None for all."""
         shape = self.beta, self.activation, derivative
         how = {"threads": threads, "runs": runs}
         over_rows(forward, tiles, self.theta, self.sign, *shape, into, out, **how)
 
     def _forward(self, tiles, n, into, width, derivative, threads):
-        """Return an array (n, width); column into[j] is a sum that includes learner j's values."""
+        """Return (n, width) values (or slopes) of learners; learner j adds to column into[j]."""
         out = np.zeros((len(tiles), width, TILE))
         self.add_to(out, tiles, into, derivative, threads)
         return self.scale * out.transpose(0, 2, 1).reshape(-1, width)[:n]
@@ -161,7 +161,7 @@ class Effects:
 
 
 def effect_sums(learners, tiles, weight):
-    """Return weighted sums over rows of slopes (M,), activity (M,), absolute gradients (K, p)."""
+    """Return weighted sums over rows: slopes (M,), activity (M,), absolute gradients (K, p)."""
     width = learners.n_scores * tiles.shape[1]
 
     def sums(rows, part):
@@ -175,14 +175,14 @@ def effect_sums(learners, tiles, weight):
 
 
 def _chunks(tiles, n, width=1):
-    """Divide rows into chunks for `width` temporary columns; yield (slice, blocks) for each."""
+    """Yield chunks of rows (slice, blocks), short enough for `width` temporary columns per row."""
     step = max(1, CHUNK // (1 + width // 16))
     for lo in range(0, len(tiles), step):
         yield slice(lo * TILE, min(n, (lo + step) * TILE)), tiles[lo : lo + step]
 
 
 def score_nodes(learners, features, offset):
-    """Return the K linear predictors as formulas of inputs `features` and `offset`, for export."""
+    """Return the K linear predictors, for export, as expressions of `features` and `offset`."""
     bias, parts = [0.0] * learners.n_scores, [([1.0], [offset]) for _ in range(learners.n_scores)]
     for j, theta in enumerate(learners.theta):
         name, size = f"projection {j + 1}", learners.scale * learners.sign[j]

@@ -103,9 +103,7 @@ def _choose(problem):
 
 
 def _search(problem, first_guess):
-    """Choose m and lambda_ by held-out deviance; return the problem with both, and the results.
-
-    Penalties near `first_guess` are tried first, unless it is None."""
+    """Choose m and lambda_ by held-out loss, near `first_guess` first; return problem, table."""
     exact, batch = problem.settings, problem.batch
     n, p = batch.n, batch.X.shape[1]
     tried = replace(problem, settings=exact.for_comparison(n, p))

@@ -4,15 +4,11 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from scipy.spatial.distance import cdist
 
 from lodim.checks import one_of, positive, share, whole
 from lodim.errors import ArgumentError, DataError
-from lodim.models.gbmap.embedding import (
-    KINDS,
-    drift_indicators,
-    embedding_distances,
-    path_distances,
-)
+from lodim.models.gbmap.embedding import KINDS, drift_indicators, path_distances
 from lodim.typing import Data
 
 
@@ -58,7 +54,7 @@ def distance(
     tolerance = positive("tolerance", tolerance)
     batches = [fit._apply(frame) for frame in (data, data if other is None else other)]
     if kind == "embedding":
-        values = embedding_distances(*map(fit._embed, batches))
+        values = cdist(*map(fit._embed, batches), "cityblock")
     else:
         Z, W = (fit.estimates.projections(b.X, b.n) for b in batches)
         values = path_distances(Z, W, fit.estimates, tolerance)
@@ -115,11 +111,11 @@ def drift(
 ) -> pd.Series:
     """Return a drift indicator of each row: large values where the fit extrapolates.
 
-    "difference" is |f(x) - mean response of the k nearest training rows|, f being the linear
-    predictor without offset. For a logit or log link, the mean of f over these rows replaces the
-    mean response (for several classes, the largest difference counts). Far away, f grows linearly
-    while the neighbours' mean does not (Patron et al. 2024, Sect. 4.5). "distance" is the mean
-    distance to the k rows by the learners' values (Eq. 7). Rows count once, whatever their weight.
+    "difference" is |f(x) - mean response of the k nearest training rows|, where f is the linear
+    predictor without offset. With a logit or log link, the mean of f over these rows replaces
+    their mean response; the largest difference of several classes counts. Far away, f grows
+    linearly while the neighbours' mean does not (Patron et al. 2024, Sect. 4.5). "distance" is the
+    mean distance to the k rows (Eq. 7). Each training row counts once, whatever its weight.
 
     Parameters
     ----------

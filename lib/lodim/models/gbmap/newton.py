@@ -21,33 +21,28 @@ from lodim.solve.objective import solve_lower, solve_upper
 MOST_DAMPING = 1e8  # beyond it, no step lowers the loss
 
 
-class Ending(NamedTuple):
-    """Results of Newton's method for one learner.
+class NewtonResult(NamedTuple):
+    """Results of Newton's method for one learner."""
 
-    `objective` is its lowest loss, grad_norm the largest absolute derivative there."""
-
-    objective: float
-    grad_norm: float
+    objective: float  # lowest loss
+    grad_norm: float  # largest absolute derivative there
     n_iter: float
     n_eval: float
     converged: float  # 1 or 0
 
 
 class Problem(NamedTuple):
-    """Loss function that `newton` minimizes, and when it stops.
+    """Loss function that `newton` minimizes, and when it stops."""
 
-    X and weight are in blocks of 64 rows; beta is the sharpness of the softplus. ridge (d,)
-    penalizes squared parameters. precision is the relative rounding error, tol the largest
-    slope."""
-
+    # X, weight: features and row weights in blocks of 64 rows
     X: np.ndarray
     weight: np.ndarray
-    beta: float
+    beta: float  # sharpness of the softplus
     loss: tuple
-    ridge: np.ndarray
-    precision: float
+    ridge: np.ndarray  # (d,) penalties of squared parameters
+    precision: float  # relative rounding error
     max_iter: int
-    tol: float
+    tol: float  # largest slope at which the search stops
 
 
 class NewtonArrays(NamedTuple):
@@ -89,8 +84,8 @@ def _factor(H, damping, L):
 
 
 @njit(cache=True, error_model="numpy", inline="always")
-def _promised(H, damping, slope, L, step):
-    """Solve (H + damping max(diag H) I) step = slope; return the predicted decrease of loss.
+def _newton_step(H, damping, slope, L, step):
+    """Solve (H + damping max(diag H) I) step = slope; return the predicted decrease of the loss.
 
     The result is -1 if the matrix is not positive definite. L (d, d) is a work array."""
     if not _factor(H, damping, L):
@@ -107,7 +102,7 @@ def _promised(H, damping, slope, L, step):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _straighten(H, slope, b, beta, intercept, convex):
-    """Transform Hessian H and gradient `slope` from a to c = a + b softplus(intercept), in place.
+    """Express Hessian H and gradient `slope` by c = a + b softplus(intercept), not a, in place.
 
     c is the learner's value at w'x = 0. `convex` leaves out a negative second-derivative term."""
     e = math.exp(-abs(beta * intercept))
@@ -133,12 +128,13 @@ def _tile_rows(room, t):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def newton(problem, y, f, theta, sign, ftol, of_one, ends, room):
+def newton(problem, y, f, theta, sign, ftol, of_one, results, room):
     """Minimize the losses of r learners on few rows by damped Newton steps; theta changes in place.
 
-    y and the sum f of earlier learners are in blocks of 64 rows. theta has rows (a, intercept, w),
-    sign (r,) the factors b. Rows of ends (r, 5) get the fields of an Ending. Two successive gains
-    below ftol times the loss, or if `of_one` ftol times max(loss, 1), end the search.
+    theta has rows (a, intercept, w), sign (r,) the factors b. y and the sum f of earlier learners
+    are in blocks of 64 rows. Row j of results (r, 5) gets the fields of a NewtonResult. The search
+    ends after two successive gains below ftol times the loss, or if `of_one` ftol times max(loss,
+    1). `room` are work arrays.
 
     A step solves (H + mu max(diag H) I) step = -gradient (Nocedal & Wright 2006, Sects. 3.4, 10.3).
     It changes c = a + b softplus(intercept) instead of a, which straightens the valley of low
@@ -214,7 +210,7 @@ def newton(problem, y, f, theta, sign, ftol, of_one, ends, room):
             if passes >= problem.max_iter:
                 break
             while damping <= MOST_DAMPING:
-                promised = _promised(H, damping, downhill, L, step)
+                promised = _newton_step(H, damping, downhill, L, step)
                 square = 0.0
                 for k in range(d):
                     square += step[k] * step[k]
@@ -240,9 +236,9 @@ def newton(problem, y, f, theta, sign, ftol, of_one, ends, room):
                 trial[k] = theta[m, k] - step[k]
             trial[0] += sign[m] * (_softplus(theta[m, 1], beta) - _softplus(trial[1], beta))
         ended = 1.0 if converged else 0.0
-        end = Ending(value, largest, float(n_iter), float(passes), ended)
+        end = NewtonResult(value, largest, float(n_iter), float(passes), ended)
         for k in range(len(end)):
-            ends[m, k] = end[k]
+            results[m, k] = end[k]
 
 
 def polish(objective, end, max_iter=10):

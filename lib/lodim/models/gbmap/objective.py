@@ -57,9 +57,7 @@ class BoostObjective:
         return H
 
     def _in_slices(self, work, q):
-        """Call `work` for slices of the q learners; return a list of the results.
-
-        If one block has many rows, each thread gets a slice; otherwise one slice has them all."""
+        """Return results of work(slice) for slices of the q learners: one per thread if it pays."""
         if not self._shared:
             return [work(slice(q))]
         parts = {}
@@ -77,9 +75,7 @@ def precision_of(dtype):
 
 
 def penalize(settings, width, p):
-    """Return the penalty on a learner's parameters a, intercept and w; w has `width` weights.
-
-    It is divided by p, the number of features that vary."""
+    """Return the penalty on a learner's a, intercept and w (`width` weights), divided by p."""
     penalized = np.ones(2 + width)
     # With the identity, `a` replaces the intercept of w, which is then not penalized.
     penalized[:2] = 0.0, settings.penalize_intercept and settings.softplus
@@ -88,7 +84,7 @@ def penalize(settings, width, p):
 
 
 def stage_objective(state, rows, penalty):
-    """Return a function: signs b (q,) of learners -> the BoostObjective of q learners.
+    """Return a function that makes the loss of q learners, a BoostObjective, from their signs (q,).
 
     `rows` are X, response, linear predictor and weight, in blocks of 64 rows."""
     form, threads = Form(*state.settings.shape, state.loss), state.settings.n_threads

@@ -53,10 +53,9 @@ class JointObjective:
 
 
 def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
-    """Yield learners, log and predictions after each boost, or once if there is a joint fit.
+    """Yield learners, log and linear predictors after each boost, or once if there is a joint fit.
 
-    log["refit"] has the joint fit's results. Predictions are linear predictors (n, K) of the rows
-    `eval_batch`, or None. The learners `warm_start` are additional starting points."""
+    Arguments are those of `boost.fit_stages`. log["refit"] has the joint fit's results."""
     boosts = boost.fit_stages(
         batch, family, settings, None if settings.joint else eval_batch, warm_start
     )
@@ -68,7 +67,7 @@ def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
     score = None
     if eval_batch is not None:
         score = eval_batch.offset_matrix(family.n_scores)
-        score = boost.with_scores(score, learners, eval_batch, settings.n_threads)
+        score = boost.with_learners(score, learners, eval_batch, settings.n_threads)
     yield learners, log, score
 
 
@@ -127,16 +126,19 @@ def joint_refit(batch, family, settings, learners, log):
 
 
 def reweigh(problem, fit):
-    """Repeat the joint fit with the row weights of `problem`; None if `fit` is not joint."""
+    """Repeat the joint fit with the row weights of `problem`; return learners and log.
+
+    The result is None if `fit` is not joint."""
     if not fit.settings.joint:
         return None
     return joint_refit(problem.batch, problem.family, problem.settings, fit.estimates, fit.log)
 
 
 def _centred(learners, first, batch, threads):
-    """Move constants between learners, so that all but each class's first have mean 0 over rows.
+    """Return learners shifted so that all but each class's first have mean 0 over rows.
 
-    `first` (K,) are their positions. If K > 1, predictors get mean 0 over rows and classes."""
+    The first ones, at positions `first` (K,), are shifted by the opposite amounts. If K > 1, the
+    linear predictors get mean 0 over rows and classes."""
 
     work = partial(_weighted_embedding, learners, threads)
     with single_blas():

@@ -82,7 +82,6 @@ def _learners(fit):
 
 
 def _refitted(fit):
-    """Return a list with one line about the joint fit of all learners, or an empty list."""
     if fit.refit_log is None:
         return []
     gain = fit.refit_log["gain"]
@@ -91,7 +90,7 @@ def _refitted(fit):
 
 
 def _thresholds(fit, most):
-    """Return a list with a line of at most `most` thresholds between ordered classes, or []."""
+    """Return a line with at most `most` thresholds between ordered classes, in a list, or []."""
     if not fit.family.shared_slopes:
         return []
     values = -fit.estimates.shift.sum(axis=0)
@@ -156,7 +155,7 @@ def _notes(fit):
         for line in _thresholds(fit, len(fit.levels or ()))
     ]
     notes += phrases.choice(fit, _range(fit))
-    notes += _edges(fit)
+    notes += _advice(fit)
     left_out = fit.settings.m * fit.family.n_functions - len(fit.estimates)
     if left_out:
         notes.append(f"Learners dropped, because they add nothing: {left_out}.")
@@ -171,7 +170,6 @@ def _notes(fit):
 
 
 def _boosts(fit, some):
-    """Return the boosting steps of some learners, marked by `some` (M,) bool, as text."""
     learners = fit.learners()[some]
     if "level" not in learners:
         return ranges(learners["boost"])
@@ -187,8 +185,8 @@ def _ended(refit_log):
     )
 
 
-def _edges(fit):
-    """Return notes if m is near the largest number tried, or if weights should be sparse."""
+def _advice(fit):
+    """Return notes that more boosts, or sparse weights, may be better."""
     notes, s = [], fit.settings
     if "m" in fit.chosen and s.m > 0.75 * s.max_stages:
         notes.append(

@@ -9,7 +9,7 @@ from lodim.engine.scalar_math import exp_negative
 from lodim.engine.tiles import TILE
 from lodim.family import losses
 from lodim.family.ordinal import ORDERED
-from lodim.models.gbmap.newton import Ending, NewtonArrays, newton
+from lodim.models.gbmap.newton import NewtonArrays, NewtonResult, newton
 
 SCREENING_FTOL = 1e-5  # relative tolerance of fits that are only compared
 LEAST_GAIN = 1e-5  # smallest relative gain for which a learner is kept
@@ -18,7 +18,7 @@ TIED = 1e-9  # relative difference up to which two objectives are tied
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _derivatives(at, responses, offsets, weight, loss, slope, curvature):
-    """Fill slope and curvature with loss derivatives (first, second) of rows at positions `at`."""
+    """Fill slope and curvature with the first and second loss derivatives of the rows `at`."""
     total = 0.0
     for i in range(at.size):
         total += weight[at[i] // TILE, at[i] % TILE]
@@ -30,10 +30,10 @@ def _derivatives(at, responses, offsets, weight, loss, slope, curvature):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def take_margin(
+def prepare_class(
     y, score, weight, target, table, loss, start_at, responses, offsets, slope, curvature
 ):
-    """Compute responses and offsets for a learner of class `target`; return the loss without it.
+    """Write responses and offsets for a learner of class `target`; return the loss without it.
 
     With several classes, responses are 1 for this class, else 0, and offsets its logit; `table` is
     `Ordinal.class_table`. slope and curvature get loss derivatives of the rows at `start_at`."""
@@ -63,8 +63,8 @@ def fit_learner(follow, responses, offsets, starts, sign, compare, null_value, f
     """Fit a learner from several starts; write the best to `learner` (2 + p,), return sign and log.
 
     follow(...) minimizes the loss for `responses` and `offsets` (see `follower`). If `compare`,
-    only the best start per sign is fitted to the tolerance ftol. The learner is zero for all rows
-    if it does not lower the loss `null_value`."""
+    rough fits choose one start per sign, and only these are fitted to the tolerance ftol. The
+    learner is zero for all rows if it does not lower the loss `null_value`."""
     n_eval, n_iter, signs, null = 1.0, [0.0] * len(sign), sign.tolist(), learner[0]
     if compare:
         ends = follow(responses, offsets, starts, sign, max(ftol, SCREENING_FTOL), False)
@@ -105,15 +105,15 @@ def follower(problem):
 
     def follow(responses, offsets, theta, sign, ftol, of_one):
         responses, offsets = responses.astype(dtype, copy=False), offsets.astype(dtype, copy=False)
-        ends = np.empty((len(sign), len(Ending._fields)))
+        ends = np.empty((len(sign), len(NewtonResult._fields)))
         newton(problem, responses, offsets, theta, sign, ftol, of_one, ends, room)
-        return [Ending(*end) for end in ends.tolist()]
+        return [NewtonResult(*end) for end in ends.tolist()]
 
     return follow
 
 
 def _best_of_each_sign(sign, ends):
-    """Return the positions of the fits `ends` with the lowest loss for sign 1, and for sign -1."""
+    """Return the positions in `ends` of the lowest losses: for sign 1, then for sign -1."""
     best = []
     for b in (1.0, -1.0):
         candidates = [m for m in range(len(sign)) if sign[m] == b]

@@ -36,7 +36,7 @@ class Start:
 
 
 def minimize(objective, theta, state, **how):
-    """Minimize the loss by L-BFGS from theta (q, d), bounded if monotone; return a Minimum."""
+    """Minimize the loss by L-BFGS from theta (q, d), bounded if effects are monotone."""
     scaled = Rescaled(objective, state.unit)
     if state.settings.monotone is not None:
         how = {name: how[name] for name in ("max_iter", "tol", "ftol")}
@@ -75,9 +75,7 @@ def weight_signs(sign, monotone):
 
 
 def rounded(theta, unit):
-    """Round learners' parameters, rows of theta (r, d), to 12 bits of their largest weight.
-
-    `unit` (d,) are the units in which parameters are rounded."""
+    """Round parameters theta (r, d), measured in `unit` (d,), to 12 bits of the largest weight."""
     u = theta / unit
     exponent = np.frexp(np.abs(u[:, 2:]).max(axis=1, initial=0.0))[1]
     grid = np.ldexp(1.0, np.maximum(exponent, -500) - 12)[:, None]
@@ -87,8 +85,8 @@ def rounded(theta, unit):
 def start_by_sample(objective, penalty, state, k, rng, stop, warm_theta, warm_sign):
     """Fit starting learners for class k to sampled rows (all rows if few); return a Start.
 
-    objective(signs) returns a loss. The learners `warm_theta` with signs `warm_sign`, of a fit with
-    another penalty, are additional starting points."""
+    objective(signs) returns a loss; `stop` are the optimizer's limits. The learners `warm_theta`
+    with signs `warm_sign`, from another penalty, are additional starting points."""
     settings, exact = state.settings, state.exact
     if state.sample is not None:
         objective = stage_objective(state, state.sample_rows(k), penalty)
@@ -108,8 +106,9 @@ def start_by_sample(objective, penalty, state, k, rng, stop, warm_theta, warm_si
 def start_in_subspace(objective, penalty, state, k, warm_theta, warm_sign, rejected):
     """Fit starting learners for class k whose weights are combinations of few directions.
 
-    Return a Start, or None if the loss is flat. objective(signs) makes the loss. Directions: of the
-    data, the learners `warm_theta` (signs `warm_sign`) and `rejected` ((theta, sign) or None)."""
+    Return a Start, or None if the loss is flat. The directions are of the data, of learners
+    `warm_theta` with signs `warm_sign`, and of `rejected`, (theta, sign) or None. objective(signs)
+    returns the loss."""
     settings, p = state.settings, state.X.shape[1]
     n_starts = 1 if len(warm_theta) else settings.n_starts
     if rejected is not None:
@@ -172,7 +171,6 @@ def _slope_weighted_gram(state, X, y, score, weight):
 
 
 def _extended(V, w):
-    """Return an orthonormal basis that spans the columns of V (p, r) and the rows of w (k, p)."""
     for direction in w:
         size = np.linalg.norm(direction)
         for _ in range(2):

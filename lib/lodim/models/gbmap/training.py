@@ -152,7 +152,7 @@ class BoostState:
         return self.settings.smooth and not self.exact and self.X.shape[1] >= WIDE
 
     def rows(self, k):
-        """Return X and class k's response, linear predictor and weight, in blocks; see `margin`."""
+        """Return X, response, linear predictor and weight for a learner of class k, in blocks."""
         if self.on_workers:
             return self.X, *self.device.problem(k, self.shift)
         if self.device is not None:
@@ -205,7 +205,7 @@ class BoostState:
         return _as_tiles(self.X, y, score, self.weight)
 
     def placed_like(self, X, *columns):
-        """Return arrays (n_tiles, 64) on the device of X: `columns` as they are, or GPU copies."""
+        """Return `columns` (n_tiles, 64) on the device of X: as they are, or copied to the GPU."""
         return columns if on_host(X) else self.device.to_gpu(*columns)
 
     def standard_error(self, k, learners):
@@ -225,9 +225,7 @@ class BoostState:
         return self.starts.X, *by_row, self.starts.key
 
     def margin(self, k, rows):
-        """Return class k's response and linear predictor at a slice of rows, (n,) each.
-
-        With several classes, they are 1 for class k, else 0, and the logit of class k."""
+        """Return response and linear predictor for a learner of class k, at a slice of rows."""
         score = tiles.unpack(self.score[tiles.of_rows(rows)], rows.stop - rows.start)
         return margin(self.family, self.y[rows], score, k, self.shift)
 
@@ -280,7 +278,6 @@ class BoostState:
 
 
 def _as_tiles(X, *columns):
-    """Return X, which is in blocks of 64 rows, and the arrays `columns` (n,) in such blocks."""
     return X, *(tiles.pad(v, len(X), X.dtype) for v in columns)
 
 
@@ -300,7 +297,7 @@ def _draw_sample(batch, X, settings):
 
 
 def _start_rows(batch, sample, family):
-    """Return positions, content-based keys and a class order of the rows for starting learners."""
+    """Choose rows for starting learners; return positions, keys from their content, class order."""
     rows = np.arange(batch.n) if sample is None else sample
     at = np.flatnonzero(batch.weight[rows])
     if sample is not None:
@@ -323,9 +320,9 @@ def _class_order(X, weight, code, K):
     return np.argsort(total / np.maximum(np.bincount(code, weight, K), 1e-300))
 
 
-def _scale(rest, weight):
-    """Return the standard deviation of `rest`, which has mean zero; 1 if it is zero."""
-    variance = sum_rows(lambda i: dot(weight[i], rest[i] ** 2), len(rest))
+def _scale(centred, weight):
+    """Return the standard deviation of `centred` (n,), which has mean zero; 1 if it is zero."""
+    variance = sum_rows(lambda i: dot(weight[i], centred[i] ** 2), len(centred))
     return float(np.sqrt(variance)) if variance > 0 else 1.0
 
 

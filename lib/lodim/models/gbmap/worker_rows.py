@@ -16,16 +16,14 @@ from lodim.models.gbmap.cpu_kernels import forward
 
 @dataclass
 class WorkerRows:
-    """Training rows on the workers of a cluster, in blocks of 64 rows.
-
-    score (n_tiles, K, 64) are linear predictors, K = 1 for ordered classes; numeric y have SD 1."""
+    """Training rows on the workers of a cluster, in blocks of 64 rows."""
 
     family: Any
     loss: tuple
     X: Any
-    y: Any
+    y: Any  # class codes, or numbers in standard deviations
     weight: Any
-    score: Any
+    score: Any  # (n_tiles, K, 64) linear predictors, K = 1 for ordered classes
 
     @classmethod
     def from_batch(cls, batch, family, loss, null, scale):
@@ -42,7 +40,7 @@ class WorkerRows:
         return cls(family, loss, X, y, batch.worker_weight, score)
 
     def problem(self, k, shift):
-        """Return class k's response, predictor and weight, in the dtype of X; see `margin`."""
+        """Return response, linear predictor and weight for a learner of class k, with X's dtype."""
         to = {"shape": (tiles.TILE,), "dtype": self.X.dtype}
         columns = [
             self.score.map(_margin_tiles, self.y, self.family, k, shift, i, self.X.dtype, **to)
@@ -69,7 +67,7 @@ class WorkerRows:
     def margin_spans(self, function, k, shift, *args):
         """Call `function` on each range of rows, on its worker; return a list of the results.
 
-        Its arguments are X, class k's response and predictor (see `margin`), weight, and *args."""
+        Its arguments are X, the results of `margin` for class k, the weights, and *args."""
         columns = self.y, self.score, self.weight
         return self.X.spans(_of_margin, *columns, self.family, k, shift, function, args)
 
@@ -88,11 +86,10 @@ def _null_score(offset, null):
 
 
 def margin(family, y, score, k, shift):
-    """Return response and linear predictor for class k, (n,) each, from score (n, K).
+    """Return response and linear predictor for fitting a learner of class k, (n,) each.
 
-    With several classes they are 1 for rows of class k, else 0, and the logit of class k. If K is
-    1, they are y and score. Those of ordered classes with boundaries `shift` are in
-    `Ordinal.class_table`."""
+    With several classes they are 1 for rows of class k, else 0, and its logit, from score (n, K).
+    If K is 1, they are y and score; with ordered classes, see `Ordinal.class_table`."""
     if family.shared_slopes:
         response, middle = family.class_table(shift)[:, y.astype(int)]
         return response, score[:, 0] + middle
@@ -107,7 +104,6 @@ def deviance(family, y, score, weight, shift):
 
 
 def _margin_tiles(score, y, family, k, shift, i, dtype):
-    """Return response (i = 0) or linear predictor (i = 1) of `margin`, in blocks of 64 rows."""
     rows = tiles.unpack(score, len(score) * tiles.TILE)
     return margin(family, y.reshape(-1), rows, k, shift)[i].reshape(y.shape).astype(dtype)
 

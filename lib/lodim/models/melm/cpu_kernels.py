@@ -43,11 +43,11 @@ def invert_root(S, root):
 
 @njit(cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
 def prepare(lo, hi, active, V, Z, cov, h2, results):
-    """Compute the inputs of `pair_sums` for the projections V[active[lo:hi]] (r, k).
+    """Compute what `pair_sums` needs for projections v = V[active[q]] (r, k), q from lo to hi - 1.
 
-    Z (r, n) are rows, cov (C, r, r) class covariances, h2 (C,) squared bandwidths. Entry i of the
-    arrays in `results` gets v'Z (projected rows) and cov v, for v = V[active[i]]. For classes A <=
-    B, it gets inverse Cholesky factor and log determinant of h2_A v'cov_A v + h2_B v'cov_B v."""
+    Z (r, n) are rows, cov (C, r, r) class covariances, h2 (C,) squared bandwidths. Entry q of the
+    arrays in `results` gets the projected rows v'Z, and cov v. For two classes it gets the inverse
+    Cholesky factor and log determinant of h2_A v'cov_A v + h2_B v'cov_B v."""
     P, spread, root, log_det = results
     r, k = V.shape[1:]
     C, S = h2.size, np.empty((k, k))
@@ -85,9 +85,7 @@ def prepare(lo, hi, active, V, Z, cov, h2, results):
 
 @njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
 def whiten(P, first, size, root, U):
-    """Convert the columns P[:, first : first + size] to units of a kernel: U[:, :size] = root @ P.
-
-    root (k, k) is the kernel's inverse Cholesky factor, which is lower triangular."""
+    """Compute U[:, :size] = root @ P[:, first : first + size], points in units of a kernel."""
     for j in range(root.shape[0]):
         for i in range(size):
             U[j, i] = root[j, 0] * P[0, first + i]
@@ -98,7 +96,7 @@ def whiten(P, first, size, root, U):
 
 @njit(cache=True, fastmath={"contract"}, error_model="numpy", forceinline=True)
 def kernel(x):
-    """Return exp(min(x, 0)); the compiler may not reorder the additions in it."""
+    """Return exp(min(x, 0)), compiled without reordered additions."""
     return exp_negative(min(0.0, x))
 
 
@@ -135,10 +133,10 @@ def subtract_forces(x, U, e, T):
 
 @njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
 def row_sums(u, scale, U, w, after, size, shift, e, T, R):
-    """Return the sum of kernels over the pairs of points u[:, a] and U[:, i], i >= after + a.
+    """Return the sum of kernels over the pairs of points u[:, a] and U[:, i] with i >= after + a.
 
-    A kernel is scale[a] w[i] exp(shift - distance^2 / 2). A pair's force, the kernel times the
-    difference of its points, is added to R[:, a] and subtracted from T[:, i]. U has `size` columns
+    A pair's kernel is scale[a] w[i] exp(shift - distance^2 / 2). Its force, the kernel times the
+    difference of the points, is added to R[:, a] and subtracted from T[:, i]. U has `size` columns
     and padding; e is work space."""
     k, total = len(u), 0.0
     for a in range(scale.size):
@@ -160,11 +158,11 @@ def row_sums(u, scale, U, w, after, size, shift, e, T, R):
 
 @njit(**INNER)
 def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, forces_b):
-    """Return the sum of kernels between the rows of two ranges, span_a and span_b.
+    """Return the sum of kernels between the rows of two ranges, span_a and span_b; add forces.
 
-    Also add the kernel times the difference of two rows to their forces_a and forces_b. P (k, n)
-    are projected rows, root is the kernel's inverse Cholesky factor; kernels are multiplied by
-    exp(shift). same : the ranges start with the same row, so (i, j) and (j, i) are one pair"""
+    A pair's force, its kernel times the difference of its rows, is added to forces_a and forces_b.
+    P (k, n) are projected rows, root is the kernel's inverse Cholesky factor; kernels are
+    multiplied by exp(shift). same : both ranges start with the same row; (i, j) is (j, i)"""
     (a0, a1), (b0, b1), (u, U, v, e, T, R, scale) = span_a, span_b, scratch
     k, total, rows = root.shape[0], 0.0, a1 - a0
     whiten(P, a0, rows, root, u)
@@ -197,11 +195,12 @@ def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, force
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
-    """Fill `totals` and `forces` with sums over all pairs of rows, for parallel tasks lo to hi - 1.
+    """Sum kernels and forces over all pairs of rows, for parallel tasks lo to hi - 1.
 
-    Task t takes part of the row blocks of projection t // stripes; `prepare` gives P and root.
-    Class c has rows start[c] to start[c + 1] - 1. totals[t] (C, C) gets sums of kernels, each times
-    exp(shift). forces[t, c] (k, n) gets, per row, the sum of kernel times difference to class c."""
+    Each projection has `stripes` tasks, which share its rows. `prepare` gives the projected rows P
+    and root. Class c has rows start[c] to start[c + 1] - 1. totals[t] (C, C) gets task t's sums of
+    kernels, each times exp(shift). forces[t, c] (k, n) gets each row's force by class c: the sum of
+    kernels times differences."""
     k, C, wide = P.shape[1], start.size - 1, CHUNK + LANES
     u, R = np.empty((k, BLOCK)), np.empty((k, BLOCK))
     U, T = np.empty((k, wide)), np.empty((k, wide))
@@ -222,9 +221,9 @@ def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def add_forces(P, F, first, stop, share, root, M, g):
-    """Add share * root' F to gradient g (k, n), and P F' to M (k, k), for rows first to stop - 1.
+    """Add the part of rows first to stop - 1 to a gradient: share * root' F to g, and P F' to M.
 
-    F (k, n) are forces from `pair_sums`, P (k, n) projected rows."""
+    g and the forces F, of `pair_sums`, are (k, n), like the projected rows P. M is (k, k)."""
     for j in range(M.shape[0]):
         for m in range(M.shape[0]):
             s, x = 0.0, share * root[m, j]
@@ -236,11 +235,11 @@ def add_forces(P, F, first, stop, share, root, M, g):
 
 @njit(cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
 def finish(lo, hi, active, stripes, rows, sums, potential, gradient):
-    """Compute log integrals of products of two class densities, and the gradient of a weighted sum.
+    """Compute log integrals of products of class densities, and the gradient of their weighted sum.
 
-    They are for the projections active[lo:hi]: potential[i] (C, C) gets the logs,
-    gradient[active[i]] (r, k) the gradient. `rows` has rows, class sizes, bandwidths and weights of
-    the integrals; `sums` has results of `prepare` and `pair_sums`."""
+    For projection active[q], q from lo to hi - 1, potential[q] (C, C) gets the logs and
+    gradient[active[q]] (r, k) the gradient. `rows` has rows, class sizes, bandwidths and the
+    integrals' weights; `sums` has results of `prepare` and `pair_sums`."""
     Z, P, start, size, h2, share = rows
     spread, root, log_det, shift, totals, forces = sums
     C, (k, n) = size.size, P.shape[1:]

@@ -16,8 +16,8 @@ LANES = 32
 WARPS = 4  # warps of a block that sums over rows, one feature each
 CHUNK = 8  # dimensions of partners in shared memory at a time
 REGISTERS = 128  # registers per thread
-MAX_BYTES = 2**28  # most bytes of coordinates and forces of problems that run together
-PROBLEMS = 32  # most problems that run together
+MAX_BYTES = 2**28  # most bytes of coordinates and forces of problems that run projections_at_once
+PROBLEMS = 32  # most problems that run projections_at_once
 
 
 def upload_classes(sample):
@@ -31,18 +31,18 @@ def upload_classes(sample):
     return upload(np.concatenate(weight)), upload(owner), upload(begin)
 
 
-def together(n_tiles, C, k):
-    """Return how many projections onto k dimensions the GPU computes at once, for C classes."""
+def projections_at_once(n_tiles, C, k):
+    """Return how many projections the GPU processes at once, for C classes in k dimensions."""
     return int(min(PROBLEMS, max(1, MAX_BYTES // (16 * C * k * n_tiles * TILE))))
 
 
 def pair_sums(X, weight, owner, begin, V, root, shift):
-    """Return sums of kernels over pairs of rows, (q, C, C), and moments of forces (q, C, k, C r).
+    """Return sums of kernels over pairs of rows, (q, C, C), and moments of forces, (q, C, k, C r).
 
-    A row's force by a class is the sum of kernels times its differences from the class's rows.
-    moments[i, b, :, a r + d] sums feature d times the force by class b, over rows of class a. X are
-    rows on the GPU; `upload_classes` gives weight, owner, begin; V (q, r, k) are projections. Per
-    pair of classes, root is the kernel's inverse Cholesky factor, shift is added to exponents."""
+    A row's force by class b is the sum of kernels times its differences from the rows of b.
+    moments[i, b, :, a r + d] sums feature d times this force over the rows of class a. X are rows
+    on the GPU; weight, owner and begin are from `upload_classes`. V (q, r, k) are projections. For
+    two classes, root is the kernel's inverse Cholesky factor, shift is added to exponents."""
     (q, r, k), C = V.shape, root.shape[1]
     U = _project(X, owner, V, root)
     forces = X.scratch("forces", U.shape)
@@ -57,12 +57,12 @@ def pair_sums(X, weight, owner, begin, V, root, shift):
 
 
 def _project(X, owner, V, root):
-    """Return the rows' coordinates in units of the kernels, (q, C, k, n_tiles, 64).
+    """Return each row's coordinates in units of the kernels, (q, C, k, n_tiles, 64).
 
-    Those at [i, c] are for projection V[i] and the kernel between class c and the row's class.
-    `root` has inverse Cholesky factors of the kernels. The first axis may be longer than q."""
+    Entry [i, c] is for projection V[i] and the kernel between class c and the row's class. `root`
+    has the kernels' inverse Cholesky factors. The first axis may be longer than q."""
     (q, _, k), C = V.shape, root.shape[1]
-    U = X.scratch("coordinates", (together(len(X), C, k), C, k, len(X), TILE))
+    U = X.scratch("coordinates", (projections_at_once(len(X), C, k), C, k, len(X), TILE))
     into = np.einsum("qdm,qabjm->qabdj", V, root)
     launch(_coordinates, (len(X), C, q), TILE, X.array, owner, upload(into), U)
     return U
@@ -86,9 +86,9 @@ def _coordinates(X, owner, into, U):
 
 @cuda.jit(device=True)
 def _squares(U, q, c, tile_class, t, s, last, point, E):
-    """Fill E with squared distances of this thread's row in block t to some rows in block s.
+    """Fill E with squared distances between this thread's row of block t and its share of block s.
 
-    U has coordinates from `_project`, for projection q; c is the class of block s. Dimensions are
+    c is the class of block s. U has coordinates, from `_project`, for projection q. Dimensions are
     copied to the shared memory `point` in chunks, chunk `last` at the end."""
     thread, k = cuda.threadIdx.x, U.shape[2]
     row, first = thread % TILE, thread // TILE * PARTNERS_PER_THREAD
@@ -111,7 +111,7 @@ def _squares(U, q, c, tile_class, t, s, last, point, E):
 
 @cuda.jit(device=True)
 def _sum_over_segments(room, x):
-    """Return the sum of x over all threads with this thread's row, by shared memory `room`."""
+    """Return the sum of x over all threads of the same row; `room` is shared memory."""
     row, segment = cuda.threadIdx.x % TILE, cuda.threadIdx.x // TILE
     cuda.syncthreads()
     room[segment, row] = x
@@ -124,10 +124,10 @@ def _sum_over_segments(room, x):
 
 @cuda.jit(cache=True, **limit_registers(REGISTERS))
 def _pair_sums(U, weight, owner, begin, shift, forces, ends):
-    """Compute one class's forces on a block of 64 rows, and its sums of kernels, as in `pair_sums`.
+    """Compute the forces of one class on a block of 64 rows, and the sum of kernels between them.
 
-    `forces` and `ends` are filled. U is from `_project`; owner is the class of each block, begin
-    the first block of each class; `shift` is added to the kernels' exponents."""
+    They go to `forces` and `ends`. U is from `_project`; owner is the class of each block of rows,
+    begin the first block of each class; `shift` is added to the kernels' exponents."""
     point = cuda.shared.array((CHUNK, TILE), np.float64)
     room = cuda.shared.array((SEGMENTS, TILE), np.float64)
     E, pull = cuda.local.array(PARTNERS_PER_THREAD, np.float64), cuda.local.array(CHUNK, np.float64)

@@ -107,13 +107,11 @@ def fit_densities(Z, code, weight, options, cells=True):
 
 
 def _white_covariance(Z, weight, kind, white):
-    """Return the covariance (k, k) of Z @ white, for the rows Z (n, k) of one class.
-
-    If `kind` is "shrunk", the identity is added with the weight of k + 1 rows."""
+    """Return the covariance (k, k) of one class's rows Z (n, k) in the coordinates Z @ white."""
     cov = class_covariance(Z, weight, kind, white)
     if kind != SHRUNK:
         return cov
-    n, k = weight.sum(), len(cov)
+    n, k = weight.sum(), len(cov)  # the identity has the weight of k + 1 rows
     return (n * cov + (k + 1.0) * np.eye(k)) / (n + k + 1.0)
 
 
@@ -149,7 +147,8 @@ def evaluation_weights(code, weight, equal):
 def leave_one_out_scores(rows, background, width, options, threads, known=None):
     """Return log prior plus log density (m, C) of training rows, each left out of its own density.
 
-    Kernels are widened by `width`, `background` is mixed in; `known` is from `fit_densities`."""
+    `rows` is a Rows, `background` a Background that is mixed in. Kernels are widened by the factor
+    `width`. `known` are densities from `fit_densities`, by default fitted here."""
     known = known or fit_densities(rows.Z, rows.code, rows.weight, options, cells=False)
     densities, place = known
     log_f = log_densities(_widened(densities, width), rows.Z, threads, place)

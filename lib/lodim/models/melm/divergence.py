@@ -17,10 +17,11 @@ MIN_GPU_PAIRS = 2**22  # pairs of rows from which "auto" uses a GPU
 
 
 def shares(size, average=False):
-    """Return weights (C, C) of log integrals of products of two class densities in the divergence.
+    """Return weights (C, C) with which log integrals of products of class densities are added.
 
-    For two classes A <= B, they are 1 if A = B, else -2. For more, pairs are added, or averaged
-    (`average`) by products of class sizes. For a single class the weight is -1, for the entropy."""
+    For two classes A <= B, they are 1 if A = B, else -2: this is the divergence. For more, pairs
+    are added, or averaged (`average`) by products of class sizes. For one class the weight is -1,
+    which gives the entropy."""
     C = len(size)
     if C == 1:
         return -np.ones((1, 1))
@@ -65,7 +66,7 @@ class Divergence:
         self._tiles, self._classes = tiles, cuda_kernels.upload_classes(self._sample)
         # The GPU's sums include the features, by which `finish` would multiply again.
         self._Z, self._start = np.tile(np.eye(self.r), C), self.r * np.arange(C + 1)
-        self._stripes, self._together = 1, cuda_kernels.together(len(tiles), C, self.k)
+        self._stripes, self._together = 1, cuda_kernels.projections_at_once(len(tiles), C, self.k)
 
     def __call__(self, theta, active):
         """Return values (q,) and gradients (q, r k) at theta (q, r k); zero if not `active`.
@@ -114,7 +115,7 @@ class Divergence:
         return potential
 
     def _sum_pairs(self, rows, root, shift, totals, forces, threads):
-        """Fill `totals` with sums of kernels and `forces` with forces, over pairs of rows.
+        """Fill `totals` with sums of kernels over pairs of rows, and `forces` with forces on rows.
 
         `rows` are projected rows (q, k, n), or on a GPU projections (q, r, k). Per pair of classes,
         root is the kernel's inverse Cholesky factor; shift is added to exponents."""
@@ -125,7 +126,6 @@ class Divergence:
         for_blocks(pair_sums, len(totals), *args, totals, forces, threads=threads)
 
     def _vanished(self, totals):
-        """Return whether a sum of kernels in `totals` (tasks, C, C) is too small to be accurate."""
         sums = totals.reshape(-1, self._stripes, *self._share.shape).sum(axis=1)
         return (sums[:, self._upper] < 1e-200).any()
 
@@ -149,7 +149,7 @@ def normal_entropy(cov, V):
 
 
 def bound(log_potential, log_volume):
-    """Return an upper bound of the integral of min(f, g) over a region (Theorem 3).
+    """Bound the integral of min(f, g) over a region from above (Theorem 3).
 
     log_potential is the log of the integral of f g, log_volume that of the region's volume."""
     return np.exp(np.minimum(0.0, 0.5 * (log_potential + log_volume)))
@@ -162,9 +162,9 @@ def kernel_widths(sample, theta, gamma):
 
 
 def _boxes(Z, weight, width):
-    """Return m boxes around a class's rows Z (n, k), as corners (m, 2, k), and the mass outside.
+    """Return m boxes around the rows Z (n, k) of a class, as corners (m, 2, k), and mass outside.
 
-    The mass (m,) is an upper bound; width (k,) are the SDs of the kernels."""
+    The mass (m,) is an upper bound; width (k,) are the SDs of the class's kernels."""
     share = weight / weight.sum()
     # Boxes leave out up to 10% of the rows on each side, and extend by up to four kernel widths.
     cut = np.quantile(Z, [(c, 1.0 - c) for c in (0.0, 0.005, 0.02, 0.05, 0.1)], axis=0)

@@ -64,7 +64,7 @@ def fold_scores(train, test, family, settings, gammas, first_gamma=None, warm_st
 
 
 def reweigh(problem, fit):
-    """Return View and log of a new search with the weights in `problem`, calibrated as `fit` is."""
+    """Search again with the weights of `problem`; return View and log, calibrated as `fit` is."""
     first_gamma = float(fit.log["gamma"][0]) if "gamma" in fit.log else None
     view, log = fit_view(problem.batch, problem.settings, problem.family, first_gamma)
     if count_classes(problem.family) > 1:
@@ -80,7 +80,7 @@ def count_classes(family):
 
 def with_dimensions(problem):
     """Return the checked problem with k dimensions, by default 2 or as many as the rows vary in."""
-    problem = replace(problem, batch=_counted(problem.batch))
+    problem = replace(problem, batch=_scale_up_weights(problem.batch))
     if problem.settings.k is not None:
         return validate(problem)
     k = 2  # largest default
@@ -92,8 +92,8 @@ def with_dimensions(problem):
     return validate(replace(problem, settings=replace(problem.settings, k=k)))
 
 
-def _counted(batch):
-    """Return the batch; weights that sum to less than the number of rows are scaled up to it."""
+def _scale_up_weights(batch):
+    """Return the batch, with weights scaled up if they sum to less than the number of rows."""
     # 1e-12: rounding errors of a sum of weights.
     if batch.weights is None or batch.weight_sum >= batch.n_positive * (1.0 - 1e-12):
         return batch
@@ -286,7 +286,7 @@ def _leave_one_out(problem, view):
 
 
 def calibrate(problem, view, log):
-    """Calibrate a view's class probabilities by held-out rows; return the new Rule and measures.
+    """Calibrate a view's class probabilities by held-out rows; return its new Rule, and measures.
 
     The measures (a dict) are for held-out rows, each fold calibrated by the others. The folds
     differ from those that chose the kernel width. `log` has the results of the search."""
@@ -312,10 +312,10 @@ def calibrate(problem, view, log):
 
 
 def _calibration_splits(problem, view, log):
-    """Return pairs (train, test), the number of cross-validations, and arguments of the search.
+    """Return pairs (train, test), the number of cross-validations, and search arguments, a dict.
 
-    Few rows are held out one by one, without random folds; searches then start at the projection of
-    `view`. With more rows they start as usual, with the width log["gamma"] if known."""
+    Few rows are held out one by one; searches then start at the projection of `view`. Otherwise,
+    rows are in random folds, and searches start as usual, with the width log["gamma"] if known."""
     batch, few_classes = problem.batch, count_classes(problem.family) <= FEW_CLASSES
     units, few_rows = folds.count_units(batch), len(batch.positive_weight) <= QUICK_ROWS
     if few_classes and few_rows and FOLDS < units <= ALONE:

@@ -84,7 +84,7 @@ def _training_rows(fit):
 
 
 def _new_rows(fit, data):
-    """Return coordinates and classes (NaN if unknown) of the rows of `data`."""
+    """Return the coordinates and classes (NaN if unknown) of the rows of `data`."""
     answered = fit.levels is not None and fit.design.has_response(data)
     batch = fit.design.apply(data, response=answered)
     code = batch.y if answered else np.full(batch.n, 0.0 if fit.levels is None else np.nan)
@@ -150,7 +150,7 @@ def _rule_of_dimensions(fit, which):
 
 
 def _ground(fit, rule, ends):
-    """Return densities by `rule` on a grid, for a plot whose axes have the limits `ends`."""
+    """Return the grid of densities by `rule` behind a plot whose axes have the limits `ends`."""
     x, y = (np.linspace(*limits, GRID) for limits in ends.T)
     places = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
     threads, shape = fit.settings.n_threads, (len(y), len(x), -1)
@@ -173,13 +173,13 @@ def _contour_levels(density, rows):
     return levels
 
 
-def _curves(fit, rule, rows, near):
-    """Return class densities and the likeliest class on a line, as a dict: x, density, best.
+def _curves(fit, rule, rows, shown):
+    """Return class densities and the likeliest class along one dimension: dict x, density, best.
 
-    near : coordinates of the rows shown; best : codes, -1 if all densities are small, or None"""
-    ends = biplot.frame(np.vstack([near, rows.xy]))[:, 0]
+    shown : coordinates of the rows drawn; best : codes, -1 if all densities are small, or None"""
+    ends = biplot.frame(np.vstack([shown, rows.xy]))[:, 0]
     # A class narrower than the spacing has its peak only at its rows.
-    x = np.union1d(np.linspace(*ends, LINE), near[(near >= ends[0]) & (near <= ends[1])])
+    x = np.union1d(np.linspace(*ends, LINE), shown[(shown >= ends[0]) & (shown <= ends[1])])
     f = np.exp(rule.log_density(x[:, None], fit.settings.n_threads))
     best = None
     if fit.levels is not None:

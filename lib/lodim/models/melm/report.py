@@ -56,7 +56,6 @@ def summary(fit, full):
 
 
 def _header(fit):
-    """Return the header of the summary as pairs (label, text)."""
     s, d, v = fit.settings, fit.design, fit.estimates
     rows = [
         ("Response", "none" if fit.levels is None else d.response.name),
@@ -99,7 +98,6 @@ def _class_rows(fit):
 
 
 def _covariances(fit):
-    """Return a text: kind and shrinkage factor of the covariances."""
     s = fit.settings
     factor = "" if s.shrinkage_factor == 1.0 else f", shrinkage factor {s.shrinkage_factor:.2g}"
     return f"{s.covariance}{factor}"

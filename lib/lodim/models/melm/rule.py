@@ -132,12 +132,9 @@ class Estimator:
 
 @forms.record
 class Rule:
-    """Rule that gives class probabilities from the coordinates of a row.
+    """Rule that gives class probabilities from the coordinates of a row."""
 
-    rows, densities : rows kept for plots, and kernel densities of the classes
-    background : wide normal densities of the classes"""
-
-    rows: Rows = forms.part(Rows)
+    rows: Rows = forms.part(Rows)  # rows kept for plots
     densities: Densities = forms.part(Densities)
     # factor of the kernel width, relative to the search
     width: float = forms.real(least=forms.TINY)

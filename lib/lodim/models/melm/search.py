@@ -23,9 +23,7 @@ NEIGHBOUR = "neighbour"  # starts from the result for the next gamma
 
 @dataclass(frozen=True)
 class Plan:
-    """Settings of a search for a projection with k dimensions.
-
-    rough, ftol : relative gain at which L-BFGS stops in the first search and in the final one"""
+    """Settings of a search for a projection with k dimensions."""
 
     k: int = 2
     gamma: float = 1.0  # factor of Silverman's bandwidths
@@ -41,7 +39,7 @@ class Plan:
     seed: int = 0
     max_iter: int = 500
     tol: float = 1e-6
-    ftol: float = 1e-9
+    ftol: float = 1e-9  # relative gain at which the final search stops
     threads: int = 1
     engine: str = "cpu"
 
@@ -143,9 +141,7 @@ def distinct(value):
 
 
 def _minimize(objective, theta, plan, ftol):
-    """Minimize an objective by L-BFGS from q starting points theta, one per row; return the ends.
-
-    `plan` limits the iterations; `ftol` is the tolerance of the value."""
+    """Run L-BFGS from starts theta, one per row, to the tolerance `ftol`; return the ends."""
     return lbfgs(objective, theta, max_iter=plan.max_iter, tol=plan.tol, ftol=ftol)
 
 

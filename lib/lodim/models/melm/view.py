@@ -21,11 +21,10 @@ LOG = {  # one entry per start of the search, the best first
 
 @forms.record
 class View:
-    """Directions V (p, k) of a projection: a row with standardized features x has coordinates x'V.
-
-    deviation, spread : standard deviations of the features, and of the coordinates"""
+    """Directions V (p, k) of a projection: a row's coordinates are x'V, with standardized x."""
 
     V: np.ndarray = forms.real("p", "k")
+    # deviation, spread: standard deviations of the features, and of the coordinates
     deviation: np.ndarray = forms.real("p", least=0)
     # correlation of each feature with each coordinate
     correlation: np.ndarray = forms.real("p", "k", least=-2, most=2)
@@ -51,7 +50,6 @@ class View:
 
     @property
     def df(self):
-        """Number of parameters of the projection on k axes; the rows span `rank` dimensions."""
         return self.k * (self.rank - self.k)
 
     def turned_to(self, other):
@@ -113,9 +111,9 @@ def upright(V, Z, share):
 
 
 def _axes(means, share, covariances):
-    """Return axes (k, k) and m: the first m axes separate the class means.
+    """Return rotated axes (k, k), and the number of first axes that separate the class means.
 
-    Spreads of classes differ along the others. means (C, k) and covariances are those of the
+    Along the others, only spreads of classes differ. means (C, k) and covariances are those of the
     classes, share (C,) their weights."""
     values, vectors = _eigen((means.T * share) @ means)
     # Eigenvalues below 1e-6 of the largest are zero: class means do not differ along these axes.

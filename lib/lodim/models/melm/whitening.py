@@ -62,7 +62,6 @@ class Basis:
         return self.into.shape[1]
 
     def coordinates(self, X):
-        """Return the coordinates (r, n) of rows X (n, p)."""
         return np.ascontiguousarray(((X - self.mean) @ self.into).T)
 
     def directions(self, theta):
@@ -84,10 +83,10 @@ def center_by_class(X, code, weight):
 
 
 def _shrinkage(rows, values, share, n, shrinkage_factor):
-    """Return the factor 1 - t and variance v of a shrunk covariance (1 - t) S + v I.
+    """Return a and v such that a S + v I is the shrunk covariance of `rows` with weights `share`.
 
-    S is the covariance of `rows` with weights `share`, `values` are its nonzero eigenvalues. The
-    odds t / (1 - t) are shrinkage_factor times those of the intensity of Ledoit and Wolf."""
+    S is their covariance, `values` are its nonzero eigenvalues. The intensity is 1 - a; its odds
+    are shrinkage_factor times those of Ledoit and Wolf's intensity for n rows."""
     p = rows.shape[1]
     mean, square = values.sum() / p, (values**2).sum()
     s = _intensity(mean, square, share @ (rows**2).sum(axis=1) ** 2, n, p)
@@ -96,10 +95,10 @@ def _shrinkage(rows, values, share, n, shrinkage_factor):
 
 
 def _with_means(vectors, values, between, varies):
-    """Add directions in which only class means differ to the eigenvectors of rows within classes.
+    """Add directions in which only class means differ to eigenvectors (p, m); return both arrays.
 
-    Return vectors (p, m) and `values`, their eigenvalues, with zeros added. between (C, p) are
-    centred class means; only features with `varies` (p,) True contribute."""
+    The eigenvalues `values` get zeros for them. between (C, p) are centred class means; only
+    features with `varies` (p,) True contribute."""
     rest = np.where(varies, between, 0.0)
     rest = rest - rest @ vectors @ vectors.T
     _, size, more = np.linalg.svd(rest, full_matrices=False)
@@ -118,9 +117,9 @@ def _units(X, residual, share):
 
 
 def _separates(rows, between, vectors):
-    """Return whether class means vary more than rows within classes, apart from some directions.
+    """Return whether class means vary more than rows within classes, outside given directions.
 
-    Those are the columns of `vectors` (p, m). `between` are centred class means."""
+    The directions are the columns of `vectors` (p, m); `between` are centred class means."""
     row_rest = rows - rows @ vectors @ vectors.T
     mean_rest = between - between @ vectors @ vectors.T
     rounding = NULL**2 * ((between**2).sum() + (rows**2).sum())
@@ -157,9 +156,10 @@ def ledoit_wolf(X, weight, kept=1.0, added=0.0):
 
 
 def _intensity(mean, square, fourth, n, p):
-    """Return Ledoit and Wolf's shrinkage intensity for n rows of p features.
+    """Return Ledoit and Wolf's shrinkage intensity for a covariance of n rows of p features.
 
-    The moments are mean variance, sum of squared covariances, and fourth moment of the lengths."""
+    `mean` is the mean variance, `square` the sum of squared covariances, and `fourth` the mean
+    fourth power of the lengths of centred rows."""
     distance = square - p * mean**2
     error = min(distance, (fourth - square) / n)
     return error / distance if error > 0.0 else 0.0

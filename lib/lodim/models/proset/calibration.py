@@ -16,7 +16,7 @@ RARE = 1e-4  # smallest level of a response; more extreme levels are not reliabl
 
 
 def calibrate(problem, prototypes, widen=True):
-    """Return a fit's Calibration; if `widen`, errors are scaled up to the size on new rows."""
+    """Return the Calibration of a fit; `widen` scales errors up to their size on new rows."""
     state = _state_with(problem, problem.batch, prototypes)
     familiarity = _percentiles(state.b - 1.0, state.weight)
     none = np.empty(0)
@@ -42,7 +42,7 @@ def _state_with(problem, batch, prototypes):
 
 
 def _growth(problem):
-    """Return the ratio, at least 1, of mean absolute errors on held-out rows to training errors."""
+    """Return how many times larger mean absolute errors are on held-out than on training rows."""
     if count_units(problem.batch) < 2:
         return 1.0
     fitted = new = 0.0
@@ -77,10 +77,10 @@ def _new_error_sizes(state, prototypes, batch):
 
 
 def _variances(state, prototypes):
-    """Return the variance of each prototype (M,), of the null model, and rows' residual / SD (n,).
+    """Return prototypes' variances (M,), the null model's, and each row's residual / SD (n,).
 
-    A prototype's variance is the mean squared residual of its rows. A row's variance is a mean of
-    these (by weight times similarity) and of the null model's variance (with weight 1)."""
+    A prototype's variance is the mean squared residual of its rows. A row's variance is a weighted
+    mean of these (weight times similarity) and of the null model's variance (weight 1)."""
     residual = state.y - state.a / state.b
     square = residual**2
     null = float(state.weight @ square)

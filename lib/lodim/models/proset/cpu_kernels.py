@@ -129,9 +129,9 @@ def agreement(y, target, u, loss, h):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def slopes(y, weight, A, B, loss, alpha, beta):
-    """Return the loss of the estimates A / B of 64 rows with responses y.
+    """Return the loss of estimates A / B of 64 rows; fill alpha and beta with its derivatives.
 
-    alpha, beta : filled with the derivatives of the loss by A and B, (64,) each"""
+    alpha (64,) gets the derivatives by A, beta (64,) those by B; y are responses."""
     value = 0.0
     for i in range(TILE):
         a, b, weight_i = float(A[i]), float(B[i]), float(weight[i])
@@ -167,8 +167,8 @@ def add_impacts(G, first, stop, w, h, A, B):
 def weight_slope(G, j, w, slope):
     """Return the derivative of the loss of 64 rows by the weight w of candidate j.
 
-    G : similarities; row j is multiplied by w and slope, for the gradient by feature weights
-    slope : (64,) derivative of the loss by the product of w and similarity"""
+    slope (64,) is the derivative by w times similarity. Row j of the similarities G is multiplied
+    by w and slope, in place: the gradient by feature weights needs these products."""
     row, s = G[j * TILE : (j + 1) * TILE], w - w
     for i in range(TILE):
         c = row[i] * slope[i]
@@ -179,10 +179,10 @@ def weight_slope(G, j, w, slope):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def width_slope(G, j, y, target, u, h, alpha):
-    """Return prototype j's part, over its weight, in the derivative of 64 rows' loss by u.
+    """Return prototype j's part, divided by its weight, in the derivative of 64 rows' loss by u.
 
-    u is the inverse width of the normal densities, h (64,) their height at y for mean `target`. G
-    are similarities; alpha (64,) is the derivative of the loss by the estimates' numerators."""
+    u is the inverse SD of the normal densities, h (64,) the density of y around `target`. G are
+    similarities; alpha (64,) is the derivative of the loss by the estimates' numerators."""
     row, narrow, s = G[j * TILE : (j + 1) * TILE], h.dtype.type(1) / u, u - u
     for i in range(TILE):
         d = y[i] - target
@@ -194,7 +194,8 @@ def width_slope(G, j, y, target, u, h, alpha):
 def feature_sum(T, Y, k, last):
     """Return the part of 64 rows in the derivative of the loss by the weight of feature k.
 
-    It is sum_i s_i t_i^2 - 2 t_i Y_ki: t is row k of T (weighted feature), s is row `last` of Y."""
+    It is sum_i s_i t_i^2 - 2 t_i Y_ki: t is row k of T, the weighted feature, and s row `last` of
+    Y. Y sums the products from `weight_slope` over points, times the points' features or 1."""
     t, y = T[k * TILE : (k + 1) * TILE], Y[k * TILE : (k + 1) * TILE]
     reach, s = Y[last * TILE : (last + 1) * TILE], T[0] - T[0]
     for i in range(TILE):
@@ -208,11 +209,12 @@ def loss_gradient(lo, hi, partials, scoring, step, points, runs, u, loss):
 
     The estimate of row i is A_i / B_i, where A_i = a_i + sum_j w_j h_ij G_ij and B_i = b_i + sum_j
     w_j G_ij. Candidate j has weight w_j, similarity G_ij (0 if it is row i) and agreement h_ij (see
-    `agreement`). In `points`, candidates of positive weight come first; `runs` has the starts of
-    runs with equal responses.
-    Each of the parts lo to hi - 1 has `step` blocks of 64 rows, and a row of `partials`: the loss,
-    its derivative by u, sum_ij C_ij v_d^2 (x_id^2 - 2 x_id x_jd) per feature d, and derivatives by
-    w_j. C_ij is w_j times the derivative of row i's loss by w_j."""
+    `agreement`). In `points`, candidates of positive weight come first; each run of equal responses
+    starts at a position in `runs`.
+
+    Row k of `partials`, for k from lo to hi - 1, sums over `step` blocks of 64 rows: the loss, its
+    derivative by u, sum_ij C_ij v_d^2 (x_id^2 - 2 x_id x_jd) per feature d, and derivatives by w_j.
+    C_ij is w_j times the derivative of row i's loss by w_j."""
     X, y, weight, own = scoring.X, scoring.y, scoring.weight, scoring.own
     _, _, V, w, target = points
     kind = X.dtype
@@ -253,10 +255,10 @@ def loss_gradient(lo, hi, partials, scoring, step, points, runs, u, loss):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def kernel_sums(lo, hi, X, step, points, values, out):
-    """Add sums over prototypes of `values` times similarity to out[t, q, i], for row i of block t.
+    """Add sum_j values[q, j] G_ij over prototypes j to out[t, q, i], for row i of each block t.
 
-    Blocks of 64 rows in X from lo * step to hi * step - 1 are processed. values (Q, J) include the
-    prototypes' weights, and are padded with zeros to multiples of four rows and columns."""
+    G_ij is the similarity. Blocks of 64 rows in X from lo * step to hi * step - 1 are processed.
+    values (Q, J) include the prototypes' weights; zeros pad both sides to multiples of four."""
     V, kind = points.V, X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.zeros(V.shape[0] * TILE, kind)
     S = np.empty(values.shape[0] * TILE, kind)
@@ -286,9 +288,7 @@ def agreement_sums(lo, hi, X, step, y, points, u, loss, A, B):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def kernel_rows(lo, hi, X, step, points, out):
-    """Fill out[t, j, i] with weight w_j times similarity of prototype j and row i of block t.
-
-    Blocks of 64 rows in X from lo * step to hi * step - 1 are processed."""
+    """Fill out[t, j, i] with weight times similarity of prototype j, for row i of each block t."""
     V, w, kind = points.V, points.w, X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.empty(V.shape[0] * TILE, kind)
     for t in range(lo * step, min(hi * step, X.shape[0])):
@@ -300,7 +300,7 @@ def kernel_rows(lo, hi, X, step, points, out):
 
 @njit(cache=True)
 def square_sums(V, c, out):
-    """Add sum_j c_j V_jk^2, the last part of the derivative by feature weight k, to out[k]."""
+    """Add sum_j c_j V_jk^2 to out[k]: the part of the gradient by feature weights without rows."""
     for j in range(c.size):
         if c[j] != 0.0:
             for k in range(out.size):

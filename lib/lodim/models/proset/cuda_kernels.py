@@ -36,10 +36,10 @@ def padded_size(J):
 
 
 def loss_gradient(X, rows, own, candidates, points, v, w, u, active, order, loss):
-    """Return the loss of the scoring rows and its derivatives by u, v (D,) and w (J,), in a vector.
+    """Return a vector: loss of the scoring rows, and its derivatives by u, v (D,) and w (J,).
 
     v are weights of the features `active`, w of the candidates `order` (positive ones first), u an
-    inverse width. X are features on the GPU; the next four arguments are from `upload_rows`."""
+    inverse width. X are features on the GPU. rows to points are from `upload_rows`."""
     D, J, n_blocks = active.size, order.size, count_blocks(len(X))
     live = np.count_nonzero(w.astype(X.dtype))
     tail = [1.0, ROOT_HALF * u, u / ROOT_TAU, 1.0 / ROOT_TAU]
@@ -59,9 +59,7 @@ def loss_gradient(X, rows, own, candidates, points, v, w, u, active, order, loss
 
 
 def kernel_sums(X, points, values, out):
-    """Add sums over prototypes of `values` times similarity to out[t, q, i], for row i of block t.
-
-    X is on the GPU, in blocks of 64 rows; `out` is in main memory."""
+    """Run `cpu_kernels.kernel_sums` on the GPU for all blocks of X; `out` is in main memory."""
     active, v, V, w, _ = points
     D, J, Q = active.size, w.size, out.shape[1]
     x, weights = np.zeros((D, padded_size(J)), X.dtype), np.zeros((Q, padded_size(J)), X.dtype)
@@ -74,10 +72,10 @@ def kernel_sums(X, points, values, out):
 
 @cuda.jit(cache=True)
 def _gather_points(candidates, theta, index, D, J, points):
-    """Fill `points` with weighted features (D), weight and response of J candidates, by column.
+    """Fill column j of `points` with candidate j: weighted features (D), weight and response.
 
-    theta has the D feature weights, then the candidates' weights; `index` has the positions of the
-    features, then of the candidates. Columns from J on become zero."""
+    theta has the D feature weights, then the J candidates' weights; `index` has the positions of
+    the features, then of the candidates. Columns from J on become zero."""
     j, k = cuda.grid(1), cuda.blockIdx.y
     if j >= J:
         points[k, j] = 0.0
@@ -129,10 +127,10 @@ def _similarities(tile, j, stage, G):
 
 @cuda.jit(device=True)
 def _leave_out(own, t, index, D, J, first, G):
-    """Set the similarity G (4, 4) of this thread's rows with themselves, as candidates, to zero.
+    """Set the similarity G of a row with itself, as a candidate, to zero, in this thread's part.
 
     own[t, i] is the candidate that row i of block t is, or -1; index[D:] are the numbers of the J
-    candidates. This thread's start at `first`."""
+    candidates. The thread's candidates are among the 64 from `first` on."""
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     for c in range(ROWS_PER_THREAD):
         j = first + yours + SIDE * c
@@ -146,7 +144,7 @@ def _leave_out(own, t, index, D, J, first, G):
 def _agreement(y, target, normal, loss):
     """Return a point's agreement with a row's response y, and its derivative by u.
 
-    The agreement of response `target` is as in `cpu_kernels.agreement`; u is an inverse width.
+    `cpu_kernels.agreement` defines it, with the point's response `target` and inverse width u.
     normal = (1, u / sqrt(2), u / sqrt(2 pi), 1 / sqrt(2 pi))."""
     one, narrow, height, peak = normal
     if loss == CLASSES:
@@ -198,8 +196,7 @@ def _estimates(tile, rows, own, J, live, normal, loss, stage, G, A, B, room):
 
 
 @cuda.jit(device=True)
-def _column(room, start, i):
-    """Return the sum of 16 entries in column i of `room` (shared memory), from row `start` on."""
+def _column_sum(room, start, i):
     total = 0.0
     for part in range(SIDE):
         total += float(room[(start + part) * PITCH + i])
@@ -210,9 +207,9 @@ def _column(room, start, i):
 def _feature_sums(tile, j, stage, C, zero, room, out):
     """Add sum_ij C_ij (v_d (x_id - x_jd))^2 / 2 over 64 rows i and 64 points j to out[d].
 
-    v are feature weights, x rows and points, all in `tile` (see `_stage`); the points start at j. C
-    (4, 4) is this thread's part of C_ij: weight of point j times derivative of row i's loss by it.
-    `zero` is 0 in the precision of the sums; `stage` and `room` are shared memory."""
+    The features x and their weights v are in `tile` (see `_stage`); points start at j. C (4, 4) is
+    the thread's part of C_ij: weight of point j times derivative of row i's loss by it. `zero` is 0
+    in the precision of the sums; `stage` and `room` are shared memory."""
     D, (row, point) = tile[5], stage
     thread = cuda.threadIdx.x
     mine, yours = thread % SIDE, thread // SIDE
@@ -249,8 +246,9 @@ def _feature_sums(tile, j, stage, C, zero, room, out):
 def _loss_gradient(X, rows, own, index, theta, points, D, J, live, loss, partials):
     """Write the loss of a thread block's rows, and its derivatives, to a row of `partials`.
 
+    Sums over rows of the loss, its derivatives by u, features and weights are as in the CPU kernel.
     `theta` has the feature weights, the candidates' weights and constants from u; `index` has the
-    positions of features and candidates. The first `live` columns of `points` have weight > 0."""
+    positions of both. The first `live` columns of `points` have weight > 0."""
     row = cuda.shared.array((CHUNK, TILE), X.dtype)
     point = cuda.shared.array((CHUNK, TILE), X.dtype)
     room = cuda.shared.array(N_EXCHANGED, X.dtype)
@@ -270,8 +268,8 @@ def _loss_gradient(X, rows, own, index, theta, points, D, J, live, loss, partial
         tile = X, t, index, theta, points, D
         _estimates(tile, rows, own, J, live, normal, loss, stage, G, A, B, room)
         if thread < TILE:
-            a = float(rows[t, 1, thread]) + _column(room, 0, thread)
-            b = float(rows[t, 2, thread]) + _column(room, SIDE, thread)
+            a = float(rows[t, 1, thread]) + _column_sum(room, 0, thread)
+            b = float(rows[t, 2, thread]) + _column_sum(room, SIDE, thread)
             y, weight = float(rows[t, 0, thread]), float(rows[t, 3, thread])
             row_loss, by_a, by_b = _slopes(y, a, b, weight, loss)
             value += row_loss
@@ -295,7 +293,7 @@ def _loss_gradient(X, rows, own, index, theta, points, D, J, live, loss, partial
             slope_u += part_u
             cuda.syncthreads()
             if thread < TILE and first + thread < J:
-                out[2 + D + first + thread] += _column(room, 0, thread)
+                out[2 + D + first + thread] += _column_sum(room, 0, thread)
             if first < live:
                 _feature_sums(tile, first, stage, G, zero, room, out[2 : 2 + D])
     ends[0, thread], ends[1, thread] = value, slope_u
@@ -309,7 +307,7 @@ def _loss_gradient(X, rows, own, index, theta, points, D, J, live, loss, partial
 
 @cuda.jit(cache=True)
 def _add_partials(partials, sums):
-    """Compute sums[k] = sum of partials[:, k], with one thread per k."""
+    """Sum `partials` over its rows into `sums`, with one thread per column."""
     k = cuda.grid(1)
     if k < sums.size:
         total = 0.0
@@ -320,9 +318,7 @@ def _add_partials(partials, sums):
 
 @cuda.jit(cache=True, **limit_registers(REGISTERS))
 def _kernel_sums(X, active, v, points, values, out):
-    """Add sums of `values` times similarity over all points to `out`, for each row of X.
-
-    points (D, n_points) are already multiplied by v, the weights of the features `active`."""
+    """Run `cpu_kernels.kernel_sums` on the GPU; `points` (D, n_points) are multiplied by v."""
     row = cuda.shared.array((CHUNK, TILE), X.dtype)
     point = cuda.shared.array((CHUNK, TILE), X.dtype)
     held = cuda.shared.array((TILE, TILE), X.dtype)

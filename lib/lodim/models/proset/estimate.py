@@ -30,11 +30,11 @@ ROUNDS = 10, 10, 10, 20, 30, 60, 100, 200  # evaluations per round of `_descend`
 
 
 def fit_stages(batch, family, settings, eval_batch=None, previous=None):
-    """Fit batches of prototypes in turn; after each, yield prototypes, log and predictions.
+    """Fit batches of prototypes in turn; after each, yield prototypes, log and linear predictors.
 
     A batch minimizes Eq. 2.8 of Ruf (2022), given the earlier ones; if it is empty, prototypes and
     log are None. `previous`, the (prototypes, log) of a fit to the same rows, supplies the first
-    batches. Predictions are linear predictors (n, K) of `eval_batch`, or None."""
+    batches. Linear predictors (n, K) are those of the rows `eval_batch`, or None without them."""
     state = BatchState(batch, family, settings)
     used, ended, base, sums = np.zeros(len(state.varies), bool), False, None, None
     if eval_batch is not None:
@@ -191,9 +191,9 @@ def minimize(objective, loss, features, J, settings):
 def _descend(function, t, lower, D, max_iter, stop):
     """Minimize `function` from t within the lower bounds `lower`; return a Minimum.
 
-    function(t, kept) returns value and gradient, given the parameters in use (None: all). To save
-    time, parameters at a bound that would not lower the loss are left out, and checked at the end.
-    D is the number of feature weights, which come first."""
+    To save time, parameters at a bound that would not lower the loss are left out for some steps.
+    function(t, kept) returns value and gradient; `kept` marks the parameters in use, None for all.
+    The first D parameters are feature weights; `stop` has the optimizer's tolerances."""
     (value, gradient), n_eval, n_iter, steps = function(t, None), 1, 0, Steps(len(t))
     keep = (t > lower) | (gradient < 0.0)
     for k in count():

@@ -31,7 +31,7 @@ class ScoringRows(NamedTuple):
 
     @classmethod
     def from_tiles(cls, packed, y, a, b, weight, own):
-        """Return ScoringRows with features `packed` in blocks of 64 rows; other fields are (n,)."""
+        """Return ScoringRows of features `packed`, in blocks; the other arrays (n,) are padded."""
         dtype = packed.dtype.type
         y, a, weight = (tiles.pad(z, len(packed), dtype) for z in (y, a, weight))
         # Padding has no weight, but the logarithm of its estimate must exist.
@@ -68,7 +68,7 @@ class BatchObjective:
     def __call__(self, theta, among=None):
         """Return value and gradient of the objective at parameters theta = (v, w, u).
 
-        If given, `among` (J,) bool marks the candidates that need a gradient, at least if w > 0."""
+        `among` (J,) bool selects candidates, by default all. The others must have weight zero."""
         p, J = self._x.shape[1], len(self._x)
         v, w, u = theta[:p], theta[p : p + J], theta[-1]
         active, order = np.flatnonzero(v), self._by_target
@@ -90,7 +90,7 @@ class BatchObjective:
         return value + sums[0], gradient
 
     def _sums(self, v, w, u, active, order, loss):
-        """Return the loss, and its derivatives by u, v (D,) and w (J,), in one vector (2 + D + J,).
+        """Return a vector: the loss, and its derivatives by u, v (D,) and w (J,).
 
         u is an inverse width, v are weights of the features at positions `active`, w of the
         candidates at positions `order`."""

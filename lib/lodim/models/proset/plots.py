@@ -64,7 +64,7 @@ def surface(fit, ax, *, features=None, reference=None, level=None):
     names = [active_names(fit)[k] for k in two]
     more = {
         "points": points.Points(original_units(fit, t.x)[:, two], t.y, t.w),
-        "edge": _edge(fit, mass),
+        "edge": _unfamiliar(fit, mass),
         "star": ("reference", original_units(fit, r[None])[0, two]),
         "title": _other_features(fit, two, r),
     }
@@ -209,10 +209,8 @@ def _two_features(fit, features):
     return two
 
 
-def _edge(fit, mass):
-    """Return values (G, G) that are negative in unfamiliar regions, and a label; None if none are.
-
-    The values are the familiarity `mass` minus the value that 99% of the training rows exceed."""
+def _unfamiliar(fit, mass):
+    """Return how much `mass` exceeds the familiarity of unusual training rows, and a label."""
     if fit.calibration is None:
         return None
     beyond = mass - fit.calibration.familiarity[STRANGE]
@@ -231,7 +229,7 @@ def _other_features(fit, two, r):
 
 
 def _one_surface(fit, Z, level):
-    """Return P(level) or the estimate, (G, G), its colour key, and the thick contour or None."""
+    """Return the estimate or P(level), (G, G), its colour key, and the contour to draw, or None."""
     name = fit.design.response.name
     if fit.levels is None:
         if level is not None:

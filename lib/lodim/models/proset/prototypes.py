@@ -86,7 +86,7 @@ class Prototypes:
         return replace(self, **parts, batch=np.ones(len(of), np.int64))
 
     def with_all_features(self, x):
-        """Return the prototypes with all p features, whose values are x (M, p)."""
+        """Return the prototypes for all p features, whose values are x (M, p), instead of A."""
         v = np.zeros((len(self.v), x.shape[1]))
         v[:, self.features] = self.v
         return replace(self, features=np.arange(x.shape[1]), x=x, v=v)
@@ -119,10 +119,11 @@ def join(parts):
 
 
 def merge(points, w):
-    """Merge equal points (J, D + 1): weighted features and response; return (first, w, group).
+    """Merge points (J, D + 1) that are equal up to rounding; return first, total weights, groups.
 
-    first and w (M,) are the position of the first point and the total weight of each group of
-    points that are equal up to rounding; group (J,) is each point's group."""
+    A point has D weighted features and a response. `first` (M,) has the position of each group's
+    first point, the next result the groups' total weights w (M,). The last is each point's
+    group."""
     # Points in one small cell enter the tree once, since the number of pairs grows quadratically.
     cells = np.floor(points / (SAME / 16))
     distinct, cell = np.unique(cells, axis=0, return_index=True, return_inverse=True)[1:]
@@ -192,7 +193,6 @@ def _nonempty_batches(prototypes):
 
 
 def _padded(M):
-    """Return the matrix padded with zeros so that its sides are multiples of four."""
     out = np.zeros([-(-s // FOUR) * FOUR for s in M.shape], M.dtype)
     out[: M.shape[0], : M.shape[1]] = M
     return out
@@ -233,9 +233,7 @@ def link_scores(null, sums, base):
 
 
 def prior(level, base, n_classes):
-    """Return the null model's class probabilities, (n, n_classes), for rows with offsets `base`.
-
-    `level` is its linear predictor without offset."""
+    """Return the null model's class probabilities (n, n_classes); level + base is its score."""
     score = level + base
     if n_classes > 2 or score.shape[1] > 1:
         return softmax(score, axis=1)
@@ -278,9 +276,7 @@ def estimates_at(prototypes, x, threads):
 
 
 def score_nodes(prototypes, features, offset):
-    """Return the linear predictors as symbolic expressions, which an export writes as code.
-
-    `features` and `offset` are expressions of the standardized features and of the offset."""
+    """Return the linear predictors, for export, as expressions of `features` and `offset`."""
     t = prototypes
     values = response_values(t)
     sums = [_kernel_sum(t, values[:, q], features) for q in range(values.shape[1])]

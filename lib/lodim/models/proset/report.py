@@ -25,7 +25,7 @@ def listing(fit):
         f"Prototypes: {len(fit.estimates)}, lambda_v: {significant(s.lambda_v)}, "
         f"lambda_w: {significant(s.lambda_w)}{_chosen(fit)}",
     ]
-    lines += _carried(fit)
+    lines += _heaviest_share(fit)
     if not fit.converged:
         lines.append("Warning: the optimizer did not converge in every batch; see summary()")
     frame = fit.batches().set_index("batch").rename_axis(None)
@@ -135,14 +135,14 @@ def _notes(fit):
     if not len(fit.estimates):
         words = "No prototype and no feature lowers the loss by more than its penalty"
         notes.append(f"{words}: the estimates are those of the null model.")
-    notes += [f"{line}." for line in _carried(fit)]
+    notes += [f"{line}." for line in _heaviest_share(fit)]
     notes += phrases.choice(fit)
     notes += phrases.without_effect(fit.design)
     return tuple(notes)
 
 
-def _carried(fit):
-    """Return lines on the weight of the heaviest prototypes; an empty list for few prototypes."""
+def _heaviest_share(fit):
+    """Return a line on the weight of the heaviest prototypes, in a list; [] if there are few."""
     w = np.sort(fit.estimates.w)[::-1]
     if len(w) <= 45:
         return []

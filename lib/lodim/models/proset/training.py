@@ -99,7 +99,7 @@ class BatchState:
         return ScoringRows.from_tiles(X, self.y, self.a, self.b, weight, own)
 
     def estimates_with(self, part):
-        """Return numerators and denominators (n,) of estimates, if prototypes `part` were added."""
+        """Return numerators and denominators (n,) of the estimates with prototypes `part` added."""
         if not len(part):
             return self.a, self.b
         a, b = self._with_sums(part, self.loss, self.a)
@@ -107,10 +107,10 @@ class BatchState:
         return a if self.loss == SQUARED else np.maximum(a, self.a), np.maximum(b, self.b)
 
     def _with_sums(self, part, loss, start):
-        """Return numerators and denominators (n,) of estimates after adding the prototypes `part`.
+        """Return numerators and denominators (n,) of estimates with prototypes `part` added.
 
-        Numerators were `start` before. `loss` selects what is added to them, as in
-        `cpu_kernels.agreement`. A row's own prototype is subtracted, which needs float64."""
+        `start` (n,) are the numerators so far. `loss` is the code that `cpu_kernels.agreement`
+        takes. A row's own prototype is subtracted, which needs float64."""
         X, n = self.batch.X, self.batch.n
         y, a, b = (tiles.pad(z, len(X)) for z in (self.y, start, self.b))
         points = batch_points(part, 1, np.arange(len(part)))

@@ -126,7 +126,6 @@ def _predicted(prediction):
 
 
 def _row_labels(frame):
-    """Return a label for each row of an explanation, such as "prototype 12"."""
     words = {QUERY: "row {}", PRIOR: "null model", PROTOTYPE: "prototype {}", OTHERS: "{} more"}
     return [
         words[role].format(str(row).split()[0] if role == OTHERS else row)
@@ -315,30 +314,23 @@ def _nearest_rows(fit, query, data, on):
 
 
 def _largest(impact, wanted):
-    """Return the positions of the `wanted` prototypes (M,) bool, by decreasing impact."""
     shown = np.flatnonzero(wanted)
     return shown[np.argsort(-impact[shown], kind="stable")]
 
 
 def _dominant(fit, impact, mixture):
-    """Return which prototypes are in the dominant set, bool (M,) (Algorithm 4.1 of Ruf 2022).
-
-    They decide the most probable class, or the side of the null model's mean on which a number is,
-    whatever the responses of the other prototypes."""
+    """Return which prototypes decide the estimate, whatever responses the others have, (M,)."""
     if fit.levels is None:
         return dominant_for_numbers(impact, fit.estimates.y)
     return dominant_for_classes(impact, fit.estimates.y.astype(int), mixture.prior[0])
 
 
 def _columns(fit):
-    """Return the names of the columns with contributions: "contribution", or p[class] per class."""
     return ["contribution"] if fit.levels is None else [f"p[{level}]" for level in fit.levels]
 
 
 def _rows(fit, role, added, **columns):
-    """Return a table of one kind of rows of an explanation, such as "query" or "prior".
-
-    added : (n_rows, K) contributions to the estimate; columns : further columns of the table"""
+    """Return the rows of kind `role` of an explanation, which contribute `added` (n_rows, K)."""
     frame = pd.DataFrame({"role": [role] * len(added), **columns})
     return pd.concat([frame, pd.DataFrame(added, columns=_columns(fit))], axis=1)
 
@@ -351,7 +343,7 @@ def _query_rows(fit, query, estimate):
 
 
 def _prior_rows(fit, mixture, mass, dominant):
-    """Return the null model's part of an explanation: a row per class, or one row for a number."""
+    """Return the null model's rows of an explanation: one per class, or one for a number."""
     if fit.levels is None:
         weight, target, added = [1.0], mixture.shift[0], mixture.shift
     else:
@@ -399,7 +391,7 @@ def _joined(fit, rows):
 
 
 def _with_features(fit, frame, query, shown, on):
-    """Add the features at positions `on` to the table `frame`, which is returned."""
+    """Return `frame` with the features at positions `on` of the row and its prototypes added."""
     x = original_units(fit, np.vstack([query.x[None], fit.estimates.x[shown]]))[:, on]
     places = [0, *np.flatnonzero(frame["role"] == PROTOTYPE)]
     for k, name in enumerate(distinct_names([active_names(fit)[a] for a in on], frame.columns)):
@@ -426,45 +418,43 @@ def _prediction(fit, estimate):
 def dominant_for_classes(impact, code, prior):
     """Return which of M prototypes decide the most probable class, bool (M,) (Algorithm 4.1).
 
-    They are the fewest of largest impact with which one class leads, whatever the classes of the
-    others; equal impacts stay together. None if no class leads. `code` are the prototypes' classes,
-    `prior` the null model's probabilities."""
-    order, last = _ranks(impact)
+    Prototypes enter by decreasing impact, equal ones together, until one class would stay ahead
+    whatever classes the others had. No prototype is marked if no class stays ahead. `code` (M,) are
+    the prototypes' classes, `prior` the null model's probabilities."""
+    order, last = _by_impact(impact)
     by_class = np.eye(len(prior))[code[order]] * impact[order, None]
     q = prior + np.cumsum(by_class, axis=0)[last]
     second, first = np.partition(q, len(prior) - 2, axis=1)[:, -2:].T
-    return _up_to(order, last, first - second > _rest(impact[order])[last])
+    return _dominant_set(order, last, first - second > _later_sums(impact[order])[last])
 
 
 def dominant_for_numbers(impact, y):
-    """Return which of M prototypes keep a numeric estimate on its side of the null model's mean.
+    """Return which of M prototypes keep a numeric estimate above or below the null model's mean.
 
-    They are the fewest of largest impact that do so, whatever observed responses the others have. y
-    (M,) are the prototypes' responses minus the null model's mean."""
-    order, last = _ranks(impact)
+    Prototypes enter by decreasing impact, until the estimate would stay on its side whatever
+    observed responses the others had. y (M,) are responses minus the null model's mean."""
+    order, last = _by_impact(impact)
     moved = np.cumsum(impact[order] * y[order])[last]
     least, most = min(y.min(initial=0.0), 0.0), max(y.max(initial=0.0), 0.0)
-    rest = _rest(impact[order])[last]
-    return _up_to(order, last, (moved + rest * least > 0) | (moved + rest * most < 0))
+    rest = _later_sums(impact[order])[last]
+    return _dominant_set(order, last, (moved + rest * least > 0) | (moved + rest * most < 0))
 
 
-def _ranks(impact):
+def _by_impact(impact):
     """Return positions by decreasing impact, (M,), and the last index of each group of ties."""
     order = np.argsort(-impact, kind="stable")
     falls = np.diff(impact[order]) < 0
     return order, np.flatnonzero(np.append(falls, len(impact) > 0))
 
 
-def _rest(impact):
-    """Return for each number in `impact` the sum of all later numbers, exactly 0 for the last."""
+def _later_sums(impact):
     return np.append(np.cumsum(impact[::-1])[::-1][1:], 0.0)
 
 
-def _up_to(order, last, decided):
-    """Return which prototypes are in the dominant set, bool (M,): the groups up to the decision.
+def _dominant_set(order, last, decided):
+    """Mark the prototypes of all groups up to the first that is `decided`, bool (M,); else none.
 
-    `order` has positions by decreasing impact, `last` the end of each group of equal impact. The
-    set ends with the first group that is `decided`; it is empty if none is."""
+    `order` has positions by decreasing impact; group g ends at last[g] in it."""
     dominant = np.zeros(len(order), bool)
     if decided.any():
         dominant[order[: last[np.argmax(decided)] + 1]] = True
@@ -518,7 +508,6 @@ def export(fit: Any, data: Data | None = None) -> pd.DataFrame:
 
 
 def _equal(column, values):
-    """Return whether a column equals the numbers `values` (J,), apart from missing values."""
     try:
         numbers = column.to_numpy(float, na_value=np.nan)
     except (TypeError, ValueError):

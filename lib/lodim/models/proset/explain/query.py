@@ -38,7 +38,6 @@ def read_query(fit, data, offset=None, what="row"):
 
 
 def zero_offset(fit):
-    """Return the offset 0.0 for new data, or None if the fit has no offset."""
     return 0.0 if fit.design.offset_given else None
 
 
@@ -54,7 +53,6 @@ def by_importance(fit):
 
 
 def active_names(fit):
-    """Return the names of the fit's active features (those with positive weight)."""
     return [fit.design.names[k] for k in fit.estimates.features]
 
 

@@ -126,7 +126,7 @@ def central_row(prototypes, x, threads):
 def reference_point(x, estimate, tie):
     """Return the position of the row that is most central in features x and estimates together.
 
-    Ranks of the mean absolute distance to all rows, in x and in `estimate`, are added (Borda's
+    Two ranks are added: by mean absolute distance to all rows in x, and in `estimate` (Borda's
     rule). Among equal sums, the largest `tie` (n,) wins."""
     points = _borda_points(x) + _borda_points(estimate)
     best = np.flatnonzero(points == points.max())
@@ -151,7 +151,7 @@ def mean_distances(x):
 
 
 def _borda_points(x):
-    """Return for each row of x how many are farther from all rows on average; ties count half."""
+    """Rank rows from the outermost to the most central, which gets the most points, n - 1, (n,)."""
     distance = mean_distances(x)
     size = max(distance.max(initial=0.0), 1e-300)
     return len(x) - rankdata(np.round(distance / size, 12))  # rounding errors are ties

@@ -104,10 +104,10 @@ def _levels(fit):
 
 
 def _values_of_row(fit, terms, x, r, base, n_permutations, rng):
-    """Return the prediction at the reference and P Shapley values, [0], and their SE, [1].
+    """Return Shapley values of one row and their SE, (2, 1 + P, K), for P terms and K estimates.
 
-    The shape is (2, 1 + P, K). x and r (A,) are active features of the row and of the reference,
-    `terms` (P,) positions of terms, base (1, K) the offset."""
+    Entry 0 of the second axis is the prediction at the reference. x and r (A,) are active features
+    of the row and of the reference, `terms` (P,) positions of terms, base (1, K) the offset."""
     t = fit.estimates
     player = np.searchsorted(terms, fit.design.term_of[t.features])
     mixture = Mixture.from_prototypes(t, base)
@@ -128,19 +128,20 @@ def _values_of_row(fit, terms, x, r, base, n_permutations, rng):
 
 
 def half_squares(x, prototypes, player_of, n_players):
-    """Return half the weighted squared distances of x to M prototypes by term, (M, n_players).
+    """Return how much each term adds to minus the log similarity of x with prototypes, (M, P).
 
-    player_of (A,) is the number of the term to which each feature belongs."""
+    It is half the sum of (v_d (x_d - x_jd))^2 over the features d of the term. player_of (A,) is
+    the number, below n_players = P, of each feature's term."""
     v = prototypes.v[prototypes.batch - 1]
     member = np.equal.outer(player_of, np.arange(n_players)).astype(float)
     return 0.5 * (v * (x - prototypes.x)) ** 2 @ member
 
 
 def coalition_values(at_row, at_reference, w, mixture):
-    """Return a function from C sets of terms, bool (C, P), to estimates (C, K) by a Mixture.
+    """Return a function of C sets of terms, bool (C, P), that gives the estimates (C, K).
 
-    Terms of a set have the row's values, others the reference's. `half_squares` gives at_row and
-    at_reference (M, P). w (M,) are the prototypes' weights times similarity in all other terms."""
+    Terms in a set have the row's values, others the reference's. at_row and at_reference (M, P) are
+    from `half_squares`. w (M,) are prototypes' weights times similarity in the unchanged terms."""
 
     def value(S):
         out = np.empty((len(S), mixture.targets.shape[1]))
