@@ -62,7 +62,7 @@ class RowBlock:
         return None if array is None else np.ascontiguousarray(array[self.live])
 
     def padded(self, values):
-        """Return values (k, m) of the m rows with positive weight as (k, N); others get zeros."""
+        """Expand values (k, m) of the rows with positive weight to all rows, (k, N), by zeros."""
         shape = len(values), kernels.padded_length(self.X)
         if values.shape == shape:
             return np.ascontiguousarray(values)

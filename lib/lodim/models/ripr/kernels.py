@@ -110,7 +110,7 @@ def last_below(d, m, t):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def order_statistic(d, m, k, hi, c_hi):
-    """Return the k-th smallest of the first m distances d; c_hi >= k of these are at most hi."""
+    """Return the k-th smallest of m distances d, given that c_hi >= k of them are at most hi."""
     lo, c_lo = np.float32(0), 0
     for _ in range(10):  # interpolations before the search goes from value to value
         if c_hi == k or c_lo == k - 1:
@@ -169,9 +169,9 @@ def window(rows, start, stop, x, reach):
 def kth_squared(rows, start, stop, x, k, member, guess, d):
     """Return the squared distance from x to the k-th nearest of some rows, and a range of rows.
 
-    The rows are start to stop - 1. The range (start, length) contains all rows as near; their
-    squared distances are written to d. If fewer than k rows are complete, the farthest counts;
-    without any, the result is 1e30.
+    The rows are start to stop - 1. The range (start, length) contains all rows at least as near;
+    their squared distances are written to d. If fewer than k rows are complete, the farthest
+    counts; without any, the result is 1e30.
     member : 1 if x is one of the rows, which is then left out, else 0; guess : expected result"""
     k = k + member
     reach = max(guess, LEAST)

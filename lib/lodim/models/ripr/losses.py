@@ -132,9 +132,9 @@ def log_ratios(X, references, groups, member, views, k, threads=1, pair=None):
 
 
 def fill_by_first_feature(fill, shape, views, refs):
-    """Compute an array (views, *shape) in parts, by a call of `fill` per first feature of views.
+    """Compute an array (views, *shape) by one call of `fill` for all views of equal first feature.
 
-    In each view, the feature with most distinct values in `refs` (features, rows) comes first.
+    The feature of a view with most distinct values in `refs` (features, rows) comes first.
     fill(out, views, sizes, base) writes the part of the views that start with feature `base`."""
     values = [np.sort(x) for x in refs]
     keys = [(-np.count_nonzero(np.diff(x)), x.tobytes()) for x in values]

@@ -28,7 +28,7 @@ class Neighbours:
 
     @classmethod
     def among(cls, Q, X, category_distance=None, own=None):
-        """Return Neighbours that seek those of rows Q among rows X; without Q, those of rows X.
+        """Prepare to seek neighbours of rows Q among rows X; without Q, of X among the others.
 
         own : position of each row of Q in X, which is left out; -1 (the default) if it is new"""
         far = np.zeros(X.shape[1]) if category_distance is None else category_distance

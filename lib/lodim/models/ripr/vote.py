@@ -207,7 +207,7 @@ def single_losses(voters, views, k, threads):
 
 
 def best_factors(voters, total, new, threads=1):
-    """Return the best factor t of the evidence if one more set j joins, and the loss, for each j.
+    """Return for each set j that may join the best factor t of the summed evidence, and the loss.
 
     Scores of the training rows (voters) are prior + t (total + new[j]). `total` (rows, C) is the
     evidence of the selected sets, new[j] that of set j; the prior is log class shares or a mean."""

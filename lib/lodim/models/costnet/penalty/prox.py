@@ -148,7 +148,7 @@ def penalty(w, lam, groups, g0, g1):
 
 @njit(**FAST)
 def duality_gap(w, c, dual, lam, groups, u, tol):
-    """Return numbers s and d: the duality gap at coefficients w is at most s + d Omega(v).
+    """Bound the duality gap at coefficients w: it is at most s + d Omega(v); return s and d.
 
     Omega is the group penalty, v the minimizer, and c the negative gradient of the loss at w. u
     becomes the rest of c that dual vectors do not explain, to a precision of `tol`."""

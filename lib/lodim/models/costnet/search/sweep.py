@@ -10,7 +10,7 @@ ALIASED = 1e-11  # unexplained share of a column's variance below which it is al
 
 
 class SweptModel(NamedTuple):
-    """Least-squares model of some of q columns, whose matrices `enter` has swept."""
+    """Least-squares model of some of q columns: its matrices after `sweep` added these columns."""
 
     gram: np.ndarray  # (q, q)
     target: np.ndarray  # (q, K)

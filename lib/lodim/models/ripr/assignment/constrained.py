@@ -203,7 +203,7 @@ def _checked_constraints(rules):
 
 
 def _prices(prices, design):
-    """Return a user's q prices, and which of the p features must pay each of them, (q, p) bool."""
+    """Return a user's q prices, (q,), and which of the p features each of them is for, (q, p)."""
     if prices is None:
         return None, None
     if not isinstance(prices, Mapping):

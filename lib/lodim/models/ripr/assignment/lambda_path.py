@@ -92,7 +92,7 @@ def class_errors(ratios, y, columns):
 def number_errors(near, y, L, weight=None):
     """Return a function of an Assignment and some views J that returns the rows' squared errors.
 
-    Each row is predicted by its neighbours in one of the views J, in units of the SD of y.
+    A row is predicted in the view of J to which most of its neighbours belong; y is standardized.
     near : distances and positions of the rows' neighbours, by view; L : (rows, views) losses"""
 
     def errors_of(assignment, J):
