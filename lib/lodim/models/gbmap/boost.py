@@ -82,8 +82,9 @@ def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
 def _fit_ordered(state, fit, warm_start, X):
     """Fit a learner for ordered classes and the thresholds between them, alternately.
 
-    fit(warm_start) fits the learner, with the learners `warm_start` (or None) as further starting
-    points. Like this function, it returns (learners, log). X are the features before a rotation."""
+    state : BoostState. fit(warm_start) fits the learner, with the learners `warm_start` (or None)
+        as further starting points. Like this function, it returns (learners, log). X are the
+        features before a rotation."""
     learners, log = fit(warm_start)
     for _ in range(ROUNDS):
         change = state.move_boundaries() if learners.w.any() else np.zeros(1)
@@ -111,7 +112,7 @@ def _scores(learners, X):
 
 
 def combine(parts):
-    """Join the pairs (learners, log) of successive steps; drop later learners that add nothing."""
+    """Join pairs (learners, log) of successive steps, `parts`; drop later ones that are zero."""
     learners, logs = zip(*parts, strict=True)
     every = WeakLearners.concatenate(learners)
     keep = every.w.any(axis=1) | (every.stage == 1) | (every.activation == IDENTITY)
@@ -143,14 +144,18 @@ class _SmallData:
         self.turn = np.argsort(state.starts.class_order)
 
     def starts(self, k, waves, n_starts):
-        """Return n_starts starting learners of class k per sign, their signs, and the null loss."""
+        """Return the n_starts best starts of class k per sign, their signs, and the null loss.
+
+        waves : random row weights for sums of rows, which are directions to try"""
         null_value = prepare_class(*self.rows, k, self.state.class_table(), *self.way)
         shape = self.ridge[-1], True, n_starts, self.room
         return *draw_starts(*self.start_rows, waves, *shape), null_value
 
 
 def _fit_small_data(state, small_data, stage, rng, warm_start):
-    """Run boosting step number `stage` by Newton's method, for few rows; return (learners, log)."""
+    """Run boosting step number `stage` by Newton's method, for few rows; return (learners, log).
+
+    The learners `warm_start`, or None, are additional starting points."""
     order, n_starts = state.starts.class_order, state.settings.n_starts
     waves = [row_keys.waves(state.starts.key, MIXTURES, rng) for _ in order]
     theta, sign = np.zeros((len(order), small_data.ridge.size)), np.empty(len(order))
@@ -197,10 +202,10 @@ def _fit_in_turn(state, stage, rng, warm_start, rejected, X):
 
 
 def _fit_learner(state, stage, k, rng, warm_start, rejected):
-    """Fit learners of both signs for class k; return the better one, its log, and the other one.
+    """Fit class k's learner for both signs; return the better learner, its log, and the other one.
 
-    The other one is a pair (theta, sign). `rejected` is that of the last step; it and the learners
-    `warm_start` are additional starting points."""
+    The other learner is a pair (theta, sign). `rejected` is that of the last step; it and the
+    learners `warm_start` are additional starting points."""
     penalty = penalize(state.settings, state.X.shape[1], state.p)
     objective = stage_objective(state, state.rows(k), penalty)
     warm = _warm_starts(warm_start, stage, k, state)
@@ -224,7 +229,7 @@ def _learners(state, theta, sign, target, stage):
 
 
 def _warm_starts(warm_start, stage, k, state):
-    """Return parameters and signs of the learners in `warm_start` for this step and class k."""
+    """Return parameters and signs of the learners in `warm_start` for step `stage` and class k."""
     if warm_start is None:
         return np.zeros((0, 2 + state.X.shape[1])), np.zeros(0)
     warm = warm_start.select((warm_start.stage == stage) & (warm_start.target == k))
@@ -251,11 +256,13 @@ def _preconditioned(state):
 
 
 def _minimize(objective, penalty, state, k, start, stop):
-    """Fit class k's learner for the signs 1 and -1; return the better one's theta, sign and log.
+    """Fit class k's learner for the signs 1 and -1; return theta, sign and log of the better one.
 
-    The fourth result is the other learner (theta, sign). objective(signs) returns the loss; `start`
-    has a starting point per sign. The optimizer's limits `stop` are changed in place. If no learner
-    lowers the loss, the better one is zero for all rows."""
+    The fourth result is the other learner (theta, sign). If no learner lowers the loss, the better
+    one
+    is zero for all rows.
+    objective(signs) : the loss of learners; penalty : their penalty; start : Start with their theta
+    stop : dict of the optimizer's limits, changed in place"""
     settings, sign = state.settings, start.sign
     stop |= _tolerances(state, k, start, stop)
     end = _refine(
@@ -309,7 +316,9 @@ def _tolerances(state, k, start, stop):
 
 
 def _preconditioner_loss(objective, penalty, state, k, sign):
-    """Return class k's loss of sampled rows, whose Hessian preconditions L-BFGS, or None."""
+    """Return class k's loss of sampled rows, whose Hessian preconditions L-BFGS, or None.
+
+    objective : the loss of all rows; sign : (1,) sign of the learner"""
     if not _preconditioned(state):
         return None
     if state.sample is None:

@@ -73,7 +73,7 @@ def project(tile, v, z):
 
 @inlined(cache=True, fastmath=REASSOCIATE)
 def project_ahead(tile, v, z):
-    """Do the same as `project`, and prefetch the next 64 rows."""
+    """Do the same as `project`, and prefetch the next 64 rows, which follow `tile` in memory."""
     p, step = tile.shape[0], TILE * tile.itemsize
     near = p * step <= PREFETCH_BYTES
     width = 4 if near else max(p, 1)

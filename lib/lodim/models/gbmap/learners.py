@@ -99,7 +99,7 @@ class WeakLearners:
         return self._forward(tiles, n, np.arange(len(self)), len(self), True, threads)
 
     def active(self, slopes):
-        """Return which learners are on the rising side of their softplus, (n, M), from `slopes`."""
+        """Return which learners are on the rising side of their bend in each row, (n, M)."""
         return slopes * self.sign > 0.5 * self.scale
 
     def gradients(self, slopes):

@@ -133,8 +133,8 @@ def newton(problem, y, f, theta, sign, ftol, of_one, results, room):
 
     theta has rows (a, intercept, w), sign (r,) the factors b. y and the sum f of earlier learners
     are in blocks of 64 rows. Row j of results (r, 5) gets the fields of a NewtonResult. The search
-    ends after two successive gains below ftol times the loss, or if `of_one` ftol times max(loss,
-    1). `room` are work arrays.
+    ends after two successive gains below ftol times the loss; with `of_one`, times max(loss, 1).
+    `room` are work arrays.
 
     A step solves (H + mu max(diag H) I) step = -gradient (Nocedal & Wright 2006, Sects. 3.4, 10.3).
     It changes c = a + b softplus(intercept) instead of a, which straightens the valley of low
@@ -242,7 +242,7 @@ def newton(problem, y, f, theta, sign, ftol, of_one, results, room):
 
 
 def polish(objective, end, max_iter=10):
-    """Refine the Minimum `end` of one learner by Newton steps, until gains are rounding errors."""
+    """Refine a learner's Minimum `end` by Newton steps, until gains are rounding errors."""
     theta, one = end.theta, np.arange(1)
     value, gradient = objective(theta, one)
     n_iter, n_eval, promised = 0, end.n_eval + 2, np.inf

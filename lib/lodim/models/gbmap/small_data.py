@@ -126,7 +126,7 @@ def _lowest(ends):
 
 
 def _choose(sign, ends, lowest):
-    """Return the position in `ends` of a fit with the loss `lowest`; prefer converged ones."""
+    """Return the position in `ends` of the fit with loss `lowest`; prefer converged fits."""
     limit = lowest + TIED * abs(lowest)
     tied = [m for m, end in enumerate(ends) if end.objective <= limit]
     converged = [m for m in tied if ends[m].converged > 0.0]

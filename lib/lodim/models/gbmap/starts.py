@@ -36,7 +36,7 @@ class Start:
 
 
 def minimize(objective, theta, state, **how):
-    """Minimize the loss by L-BFGS from theta (q, d), bounded if effects are monotone."""
+    """Minimize an objective by L-BFGS from theta (q, d), with bounds if effects are monotone."""
     scaled = Rescaled(objective, state.unit)
     if state.settings.monotone is not None:
         how = {name: how[name] for name in ("max_iter", "tol", "ftol")}
@@ -146,7 +146,9 @@ def start_in_subspace(objective, penalty, state, k, warm_theta, warm_sign, rejec
 
 
 def _best_of_each_sign(end, sign, theta, n_eval):
-    """Return a Start with the lowest-loss learner of each sign; `end` has the losses of theta."""
+    """Return a Start with the lowest-loss learner of each sign; `end` has the losses of theta.
+
+    n_eval : number of evaluations so far, for the log"""
     groups = [np.flatnonzero(sign == b) for b in np.unique(sign)[::-1]]  # b = 1 first
     best = np.array([group[np.argmin(end.value[group])] for group in groups])
     return Start(sign[best], theta[best], end.value[best], n_eval)
@@ -209,7 +211,9 @@ def draw_starts(X, slope, curvature, key, ridge, hinges, n_starts, rng):
 
 
 def place_hinges(U, X, slope, curvature, ridge, n_starts):
-    """Return the best starting learners along the rows of U (k, p), and signs; X is (n, p)."""
+    """Return the best starting learners along the rows of U (k, p), and signs; X is (n, p).
+
+    Other arguments are those of `draw_starts`."""
     X = np.ascontiguousarray(X.T)
     return kernels.starts_along(U, X, slope, curvature, float(ridge), n_starts)
 

@@ -297,7 +297,10 @@ def _draw_sample(batch, X, settings):
 
 
 def _start_rows(batch, sample, family):
-    """Choose rows for starting learners; return positions, keys from their content, class order."""
+    """Choose rows for starting learners, from `sample` if it is given.
+
+    Return their positions, their keys (numbers from each row's content), and an order of the
+    classes."""
     rows = np.arange(batch.n) if sample is None else sample
     at = np.flatnonzero(batch.weight[rows])
     if sample is not None:

@@ -141,7 +141,7 @@ class Divergence:
 
 
 def normal_entropy(cov, V):
-    """Return Renyi's quadratic entropy (Eq. 1) of a normal density along orthonormal V (r, k)."""
+    """Return Renyi's quadratic entropy (Eq. 1) along orthonormal V (r, k) of normals with `cov`."""
     return 0.5 * (V.shape[1] * np.log(4.0 * np.pi) + np.linalg.slogdet(V.T @ cov @ V)[1])
 
 
@@ -156,7 +156,7 @@ def bound(log_potential, log_volume):
 
 
 def kernel_widths(sample, theta, gamma):
-    """Return standard deviations (C, k) of the classes' kernels in directions theta (r, k)."""
+    """Return SDs (C, k) of the kernels of a sample's classes, along directions theta (r, k)."""
     form = np.einsum("rj,crs,sj->cj", theta, sample.cov, theta, optimize=True)
     return np.sqrt(bandwidths(sample.size, theta.shape[1], gamma)[:, None] * form)
 

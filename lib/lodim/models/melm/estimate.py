@@ -346,6 +346,7 @@ def _factors_of_others(rule, loss, part, draw):
 def _calibration_parts(tests, problem, draws):
     """Return two arrays (n,): each held-out row's fold, and its repetition of the cross-validation.
 
+    tests : Batches of held-out rows per fold; draws : number of repetitions
     If there is only one fold, its rows are divided into parts that stand for folds."""
     if len(tests) > 1:
         part = np.repeat(np.arange(len(tests)), [test.n for test in tests])

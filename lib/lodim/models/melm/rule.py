@@ -212,7 +212,7 @@ def density_options(settings):
 
 
 def losses_by_temperature(family, y, weight, score):
-    """Return rows' weighted deviances for each inverse temperature, (n, n_temperatures)."""
+    """Return weighted deviances of rows at score times each inverse temperature, (n, n_factors)."""
     return np.stack([weight * family.deviance(y, b * score) for b in INVERSE_TEMPERATURES], axis=1)
 
 
@@ -222,7 +222,7 @@ def select_inverse_temperature(loss):
 
 
 def calibrated_deviance(family, y, weight, score):
-    """Return rows' deviance (n,) after calibrating linear predictors on the same rows."""
+    """Return rows' deviance (n,) after calibration of the predictors `score` on the same rows."""
     factor = select_inverse_temperature(losses_by_temperature(family, y, weight, score))
     return family.deviance(y, factor * score)
 

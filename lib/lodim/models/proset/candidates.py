@@ -106,7 +106,7 @@ def check_rows(problem):
 
 
 def _check_loss(problem, levels):
-    """Raise an ArgumentError if the loss, or control's entry lambda_u, would have no effect."""
+    """Raise ArgumentError if the loss, or control's lambda_u, has no effect with these levels."""
     loss, control = problem.settings.loss, problem.arguments["control"] or {}
     if levels and loss != "squared":
         raise ArgumentError(

@@ -220,7 +220,7 @@ def _unfamiliar(fit, mass):
 
 
 def _other_features(fit, two, r):
-    """Return a text with the values r (A,) of at most three features that are not axes."""
+    """Return a text with values r (A,) of at most three features that are not the `two` axes."""
     rest = [k for k in by_importance(fit) if k not in two]
     values = original_units(fit, r[None])[0]
     texts = [f"{active_names(fit)[k]} = {values[k]:.4g}" for k in rest[:3]]
@@ -229,7 +229,9 @@ def _other_features(fit, two, r):
 
 
 def _one_surface(fit, Z, level):
-    """Return the estimate or P(level), (G, G), its colour key, and the contour to draw, or None."""
+    """Return the estimate or P(level) on the grid, (G, G), its colour key, and a contour or None.
+
+    Z : (G, G, K) estimates"""
     name = fit.design.response.name
     if fit.levels is None:
         if level is not None:

@@ -319,7 +319,7 @@ def _largest(impact, wanted):
 
 
 def _dominant(fit, impact, mixture):
-    """Return which prototypes decide the estimate, whatever responses the others have, (M,)."""
+    """Return which prototypes decide the estimate, (M,) bool, given their impacts and a Mixture."""
     if fit.levels is None:
         return dominant_for_numbers(impact, fit.estimates.y)
     return dominant_for_classes(impact, fit.estimates.y.astype(int), mixture.prior[0])
@@ -343,7 +343,9 @@ def _query_rows(fit, query, estimate):
 
 
 def _prior_rows(fit, mixture, mass, dominant):
-    """Return the null model's rows of an explanation: one per class, or one for a number."""
+    """Return the null model's rows of an explanation: one per class, or one for a number.
+
+    mixture : Mixture; mass : sum of the prototypes' impacts"""
     if fit.levels is None:
         weight, target, added = [1.0], mixture.shift[0], mixture.shift
     else:
@@ -363,7 +365,9 @@ def _prototype_rows(fit, impact, dominant, added, j):
 
 
 def _other_rows(fit, impact, added, j):
-    """Return the table row that sums up the prototypes at positions j; no row if j is empty."""
+    """Return the table row that sums up the prototypes at positions j; no row if j is empty.
+
+    impact, added : each prototype's impact (M,), and contributions (M, K)"""
     columns = {"row": f"{len(j)} prototypes", "prototype_weight": fit.estimates.w[j].sum()}
     columns |= {"impact": impact[j].sum(), "dominant": False}
     n = min(1, len(j))
@@ -517,7 +521,9 @@ def _equal(column, values):
 
 
 def _other_columns(fit, data, taken):
-    """Return the prototypes' values in columns of the training data that the fit does not keep."""
+    """Return the prototypes' values in columns of the training data that the fit does not keep.
+
+    taken : names of columns that the table has already"""
     t = fit.estimates
     if not isinstance(data, pd.DataFrame) or len(data) <= t.row.max(initial=-1):
         raise DataError("data must be the pandas DataFrame that the model was fitted to")

@@ -180,7 +180,9 @@ def sampled_values(value, P, n_permutations, rng):
 
 
 def _steps(value, order):
-    """Return the changes of the estimates as P terms are added in this order, (P, K)."""
+    """Return the changes of the estimates as P terms are added in this order, (P, K).
+
+    value : function of sets of terms, from `coalition_values`"""
     P = len(order)
     S = np.zeros((P + 1, P), bool)
     S[:, order] = np.arange(P + 1)[:, None] > np.arange(P)
