@@ -299,7 +299,7 @@ def _check_alike(one, other):
 
 
 def _shared_kind(column):
-    """Return what the chunks of a column must share: its kind, or the type of its levels."""
+    """Return the part of a column's kind that all chunks share: the kind, or the type of levels."""
     if column.kind != "level":
         return column.kind
     level = column.levels[0]

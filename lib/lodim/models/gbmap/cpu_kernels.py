@@ -73,7 +73,7 @@ def project(tile, v, z):
 
 @inlined(cache=True, fastmath=REASSOCIATE)
 def project_ahead(tile, v, z):
-    """Do the same as `project`, and prefetch the next 64 rows, which follow `tile` in memory."""
+    """Add v'x to z like `project`, and prefetch the next 64 rows, which follow `tile` in memory."""
     p, step = tile.shape[0], TILE * tile.itemsize
     near = p * step <= PREFETCH_BYTES
     width = 4 if near else max(p, 1)
@@ -161,7 +161,7 @@ def add_loss_gradient(tile, y, f, weight, v, b, form, rows, out):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def add_projected(tile, y, f, weight, v, b, form, rows, out):
-    """Do the same as `add_loss_gradient` if rows.z holds intercept + w'x already."""
+    """Add loss and gradient like `add_loss_gradient`, if rows.z holds intercept + w'x already."""
     slope, r = rows.slope, rows.r
     add_learner(f, v, b, form, rows)
     tile_loss_slope(form.loss, y, rows.score, weight, rows.value, r)

@@ -34,7 +34,10 @@ def satterthwaite(one, df_one, two, df_two):
 
 
 def inference(coef, error, df, level):
-    """Return statistic, p-value and confidence limits of coefficients, as a dict of arrays."""
+    """Return statistic, p-value and confidence limits of coefficients with standard errors `error`.
+
+    df : degrees of freedom, infinite for the normal distribution. The result is a dict of arrays.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         statistic = coef / error
     size, reach = np.abs(statistic), critical(level, df) * error
@@ -49,7 +52,9 @@ def inference(coef, error, df, level):
 
 
 def of_mean(family, score, error, level, df):
-    """Return confidence limits (n, 2) of the rows' means, symmetric on the scale of the link."""
+    """Return confidence limits (n, 2) of the rows' means, from scores and their errors, (n,) each.
+
+    They are symmetric on the scale of the link."""
     reach = critical(level, df) * error
     return np.column_stack([family.mean((score - s * reach)[:, None]) for s in (1.0, -1.0)])
 
@@ -93,7 +98,7 @@ def _quantile(family, score, error, share, dispersion):
 
 
 def _count(family, score, error, share):
-    """Do the work of `_quantile` for counts."""
+    """Return `share` quantiles (n,) of counts, if their linear predictors are N(score, error^2)."""
     means = np.exp(np.clip(score[:, None] + error[:, None] * NODES, -LARGEST_LOG, LARGEST_LOG))
     # Quantiles of a mixture lie between those of its parts.
     low, high = family.quantile(share, means[:, 0]) - 1.0, family.quantile(share, means[:, -1])
@@ -108,7 +113,7 @@ def _count(family, score, error, share):
 
 
 def _log_amount(score, error, share, dispersion):
-    """Do the work of `_quantile` for a gamma response; return logarithms."""
+    """Return logs of the quantiles (n,) of a gamma response, see `_quantile` for the arguments."""
     shape = 1.0 / dispersion
     log_y = score + np.log(stats.gamma.ppf(share, shape, scale=dispersion))
     low, high = log_y - WIDE * error, log_y + WIDE * error

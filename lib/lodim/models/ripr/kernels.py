@@ -57,7 +57,9 @@ def squared_distances(rows, lo, hi, x, out):
 
 @njit(cache=True, fastmath=SUMS, inline="always")
 def mixed_distances(rows, lo, hi, x, out):
-    """Do the work of `squared_distances` in views with factors or more than three features."""
+    """Write squared distances to `out`, like `squared_distances`, in views of more kinds.
+
+    These are views with factors or with more than three features."""
     refs, view, dim, level_gap = rows
     m, zero, beyond = hi - lo, np.float32(0), np.float32(4.0) * FAR
     for j in range(m):

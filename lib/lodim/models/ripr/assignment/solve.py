@@ -73,7 +73,7 @@ def next_vertex(row, delta, u, v):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def assign_rows(lo, hi, L, delta, lambda_, first, second, share):
-    """Do the work of `solve_rows` for rows lo to hi - 1; write first, second and share."""
+    """Find the best one or two views of rows lo to hi - 1; write the results of `solve_rows`."""
     for i in range(lo, hi):
         row, at = L[i], -1
         for j in range(row.size):
