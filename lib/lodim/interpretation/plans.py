@@ -25,7 +25,9 @@ class Plan:
 
 
 def local_effects(rows, feature, others):
-    """Return the Plan of a feature's accumulated local effect; `others` help to sort its levels."""
+    """Return the Plan of a feature's accumulated local effect.
+
+    others : Features by whose similarity levels without order are sorted"""
     at = known_at(rows, feature)
     rows, x = rows.take(at), feature.values[at]
     if feature.levels is not None:
@@ -93,7 +95,10 @@ def interaction(rows, features):
 
 
 def dependence(rows, feature, drawn):
-    """Return the Plan of a feature's partial dependence: means over the rows `drawn`."""
+    """Return the Plan of a feature's partial dependence.
+
+    It is the mean prediction for the rows at positions `drawn`, with the feature set to each value.
+    """
     known, x = known_rows(rows, feature)
     values = np.arange(len(feature.levels or ()), dtype=float)
     if feature.levels is None:

@@ -247,7 +247,7 @@ def forward_selection(voters, views, k, most, threads=1):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def class_factors(lo, hi, factor, losses, base, total, new, goal, weight):
-    """Do the work of `best_factors` for classes, for sets lo to hi - 1; write factor and losses.
+    """Find the best factor t for classes, of each set lo to hi - 1; write it and the loss.
 
     Class probabilities are softmax(base + t (total + new[j])): log priors, evidence of the selected
     sets, and evidence of set j. `goal` (rows, classes) has target probabilities."""
