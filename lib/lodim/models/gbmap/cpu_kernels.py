@@ -230,8 +230,8 @@ def add_gram(tile, c, scaled, out):
 def add_hessian(tile, y, weight, b, form, convex, rows, column, H):
     """Add the Hessian of 64 rows' loss by one learner's parameters to H (d, d), lower triangle.
 
-    `rows` must be as `add_loss_gradient` leaves it. If `convex`, negative terms with g'' are left
-    out. `column` (p,) is a work array."""
+    `rows` has z, scores and derivatives as `add_loss_gradient` leaves them. If `convex`, negative
+    terms with g'' are left out. `column` (p,) is a work array."""
     slope, r, z, c, beta = rows.slope, rows.r, rows.z, rows.c, form.beta
     one, zero = slope.dtype.type(1), slope.dtype.type(0)
     tile_curvature(form.loss, y, rows.score, weight, c)

@@ -118,8 +118,8 @@ def _activate(z, beta, activation):
 def _project(X, t, first, size, w, stage, low, high):
     """Copy `size` features of 64 rows to shared memory `stage`, and add their part of w'x to sums.
 
-    The features start at column `first` of X[t]; w has a row of weights per learner. A thread adds
-    to low[learner] for one row i of its warp, and to high[learner] for row i + 32."""
+    The features start at column `first` of X[t]; w has a row of weights per learner. A thread takes
+    rows i and i + 32, and adds their parts for learner c to low[c] and high[c]."""
     lane, warp = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES
     for k in range(warp, size, WARPS):
         a, b = X[t, first + k, lane], X[t, first + k, lane + LANES]

@@ -158,8 +158,8 @@ def _hinge(z, side, knot, slope, curvature, level, total, ridge):
 def _pick_best(k, level, n_starts, room):
     """Write the best n_starts learners per sign to room.theta and room.sign; return their number.
 
-    They are chosen by room.gain, the decreases of the loss, among hinges along the first k rows of
-    room.U and their opposites. Each learner's constant is such that its mean is -level."""
+    They are hinges along the first k rows of room.U or their opposites, with the largest decreases
+    of the loss, room.gain. Each has the mean -level, the Newton step of a constant."""
     U, gain, theta, sign = room.U, room.gain, room.theta, room.sign
     (knots, steps, centres), count = (room.rest[0], room.rest[1], room.rest[2]), 0
     for b in range(2):

@@ -33,7 +33,7 @@ def _derivatives(at, responses, offsets, weight, loss, slope, curvature):
 def prepare_class(
     y, score, weight, target, table, loss, start_at, responses, offsets, slope, curvature
 ):
-    """Write responses and offsets for a learner of class `target`; return the loss without it.
+    """Prepare a learner of class `target`: write responses, offsets; return the loss without it.
 
     With several classes, responses are 1 for this class, else 0, and offsets its logit; `table` is
     `Ordinal.class_table`. slope and curvature get loss derivatives of the rows at `start_at`."""

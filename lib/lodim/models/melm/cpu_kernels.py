@@ -158,11 +158,12 @@ def row_sums(u, scale, U, w, after, size, shift, e, T, R):
 
 @njit(**INNER)
 def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, forces_b):
-    """Return the sum of kernels between the rows of two ranges, span_a and span_b; add forces.
+    """Return the sum of kernels between rows of two ranges, span_a and span_b, and add forces.
 
     A pair's force, its kernel times the difference of its rows, is added to forces_a and forces_b.
     P (k, n) are projected rows, root is the kernel's inverse Cholesky factor; kernels are
-    multiplied by exp(shift). same : both ranges start with the same row; (i, j) is (j, i)"""
+    multiplied by exp(shift). `same` ranges start at one row: pairs (i, j) and (j, i) are added
+    together."""
     (a0, a1), (b0, b1), (u, U, v, e, T, R, scale) = span_a, span_b, scratch
     k, total, rows = root.shape[0], 0.0, a1 - a0
     whiten(P, a0, rows, root, u)

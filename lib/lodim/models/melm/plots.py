@@ -174,9 +174,10 @@ def _contour_levels(density, rows):
 
 
 def _curves(fit, rule, rows, shown):
-    """Return class densities and the likeliest class along one dimension: dict x, density, best.
+    """Return what a one-dimensional view shows, as a dict: x, class densities, likeliest class.
 
-    shown : coordinates of the rows drawn; best : codes, -1 if all densities are small, or None"""
+    shown : coordinates of the rows drawn
+    The class is a code, -1 if all densities are small, or None without classes."""
     ends = biplot.frame(np.vstack([shown, rows.xy]))[:, 0]
     # A class narrower than the spacing has its peak only at its rows.
     x = np.union1d(np.linspace(*ends, LINE), shown[(shown >= ends[0]) & (shown <= ends[1])])

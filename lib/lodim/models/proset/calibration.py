@@ -42,7 +42,7 @@ def _state_with(problem, batch, prototypes):
 
 
 def _growth(problem):
-    """Return how many times larger mean absolute errors are on held-out than on training rows."""
+    """Return the ratio of mean absolute errors on held-out to training rows; 1 if it is smaller."""
     if count_units(problem.batch) < 2:
         return 1.0
     fitted = new = 0.0

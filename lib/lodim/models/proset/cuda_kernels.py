@@ -144,8 +144,8 @@ def _leave_out(own, t, index, D, J, first, G):
 def _agreement(y, target, normal, loss):
     """Return a point's agreement with a row's response y, and its derivative by u.
 
-    `cpu_kernels.agreement` defines it, with the point's response `target` and inverse width u.
-    normal = (1, u / sqrt(2), u / sqrt(2 pi), 1 / sqrt(2 pi))."""
+    Agreement is as in `cpu_kernels.agreement`: `target` is the point's response, u an inverse
+    width. normal = (1, u / sqrt(2), u / sqrt(2 pi), 1 / sqrt(2 pi))."""
     one, narrow, height, peak = normal
     if loss == CLASSES:
         return one if y == target else one - one, one - one

@@ -140,7 +140,8 @@ def _choose_lambda_v(problem):
 def _beats_null(losses, draws=1):
     """Return whether the lowest loss is below the null model's by two SE of the difference.
 
-    losses (values, folds, 3) are from `grid_losses`; the first value gives the null model."""
+    losses (values, folds, 3) has mean loss, weight and SE per fold, for the null model first. Rows
+    were divided into folds `draws` times."""
     change = losses[fold_means(losses).argmin()].copy()
     change[:, 0] -= losses[0, :, 0]
     mean = fold_means(change[None])[0]

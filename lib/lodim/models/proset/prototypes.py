@@ -86,7 +86,7 @@ class Prototypes:
         return replace(self, **parts, batch=np.ones(len(of), np.int64))
 
     def with_all_features(self, x):
-        """Return the prototypes for all p features, whose values are x (M, p), instead of A."""
+        """Return the prototypes with values x (M, p) of all p features, not only active ones."""
         v = np.zeros((len(self.v), x.shape[1]))
         v[:, self.features] = self.v
         return replace(self, features=np.arange(x.shape[1]), x=x, v=v)
@@ -119,11 +119,10 @@ def join(parts):
 
 
 def merge(points, w):
-    """Merge points (J, D + 1) that are equal up to rounding; return first, total weights, groups.
+    """Merge points (J, D + 1) that are equal up to rounding; return (first, w, group).
 
-    A point has D weighted features and a response. `first` (M,) has the position of each group's
-    first point, the next result the groups' total weights w (M,). The last is each point's
-    group."""
+    A point has D weighted features and a response. first (M,) is the position of a group's first
+    point, w (M,) the total weight of its points; group (J,) is each point's group."""
     # Points in one small cell enter the tree once, since the number of pairs grows quadratically.
     cells = np.floor(points / (SAME / 16))
     distinct, cell = np.unique(cells, axis=0, return_index=True, return_inverse=True)[1:]
