@@ -428,7 +428,7 @@ class Comparison:
     def _sizes(self):
         """Return a dict of lists, one entry per model: features, parts, price, part, seconds.
 
-        They are means over folds; part is the name of the components, such as "learners"."""
+        They are means over folds; parts counts components, and part is their name ("learners")."""
         records = [self._records[label] for label in self._known]
         found = {k: [_mean([need.get(k) for need in r.needs]) for r in records] for k in COUNTS}
         found["part"] = [r.needs[0].get("part", "") for r in records]

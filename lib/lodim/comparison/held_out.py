@@ -253,7 +253,7 @@ def _answers(fit, task, test):
 def _peer(name, task, train, test):
     """Fit the scikit-learn model `name` to the features of a lodim design, on the rows `train`.
 
-    Return its linear predictors of the rows `test`, and the other results of `_fit_and_predict`."""
+    Return the results of `_fit_and_predict`, first the linear predictors of the rows `test`."""
     how = {"family": task.design.family, "parameters": task.parameters, "missing": "indicator"}
     data = take_rows(task.data, task.batch.rows[train])
     design, batch = Design.learn(task.formula, data, task.inputs_of(train), **how)

@@ -329,7 +329,7 @@ def find_limits(x, name):
 
 
 def limits_by_position(limits, names):
-    """Return Limits as a dict feature position -> (lower, upper, middle), without their names."""
+    """Convert a list of Limits to a dict from positions in `names` to (lower, upper, middle)."""
     place = {name: k for k, name in enumerate(names)} if limits else {}
     return {place[one.feature]: (*one.ends, one.middle) for one in limits}
 

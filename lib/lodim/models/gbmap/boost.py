@@ -258,9 +258,8 @@ def _preconditioned(state):
 def _minimize(objective, penalty, state, k, start, stop):
     """Fit class k's learner for the signs 1 and -1; return theta, sign and log of the better one.
 
-    The fourth result is the other learner (theta, sign). If no learner lowers the loss, the better
-    one
-    is zero for all rows.
+    The fourth result is the other learner (theta, sign). If none lowers the loss, the better one is
+    zero for all rows.
     objective(signs) : the loss of learners; penalty : their penalty; start : Start with their theta
     stop : dict of the optimizer's limits, changed in place"""
     settings, sign = state.settings, start.sign
