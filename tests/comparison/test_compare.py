@@ -67,6 +67,32 @@ def test_losses_are_those_of_a_loop_over_the_folds():
     assert frame["difference_se"]["null"] == pytest.approx(error)
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_an_offset_is_used_by_models_and_the_null_model(named):
+    frame = FRAME.assign(o=np.linspace(-1.0, 2.0, N))
+    frame["y"] = RNG.poisson(np.exp(frame["o"] + 0.5 * frame["a"]))
+    frame.loc[3, "o"] = np.nan
+    offset, data = ("o", frame) if named else (frame["o"].to_numpy(), frame.drop(columns="o"))
+    models = {"glm": "glm", "ripr": "ripr"}
+    if named:
+        models["own"] = lambda formula, data: ld.glm(formula, data, family="poisson", offset="o")
+    table = compared("y ~ . - k - w - g", data, models, family="poisson", offset=offset)
+    known, fold = frame.drop(index=3), np.delete(FOLD, 3)
+    expected, null = known.assign(m=0.0)["m"], known.assign(m=0.0)["m"]
+    for k in range(4):
+        train, test = known[k != fold], known[k == fold]
+        for found, formula in ((expected, "y ~ a + b + c"), (null, "y ~ 1")):
+            fit = ld.glm(formula, train, family="poisson", offset="o")
+            mean, y = fit.predict(test), test["y"]
+            log = np.where(y > 0, y * np.log(y.clip(lower=1) / mean), 0.0)
+            found[test.index] = 2 * (log - y + mean)
+    for label in models.keys() - {"ripr"}:
+        np.testing.assert_allclose(table.losses[label], expected, rtol=1e-7)
+    np.testing.assert_allclose(table.losses["null"], null, rtol=1e-7)
+    assert table.failed["boosting"] == "models of scikit-learn cannot use an offset"
+    assert "ripr" in table.failed and table.best.design.offset_given
+
+
 @pytest.mark.long
 def test_classes_have_accuracy_and_auc():
     from sklearn.metrics import roc_auc_score

@@ -21,7 +21,7 @@ METHODS = {
     for key, member in inspect.getmembers(c, inspect.isfunction)
     if not key.startswith("_")
 }
-MOST_ARGUMENTS = 13
+MOST_ARGUMENTS = 14
 EXAMPLES = sorted({member.__module__ for member in (FUNCTIONS | CLASSES | METHODS).values()})
 
 

@@ -131,7 +131,7 @@ def _check_arguments(function, arguments):
             raise ArgumentError(f"{function.__name__} has no argument {name!r}")
         if name in INPUTS and not isinstance(arguments[name], str | None):
             what = f"{name} must be the name of a column, not an array, as the rows are split"
-            raise ArgumentError(f"{what}; weights and groups may be arguments of compare() itself")
+            raise ArgumentError(f"{what}; give it to compare() itself")
 
 
 def has_peers():

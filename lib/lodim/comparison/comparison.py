@@ -33,7 +33,7 @@ from lodim.report.tables import Report
 from lodim.selection.folds import as_folds, assign
 from lodim.sources import read_source
 from lodim.text import as_literal
-from lodim.typing import Data, Family, NumberFamily, RowValues, Values
+from lodim.typing import Data, Family, NumberFamily, Offset, RowValues, Values
 
 # A model function or its name, a pair of these and arguments, or a function of formula and data.
 OneModel: TypeAlias = str | Callable[..., Any] | tuple[str | Callable[..., Any], Mapping[str, Any]]
@@ -52,6 +52,7 @@ def compare(
     baselines: bool = True,
     groups: RowValues | None = None,
     weights: RowValues | None = None,
+    offset: Offset | None = None,
     seed: int = 0,
     threads: int | None = None,
     progress: bool | None = None,
@@ -64,13 +65,13 @@ def compare(
     Parameters
     ----------
     formula, data
-        Formula and data, in memory (no files or lazy frames). Rows without a response, weight or
-        group are left out. Each model treats missing features as in a default call (glm and the
-        models of scikit-learn use missing="indicator").
+        Formula and data, in memory (no files or lazy frames). Rows without a response, weight,
+        offset or group are left out. Each model treats missing features as in a default call (glm
+        and the models of scikit-learn use missing="indicator").
     models : list or dict, optional
         Model functions or their names; default: all models of lodim that suit the response. A dict
-        by label may also have pairs (function, dict of arguments, e.g. an offset, which baselines
-        ignore), and functions (formula, data) that return a fit and get no weights or groups.
+        by label may also have pairs (function, dict of arguments), and functions (formula, data)
+        that return a fit and get no weights, offset or groups.
     family : str, optional
         Family of the response, by default as of the models: "poisson", "gamma", "tweedie" (with
         `power`), "quantile" (with `quantile`), "huber" or "ordinal". The deviance of this family
@@ -88,6 +89,9 @@ def compare(
         inner folds of a model. Standard errors treat groups as sampling units.
     weights : column name or array (n,), optional
         Row weights, used in the fits and in all mean losses.
+    offset : column name or array (n,), optional
+        Known part of the linear predictor, also of the baselines "null" and "glm". Models without
+        offsets, such as those of scikit-learn, are listed as failed.
     seed : int, default=0
         Seed of the folds and of the models.
     threads : int, optional
@@ -154,7 +158,7 @@ def compare(
     seed, folds = as_seed(seed), as_folds(folds)
     if threads is not None:
         threads = as_threads(threads)
-    inputs = RowInputs(weights=weights, groups=groups)
+    inputs = RowInputs(weights=weights, offset=offset, groups=groups)
     if read_source(data) is not None:
         what = "compare() needs a data frame in memory"
         raise ArgumentError(f"{what}: read the data first, for instance by pandas.read_parquet()")

@@ -4,6 +4,7 @@ import inspect
 import time
 import warnings
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ class Task:
 
     formula: str
     data: Any
-    inputs: RowInputs  # weights and groups that the user gave
+    inputs: RowInputs  # weights, offset and groups that the user gave
     design: Design
     batch: Batch  # all rows as numbers
     fold: np.ndarray  # (n,) fold of each row of the batch
@@ -51,7 +52,7 @@ class Task:
         return self.family.n_scores
 
     def inputs_of(self, rows):
-        """Return the weights and groups of the used rows at positions `rows`."""
+        """Return weights, offset and groups of the used rows at positions `rows`."""
         return self.inputs.arrays().take(self.batch.rows[rows])
 
 
@@ -157,7 +158,7 @@ def _fit_fold(task, candidate, k):
         return FoldResult(reason=f"{own}{text}")
     missed, why = np.isnan(found).any(axis=1), ""
     if missed.any():
-        found = np.where(missed[:, None], _null(task, train), found)
+        found = np.where(missed[:, None], _null(task, train, test), found)
         why = _why_unanswered(strict, take_rows(task.data, task.batch.rows[test[missed]]))
     seconds = time.perf_counter() - began
     return FoldResult(found, "", need, converged, int(missed.sum()), why, seconds)
@@ -180,35 +181,35 @@ def _fit_and_predict(candidate, task, train, test):
     Predictions (m, K) are linear predictors of rows `test`, the size a dict like {"features": 7}.
     strict(data), or None, raises an error for data with unknown levels."""
     if candidate.kind == "null":
-        null = np.repeat(_null(task, train), len(test), axis=0)
-        return null, {"features": 0}, True, None
+        return _null(task, train, test), {"features": 0}, True, None
     if candidate.kind == "peer":
         return _peer(candidate.label, task, train, test)
     fit = _fit(candidate, task, train)
-    return _answers(fit, task, test), fit._complexity(), fit.converged, fit.predict
+    strict = partial(fit.predict, offset=0.0 if fit.design.offset_given else None)
+    return _answers(fit, task, test), fit._complexity(), fit.converged, strict
 
 
 def null_scores(task):
     """Return linear predictors (n, K) of a Task's null model: mean or shares in training rows."""
     scores = np.empty((task.batch.n, task.n_scores))
     for k in range(int(task.fold.max()) + 1):
-        scores[task.fold == k] = _null(task, np.flatnonzero(task.fold != k))
+        scores[task.fold == k] = _null(task, *map(np.flatnonzero, (task.fold != k, task.fold == k)))
     return scores
 
 
-def _null(task, train):
-    """Return the linear predictor (1, K) of the null model fitted to a Task's rows `train`."""
-    batch = task.batch
+def _null(task, train, test):
+    """Return linear predictors (m, K) of rows `test` by the null model fitted to rows `train`."""
+    batch, offset = task.batch, task.batch.offset_matrix(task.n_scores)
     weight = batch.weight[train] / batch.weight[train].sum()
-    none = np.zeros((len(train), task.n_scores))
-    return task.family.null_score(batch.y[train], weight, none)[:1]
+    return offset[test] + task.family.null_intercept(batch.y[train], weight, offset[train])
 
 
 def _fit(candidate, task, train, quiet=True):
     """Return a Candidate's fit to a Task's rows at positions `train`; `quiet`: without warnings."""
     data, formula = take_rows(task.data, task.batch.rows[train]), task.formula
     if candidate.kind == "call":
-        formula, arguments = leave_out(formula, task.design.weights, task.inputs.groups), {}
+        own = task.design.weights, task.design.offset, task.inputs.groups
+        formula, arguments = leave_out(formula, *own), {}
     else:
         formula, arguments = _arguments(candidate, task, train)
     with warnings.catch_warnings():
@@ -230,6 +231,10 @@ def _arguments(candidate, task, train):
     given = task.inputs_of(train)
     if given.weights is not None:
         arguments["weights"] = given.weights
+    if given.offset is not None:
+        if "offset" not in known:
+            raise DataError(f"{candidate.function.__name__} cannot use an offset")
+        arguments["offset"] = given.offset
     if "groups" in known:
         arguments["groups"] = given.groups
     else:
@@ -240,12 +245,13 @@ def _arguments(candidate, task, train):
 
 def _answers(fit, task, test):
     """Return a fit's linear predictors (m, K) for a Task's rows at positions `test`, or NaN."""
-    data = take_rows(task.data, task.batch.rows[test])
+    data, named = take_rows(task.data, task.batch.rows[test]), fit.design.offset is not None
+    how = {"offset": task.inputs_of(test).offset} if fit.design.offset_given and not named else {}
     numbers = task.levels is None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         kind = "response" if numbers else "link"
-        found = in_pandas(fit.predict)(data, kind, new_levels="missing")
+        found = in_pandas(fit.predict)(data, kind, new_levels="missing", **how)
     found = found.to_numpy(dtype=float)
     return task.family.score(found) if numbers else found.reshape(len(test), -1)
 
@@ -254,6 +260,8 @@ def _peer(name, task, train, test):
     """Fit the scikit-learn model `name` to the features of a lodim design, on the rows `train`.
 
     Return the results of `_fit_and_predict`, first the linear predictors of the rows `test`."""
+    if task.batch.offset is not None:
+        raise DataError("models of scikit-learn cannot use an offset")
     how = {"family": task.design.family, "parameters": task.parameters, "missing": "indicator"}
     data = take_rows(task.data, task.batch.rows[train])
     design, batch = Design.learn(task.formula, data, task.inputs_of(train), **how)
