@@ -70,7 +70,7 @@ class PathProblem(TrainingRows):
         return 1 + self.columns, 1 + self.free_columns
 
     def by_column(self, w, b):
-        """Return the coefficients of the intercept and all columns of X, (..., K, 1 + p)."""
+        """Return coefficients (..., K, 1 + p) by column, from penalized w and unpenalized b."""
         out = np.zeros((*w.shape[:-1], 1 + self.X.shape[1]))
         for at, own in zip(self._at, (w, b), strict=True):
             np.add.at(out, (..., at), own)
