@@ -29,9 +29,7 @@ def auc(positive, score, weight):
 
 
 def macro_auc(code, probability, weight):
-    """Return the mean AUC of each class (`code`) against all others, or NaN for a single class.
-
-    code : (n,) class codes; probability : (n, K)"""
+    """Return the mean AUC of each class (`code`) against all others, or NaN for a single class."""
     areas = np.array([auc(code == k, p, weight) for k, p in enumerate(probability.T)])
     known = areas[~np.isnan(areas)]
     return float(known.mean()) if known.size else np.nan

@@ -283,8 +283,6 @@ class _Supervised:
 
 
 class _Regressor(_Supervised, RegressorMixin):
-    """Methods fit and predict of estimators for a numeric response."""
-
     def _response(self, y):
         y = column_or_1d(y, warn=True)
         y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
@@ -296,8 +294,6 @@ class _Regressor(_Supervised, RegressorMixin):
 
 
 class _Classifier(_Supervised, ClassifierMixin):
-    """Methods fit and predict of estimators for classes."""
-
     def _response(self, y):
         family = getattr(self, "family", None)
         is_category = isinstance(getattr(y, "dtype", None), pd.CategoricalDtype)

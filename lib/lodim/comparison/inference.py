@@ -51,9 +51,7 @@ def means(losses, rows):
 
 
 def explained(losses, null, rows):
-    """Return the shares (q,) of the null model's loss that q models explain, and their SEs.
-
-    losses, null : (n, q) and (n,) losses of the rows"""
+    """Return the shares (q,) of the loss `null` (n,) that q models explain, and their SEs."""
     total = rows.weight @ null
     if total <= 0:
         return np.full(losses.shape[1], np.nan), np.full(losses.shape[1], np.nan)

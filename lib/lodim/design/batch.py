@@ -44,7 +44,6 @@ class Batch:
 
     @property
     def n(self):
-        """Number of complete rows."""
         return len(self.rows)
 
     @cached_property

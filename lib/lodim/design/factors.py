@@ -93,9 +93,7 @@ class Missing:
 
 
 def _read_learnt(value, where, sizes):
-    """Check a pair from a file: function name such as "bs", and dict of what it learned.
-
-    The signature is that of a field's reader in `forms`; `where` and `sizes` are not used."""
+    """Return a pair from a file, checked: a function's name, and the dict of what it learned."""
     name, learnt = value
     patsy_terms.check(name, learnt)
     return name, dict(learnt)

@@ -300,10 +300,9 @@ def flag_missing(read, answers, inputs, missing, index):
 def complete_rows(flags, weights, missing, learning):
     """Return positions of complete rows, numbers of dropped and of incomplete rows, and gaps.
 
-    flags : Flags of all rows; missing : as in Design. Incomplete rows miss only features. Gaps are
-        a
-    dict from each column or input, for which rows were dropped, to the number of rows that miss it.
-    Other numbers exclude rows of weight zero. If `learning`, fewer than two rows are an error."""
+    flags : Flags; missing : as in Design; learning : whether fewer than two rows are an error
+    Incomplete rows miss only features. Gaps are a dict from each column or input, for which rows
+    were dropped, to the number of rows that miss it. Other numbers exclude rows of weight zero."""
     gaps, bad, drop = flags.gaps, flags.bad, missing == "drop"
     of_use = ~(bad | gaps) if drop else ~bad
     rows, out, incomplete = np.flatnonzero(of_use), ~of_use, gaps & ~bad
@@ -515,7 +514,6 @@ class Fill:
 
 
 def learn_fill(summary):
-    """Return the Fill (replacement of missing values) of a column, given its Summary."""
     column = summary.column
     if not summary.n_known:
         what = f"column {column.name!r} is missing in every row with a positive weight"

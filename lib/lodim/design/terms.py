@@ -91,11 +91,9 @@ def _identifies(name, _, table):
 def learn(keys, parts, summaries, fills, missing, reference_levels):
     """Learn terms from training rows; return them, a dict of names, and the number of sampled rows.
 
-    keys : per term, a tuple of its factors' keys; parts : Chunks; summaries, fills : dicts by
-        column
+    keys : per term, a tuple of its factors' keys; parts : Chunks; summaries, fills : by column
     reference_levels : whether to code factors as R does; missing : as in Design
-    The dict has `names`, `term_names` and `term_of` of a Design. Splines use the sample (0: all).
-    """
+    The dict has `names`, `term_names` and `term_of` of a Design; splines use the sample (0: all)"""
     check_size([math.prod(map(factors.least_width, term)) for term in keys], keys, parts.n)
     summaries = summaries | _computed_levels(keys, parts, fills)
     table, n_sampled = _rows_to_learn(keys, parts, summaries, fills)
@@ -199,7 +197,6 @@ def check_size(widths, keys, n):
 
 
 def widths(terms):
-    """Return a list of the number of features per term."""
     return [math.prod(map(factors.width, term)) for term in terms]
 
 

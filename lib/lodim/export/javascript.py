@@ -27,8 +27,6 @@ def write(equation):
 
 
 class _JavaScript(Program):
-    """Writer of an Equation (a fit's predictions for one row) in JavaScript."""
-
     functions = COMMON | {
         "and": ("{} && {}", LOOSE, COMPARED),
         "or": ("{} || {}", LOOSE, COMPARED),

@@ -56,7 +56,6 @@ class _Graph:
     # Building ----------------------------------------------------------------------------------
 
     def unused(self, stem):
-        """Return a new name of a tensor, which starts with `stem`."""
         while True:
             self.count[stem] += 1
             name = f"{stem}_{self.count[stem]}"
@@ -139,7 +138,6 @@ class _Graph:
         return self.known[key]
 
     def call(self, node):
-        """Add the operators of a Call (a named function of expressions), and return its tensor."""
         name, args = node.function, node.args
         if name == "among":
             return self.among(*args)

@@ -87,8 +87,6 @@ def write(equation):
 
 
 class _Python(Program):
-    """Writer of an Equation (a fit's predictions for one row) in Python."""
-
     functions = COMMON | {
         "and": ("{} and {}", LOOSE, COMPARED),
         "or": ("{} or {}", LOOSE, COMPARED),

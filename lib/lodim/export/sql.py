@@ -52,8 +52,6 @@ def _within(condition, function):
 
 
 class _SQL(Infix):
-    """Writer of an Equation (a fit's predictions for one row) in SQL."""
-
     functions = COMMON | {
         "and": ("{} AND {}", LOOSE, COMPARED),
         "or": ("{} OR {}", LOOSE, COMPARED),

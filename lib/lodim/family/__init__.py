@@ -75,7 +75,6 @@ def has_classes(family):
 
 
 def family_of(design):
-    """Return the family of the response, as stored in a Design (what a formula learned)."""
     if design.family == "binomial" and design.levels is None:
         return Proportion()
     return make(design.family, len(design.levels or ()), design.parameter)

@@ -100,7 +100,6 @@ class Family:
         return np.inf
 
     def null_deviance(self, y, weight, offset):
-        """Return the mean deviance of the intercept-only model."""
         with single_blas():
             intercept = self.null_intercept(y, weight, offset)
             return float(mean_deviance(self, y, weight, offset, intercept))

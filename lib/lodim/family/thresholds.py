@@ -82,8 +82,7 @@ def _threshold_sums(y, f, weight, thresholds):
 def _mean_loss(sums, shares, thresholds):
     """Return the mean loss of all rows at these thresholds, its gradient and its Hessian.
 
-    It adds the losses of the thresholds (`sums`, from `threshold_sums`) and, for each row of an
-    inner
+    It adds the losses of the thresholds (`sums`, from `threshold_sums`) and, per row of an inner
     class, -log(1 - exp(-distance of its two thresholds)). shares : (K,) weights of the classes"""
     (loss, slope, bend), inner = sums.T, shares[1:-1]
     inside = np.flatnonzero(inner)

@@ -439,7 +439,6 @@ class Fit(Delegates):
 
     @property
     def _deviance(self):
-        """Mean deviance of the training rows under the fit."""
         return self.log["deviance"][-1]
 
     @property
@@ -453,7 +452,6 @@ class Fit(Delegates):
 
     @property
     def _null_deviance(self):
-        """Mean deviance of the training rows under the null model (intercept and offset)."""
         return self.null_deviance
 
     def _explained(self, deviance):

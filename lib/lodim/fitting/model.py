@@ -88,7 +88,6 @@ class Problem:
         return replace(self, batch=batch, family=family, design=design)
 
     def null_deviance(self):
-        """Return the mean deviance of the intercept-only model."""
         batch, family = self.batch, self.family
         return family.null_deviance(batch.y, batch.weight, batch.offsets(family.n_scores))
 

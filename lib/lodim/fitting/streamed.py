@@ -288,9 +288,7 @@ def evaluation(fit, data, offset, new_levels):
 
 
 def _scored_source(fit, source, offset, new_levels):
-    """Return Batch (without X), linear predictors (n, K) and losses (dict) of rows in a source.
-
-    The rows are those that have a response, a prediction and a weight."""
+    """Return Batch (without X), scores (n, K), losses (dict) of the rows with a response."""
     offsets, parts = _Offsets(offset), []
     design = fit.design
     wanted = {*_features(fit, True), design.weights, *factors.columns_of(design.response.key)}

@@ -302,9 +302,7 @@ def _name_of(node):
 
 
 def _check_setting(node):
-    """Raise Refused unless an argument such as df=4 is a constant or list that formulas allow.
-
-    A single integer must not exceed the largest number of columns of a spline."""
+    """Raise Refused unless an argument such as df=4 is an allowed constant or list."""
     for item in node.elts if isinstance(node, (ast.List, ast.Tuple)) else (node,):
         _check_literal(item)
         value = getattr(item, "value", None)

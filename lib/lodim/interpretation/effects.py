@@ -63,8 +63,7 @@ def effects(
     fit : Fit
         Fit with a response.
     data : frame
-        Rows over which effects are averaged, usually the training rows; weighted if the fit's
-        weights are a column.
+        Rows over which effects are averaged (by the fit's weights column), usually training rows.
     terms : str, pair of str, or list of these; optional
         Columns of the data. A pair of numbers, ("a", "b") or "a:b", is their interaction, for kind
         "ale". By default all columns that the fit uses.
@@ -113,8 +112,7 @@ def effects(
     quantiles and at most 500 rows.
     Importance on training rows shows which columns the fit uses, not the accuracy lost on new rows.
 
-    Rows in which the feature is missing are ignored. Effects describe the fit; they are causal only
-    if the model is a causal model.
+    Rows with a missing feature are ignored. Effects describe the fit; they need not be causal.
 
     References
     ----------

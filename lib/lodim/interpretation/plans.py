@@ -97,8 +97,7 @@ def interaction(rows, features):
 def dependence(rows, feature, drawn):
     """Return the Plan of a feature's partial dependence.
 
-    It is the mean prediction for the rows at positions `drawn`, with the feature set to each value.
-    """
+    It is the mean prediction of the rows at positions `drawn`, with the feature set to a value."""
     known, x = known_rows(rows, feature)
     values = np.arange(len(feature.levels or ()), dtype=float)
     if feature.levels is None:

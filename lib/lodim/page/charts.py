@@ -162,9 +162,7 @@ def _in_turn(alt, classes, marks, times=1):
 
 
 def _beside_colour(alt, encoding, picture, names, marks):
-    """Return altair encodings (a dict) of shapes or dashes, by which classes of one colour differ.
-
-    It is empty if each class has its colour. marks : the shapes or dashes, used in turn"""
+    """Return altair encodings (a dict) of shapes or dashes, `marks`, if classes share a colour."""
     many = _many_classes(picture)
     if not many:
         return {}

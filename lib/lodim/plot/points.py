@@ -149,9 +149,7 @@ def surface(x, y, Z, key, names, ax=None, *, level=None, **over):
 
 
 def classes(x, y, P, key, names, ax=None, **over):
-    """Draw the most probable class by P (len(y), len(x), K), paler if less probable.
-
-    over : arguments points, edge, star and title of `_draw_over`"""
+    """Draw the most probable class by P (len(y), len(x), K), paler if less probable."""
     ax = ensure_axes(ax, SIZE)
     K = P.shape[2]
     certainty = (P.max(axis=2) - 1.0 / K) / (1.0 - 1.0 / K)

@@ -274,9 +274,7 @@ class CV(Generic[FitT_co]):
         return self._value((self.budget,), self.index_1se)
 
     def _value(self, names, index):
-        """Return the first of the settings `names` that varied, at row `index` of `frame`.
-
-        If none of them varied, return the first one's value in the best fit."""
+        """Return the first varied setting of `names` at row `index`, or else the best fit's."""
         for name in names:
             if name in self.frame:
                 return float(self.frame[name][index])

@@ -52,9 +52,7 @@ def _in_all_rows(batch, fold):
 
 
 def assign_in_place(batch, folds, seed):
-    """Return the fold of each row of data that do not fit into memory; groups are an error.
-
-    Blocks of 4,096 rows are assigned at random, unless `folds` has a value per row."""
+    """Return folds of data that do not fit into memory: random blocks of 4,096 rows, or `folds`."""
     if batch.units is not None:
         what = "clusters" if batch.groups is None else "groups"
         why = f"folds are blocks of {BLOCK_ROWS:,} rows"

@@ -158,7 +158,6 @@ class StageLosses:
                 bar.update(1)
 
     def close_stage(self):
-        """Append the losses of all folds after the current stage to `rows`."""
         self.rows.append(list(self.row))
         mean = fold_means(self.rows[-1:])[0]
         self.means.append(mean)
@@ -190,7 +189,6 @@ class StageLosses:
 
     @property
     def finished(self):
-        """Whether the fits in all folds need no further stage."""
         if self.behind or len(self.rows) >= self.most:
             return True
         if not (self.patient and self.rows):

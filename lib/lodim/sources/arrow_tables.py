@@ -100,9 +100,7 @@ def read_tables(
 
 
 def runs(counts: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """Yield (first batch, last batch, number of rows) of groups of about 65,536 rows.
-
-    counts : number of rows of each batch"""
+    """Group batches of `counts` rows to about 65,536 rows; yield (first, last, number of rows)."""
     first, n = 0, 0
     for k, count in enumerate(counts):
         n += count
@@ -126,8 +124,6 @@ def _tables(batch: Any) -> Iterator[Any]:
 
 
 class RowGroups(TablePiece):
-    """Consecutive row groups of a Parquet file."""
-
     def tables(self, names: Sequence[str]) -> Iterator[Any]:
         pa = arrow()
         groups = list(range(self.first, self.last + 1))
@@ -148,7 +144,6 @@ def read_parquet(files: Sequence[FileState]) -> Source:
 
 
 def _parquet_outline(file: FileState) -> tuple[Any, list[int]]:
-    """Return a Parquet file's schema, and the number of rows of each row group."""
     with reading(file, PARQUET), open_parquet(file) as opened:
         footer = opened.metadata
         counts = [footer.row_group(k).num_rows for k in range(footer.num_row_groups)]
@@ -169,8 +164,6 @@ def as_written(schema: Any, notes: dict[bytes, bytes]) -> Any:
 
 
 class RecordBatches(TablePiece):
-    """Consecutive record batches of an Arrow file."""
-
     def tables(self, names: Sequence[str]) -> Iterator[Any]:
         with reading(self.file, ARROW):
             with _opened(self.file) as file:
@@ -193,7 +186,6 @@ def read_arrow(files: Sequence[FileState]) -> Source:
 
 
 def _arrow_outline(file: FileState) -> tuple[Any, list[int]]:
-    """Return an Arrow file's schema, and the number of rows of each record batch."""
     with reading(file, ARROW):
         with _opened(file) as opened:
             schema = opened.schema

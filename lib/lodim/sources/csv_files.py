@@ -194,7 +194,6 @@ class _Text:
         self.handle, self.unreadable = handle, False
 
     def read(self, size: int = -1) -> str:
-        """Return the next characters, at most `size`."""
         try:
             return self.handle.read(size)  # type: ignore[no-any-return]
         except Exception:

@@ -65,7 +65,6 @@ class DaskSource(Source):
     frame: Any = field(default=None, compare=False, repr=False)
 
     def select(self, names: Sequence[str]) -> Source:
-        """Return the source restricted to some columns; Dask need not compute the other columns."""
         if tuple(names) == self.names:
             return self
         frame, old = self.frame[list(names)], self.pieces
@@ -81,7 +80,6 @@ class DaskSource(Source):
 
 
 def read_dask(frame: Any) -> Source:
-    """Return a Source (data read in chunks) of a Dask DataFrame, with its partitions in order."""
     names = tuple(map(str, frame.columns))
     if list(names) != list(frame.columns) or len(set(names)) < len(names):
         raise DataError("the columns of a Dask DataFrame must have distinct names that are strings")

@@ -49,7 +49,6 @@ class FileState:
             raise DataError(f"{name} cannot be read: {error.strerror or error}") from error
 
     def check_unchanged(self) -> None:
-        """Raise DataError if the file was removed or changed."""
         try:
             size, modified, noted = _size_and_times(self.path, self.filesystem)
         except FileNotFoundError:

@@ -89,7 +89,6 @@ def _batches(frame: Any) -> Iterator[Any]:
 
 
 def read_lazy(frame: Any) -> Source:
-    """Return a Source (data read in chunks) of a polars LazyFrame."""
     try:
         names = tuple(frame.collect_schema().names())
     except Exception as error:

@@ -149,9 +149,7 @@ class HeldOut:
         return out
 
     def sets(self, scores, level):
-        """Return which of C classes are in the sets of new rows at a level, (m, C).
-
-        scores : (K, m, C) of m rows by K fits"""
+        """Return which of C classes are in the sets of m new rows, (m, C), by scores (K, m, C)."""
         if self.of_class is None:
             return self.below(scores) < self._needed(level)
         each = (self.of(c).sets(scores[..., [c]], level) for c in range(scores.shape[2]))

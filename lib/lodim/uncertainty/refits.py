@@ -81,7 +81,6 @@ class RandomWeights:
 
     @classmethod
     def from_batch(cls, batch, n_classes, n, seed):
-        """Return the random weights of n replicates for the rows of a batch."""
         base = batch.row_weights
         key, at = row_keys.of_batch(batch, n_classes)[0], batch.positive_weight
         units = np.arange(batch.n) if batch.units is None else batch.units
