@@ -62,7 +62,7 @@ print(fit.summary())
 # | `Boosts (m)` | number of boosts, each of one learner (per class) |
 # | `Lambda`, `L1 ratio` | penalty, and its L1 share |
 # | `Activation`, `beta` | shape of a learner, and sharpness of its bend |
-# | `Joint fit` | whether all learners were optimized together at the end |
+# | `Joint fit` | whether all learners were optimized together at the end; `(by CV)` if cross-validation compared this with boosts alone |
 # | `Nonzero weights`, `Df` | number of weights that are not zero; `Df` counts up to this boost |
 # | `Level` | class whose score a learner belongs to |
 # | `a`, `b` | constant and sign of a learner: +1 bends f upwards, −1 downwards |
@@ -205,7 +205,8 @@ print(fit.summary())
 #   held-out loss. If it is at the smallest penalty that was tried, the note says so; a smaller
 #   penalty may be better. The chosen setting may be another one: similar settings are averaged.
 # - **Each of ... sets of random folds alone would choose ...**: how much the choice depends on the
-#   random folds. If the named values differ much, the data do not determine the setting.
+#   random folds. If the named values differ much, the data do not determine the setting. "On one
+#   set of folds" says that this was not measured: for joint fits, wide data and many rows.
 # - **Values far outside all others are replaced**: columns, the values, and the range of the other
 #   values. They count as a value in the middle of the others.
 # - **Rows dropped for missing values**: columns with missing values, and the number of rows that

@@ -1,5 +1,6 @@
 """The joint fit: its objective in naive NumPy, its gradient, what it reaches and promises."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -174,11 +175,20 @@ def test_it_is_chosen_where_held_out_rows_gain(frames):
     fit = ld.gbmap("y ~ .", waves, **few)
     assert fit.settings.refit == "joint" and fit.refit_log["gain"] >= 0.02
     assert "below that of boosts" in str(fit)
+    header = str(ld.gbmap("y ~ .", waves, m=8, refit="joint", lambda_=0.03).summary()).split(
+        "Notes"
+    )[0]
+    assert re.search("Joint fit: +yes\n", header)
+    told = " ".join(str(ld.gbmap("y ~ .", waves, control=few["control"]).summary()).split())
+    assert "Joint fit: yes (by CV)" in told
+    assert re.search(r"lambda_ from [\de.-]+ to [\de.-]+, on one set of folds \(another", told)
     # Fewer rows than parameters of eight learners: it is not tried.
     assert ld.gbmap("y ~ .", waves[:30], **few).settings.refit == "none"
     again = ld.gbmap("y ~ .", frames["binomial"], lambda_=10.0, control=few["control"])
     assert again.settings.refit == "none" and again.refit_log is None
     assert ld.gbmap("y ~ .", frames["gaussian"], **QUICK).settings.refit == "none"
+    boosts = str(ld.gbmap("y ~ .", waves, refit="none", **few).summary())
+    assert "on one set" not in boosts and re.search("Joint fit: +no\n", boosts)
 
 
 def test_a_file_keeps_it(frames, tmp_path):

@@ -56,7 +56,7 @@ def _header(fit):
         ("Boosts (m)", f"{s.m}{phrases.by_cross_validation(fit, 'm')}"),
         ("Lambda", f"{significant(s.lambda_)}{phrases.by_cross_validation(fit, 'lambda_')}"),
         ("Activation", _activation(s)),
-        ("Joint fit", "yes" if fit.refit_log is not None else "no"),
+        ("Joint fit", _joint(fit)),
         ("L1 ratio", significant(s.l1_ratio)),
         ("Mean null deviance", significant(g["null_deviance"])),
         ("Mean deviance", significant(g["deviance"])),
@@ -79,6 +79,12 @@ def _learners(fit):
         f"boost{'' if fit.refit_log is None else ', before the joint fit'}."
     )
     return Table("Weak learners", table, formats, (note,))
+
+
+def _joint(fit):
+    if fit.refit_log is None:
+        return "no"
+    return "yes" if np.isnan(fit.refit_log["gain"]) else "yes (by CV)"
 
 
 def _refitted(fit):
@@ -202,10 +208,13 @@ def _advice(fit):
 
 
 def _range(fit):
-    if "lambda_" not in fit.chosen:
-        return ""
-    tried = fit.selection["lambda_"]
-    return f", lambda_ from {significant(tried.max())} to {significant(tried.min())}"
+    text = ""
+    if "lambda_" in fit.chosen:
+        tried = fit.selection["lambda_"]
+        text = f", lambda_ from {significant(tried.max())} to {significant(tried.min())}"
+    if not any(fit.chosen.values()):
+        text += ", on one set of folds (another set may choose differently)"
+    return text
 
 
 def _activation(s):
