@@ -589,7 +589,7 @@ def test_settings_of_functions_of_a_model_are_given_by_name(name):
     kinds = {p.kind for p in inspect.signature(function).parameters.values() if p.default is None}
     assert kinds <= {inspect.Parameter.KEYWORD_ONLY}
     n = 4 if name == "active" else 3
-    words = rf"{name}\(\) takes {n} positional arguments but {n + 1} were given"
+    words = rf"{name}\(\) takes {n} positional arguments but {n + 1} were given; it takes \w+"
     with pytest.raises(TypeError, match=words):
         function(ld.glm, "y ~ a", frame(), *[None] * (n - 2))
 
@@ -605,13 +605,19 @@ CARS = ld.data("autompg")
 SWAPPED = [
     (ld.bootstrap, (CARS, "fit"), "must be a fit of one response, .*, not DataFrame"),
     (ld.bootstrap, ("fit",), r"bootstrap\(\) needs fit and data, in this order, not GlmFit"),
-    (ld.effects, (ld.glm, CARS), "must be a fit of one response, .*, not glm"),
+    (ld.effects, (ld.glm, CARS), r"must be a fit .*, not glm: give glm\(formula, data\)$"),
     (
         ld.cv,
         ("fit", CARS),
-        r"cv\(\) needs model, formula and data, .*, not GlmFit and DataFrame",
+        r"cv\(\) needs model, formula and data, .*, not GlmFit and DataFrame: give lodim.glm$",
     ),
-    (ld.cv, ("fit", "mpg ~ weight", CARS), "must be a model function .*, not GlmFit"),
+    (
+        ld.cv,
+        ("fit", "mpg ~ weight", CARS),
+        "must be a model function .*, not GlmFit: give lodim.glm$",
+    ),
+    (ld.conformal, ("glm", "mpg ~ weight", CARS), "must be a model function .*: give lodim.glm$"),
+    (ld.conformal, ("gl", "mpg ~ weight", CARS), "must be a model function .*, not 'gl'$"),
     (ld.cv, (ld.glm, CARS, "mpg ~ weight"), "formula must be text .*, not DataFrame"),
     (ld.compare, (CARS, "fit"), "formula must be text .*, not DataFrame"),
     (ld.compare, ("fit", "fit"), "formula must be text .*, not GlmFit"),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 from difflib import get_close_matches
 
 from lodim.errors import ArgumentError
+from lodim.fitting.registry import MODELS
 from lodim.progress import showing
 from lodim.text import join_words, shown
 from lodim.typing import P, R
@@ -53,6 +54,12 @@ def unknown_argument(function: str, name: str, known: Collection[str]) -> Argume
     return ArgumentError(f"{function}() has no argument {name!r}{hint} {names}")
 
 
+def as_model(value: object) -> str:
+    """Return advice to give the model function, if `value` is a fit or the name of a model."""
+    name = value if isinstance(value, str) else getattr(value, "name", None)
+    return f": give lodim.{name}" if isinstance(name, str) and name in MODELS else ""
+
+
 def with_known_arguments(function: Callable[P, R]) -> Callable[P, R]:
     """Decorate a public function to show progress and to raise errors for unknown arguments.
 
@@ -82,10 +89,12 @@ def with_known_arguments(function: Callable[P, R]) -> Callable[P, R]:
         if absent:
             given = join_words([shown(value) for value in args] or ["nothing"])
             words = f"needs {join_words(needed)}, in this order"
-            raise ArgumentError(f"{function.__name__}() {words}, not {given}")
+            cure = as_model(args[0]) if args and needed[0] == "model" else ""
+            raise ArgumentError(f"{function.__name__}() {words}, not {given}{cure}")
         if len(args) > n_positional:
             takes = f"{function.__name__}() takes {n_positional} positional arguments"
-            raise TypeError(f"{takes} but {len(args)} were given")
+            named_first = join_words(named[:n_positional])
+            raise TypeError(f"{takes} but {len(args)} were given; it takes {named_first}")
         with showing(kwargs.get("progress"), function.__name__):
             return function(*args, **kwargs)
 

@@ -619,7 +619,8 @@ def check_fit(fit):
     """Raise ArgumentError unless `fit` is a Fit. The fits of several responses are not a Fit."""
     if not isinstance(fit, Fit):
         words = "a fit of one response, such as gbmap() returns"
-        raise ArgumentError(f"the first argument must be {words}, not {shown(fit)}")
+        cure = f": give {fit.__name__}(formula, data)" if isfunction(fit) else ""
+        raise ArgumentError(f"the first argument must be {words}, not {shown(fit)}{cure}")
 
 
 def _name_as_method(function, cls, name):

@@ -19,7 +19,7 @@ from lodim.design.reading import Reading
 from lodim.design.rows import INPUTS, RowInputs
 from lodim.engine.blocks import on_host
 from lodim.errors import ArgumentError, DataWarning, warn
-from lodim.fitting.argument_names import unknown_argument, with_known_arguments
+from lodim.fitting.argument_names import as_model, unknown_argument, with_known_arguments
 from lodim.fitting.fit import ARRAY
 from lodim.fitting.model import PLAIN, Model, Problem
 from lodim.fitting.registry import MODELS, model_module
@@ -61,8 +61,8 @@ def model_of(function):
     name = getattr(function, "__name__", None)
     module = model_module(name) if name in MODELS else None
     if getattr(module, str(name), None) is not function:
-        what = "a model function such as lodim.gbmap"
-        raise ArgumentError(f"the first argument must be {what}, not {shown(function)}")
+        what = f"a model function such as lodim.gbmap, not {shown(function)}{as_model(function)}"
+        raise ArgumentError(f"the first argument must be {what}")
     return module.MODEL
 
 

@@ -47,7 +47,7 @@ def conformal(
     *args: P.args,
     **arguments: P.kwargs,
 ) -> Conformal[FitT]:
-    """Return a model with prediction intervals (for classes: sets) of coverage `level`.
+    """Fit a model with prediction intervals (for classes: sets) of coverage `level`.
 
     Intervals are computed from residuals of held-out rows, without assumptions on the distribution
     of the response. The guarantee holds on average over new rows that are exchangeable with the
