@@ -50,6 +50,8 @@ ax = fit.plot("cost")
 #   s, alpha is r / (r + (1 − r) s) for `l1_ratio=r`, because glmnet divides the response by s.
 # - With `dependents="direct"`, an item that several columns need enters the penalty several times.
 #   It is still paid once.
+# - If any two groups are nested or disjoint, the optimizer's proximal steps are exact (Jenatton,
+#   Mairal, Obozinski and Bach 2011, *Proximal methods for hierarchical sparse coding*).
 #
 # If all coefficients of a group are zero, its item need not be bought. `costnet` refits the selected features without the penalty. The argument `relax` mixes penalized coefficients (0) and refitted coefficients (1).
 #
@@ -116,8 +118,6 @@ ax = fit.plot("cost")
 # ### Alternatives
 #
 # An item may be available from several sources, of which a model should buy only one. lodim copies
-# the features that need the item, one copy per source. A coefficient is the sum of its copies
-# (latent group lasso; Jacob, Obozinski and Vert 2009, *Group lasso with overlap and graph lasso*). The
-# final model keeps the copies of one source only. The groups of a tree are nested; their penalty is
-# minimized as in Jenatton, Mairal, Obozinski and Bach (2011), *Proximal methods for hierarchical
-# sparse coding*.
+# the features that need the item, one copy per source. A feature's coefficient is the sum of the
+# coefficients of its copies (latent group lasso; Jacob, Obozinski and Vert 2009, *Group lasso with
+# overlap and graph lasso*). The final model keeps the copies of one source only.

@@ -61,10 +61,10 @@ def condition(x, known, rest, mixture):
 def extend(V, columns, given, mixture, joint, centre, residual):
     """Condition a mixture on more features of many rows; fill the arrays joint, centre, residual.
 
-    V : values (columns, rows) of these features, whose positions are `columns`
     given : result of `condition` for the features known before, whose values all rows share
-    joint : (components, rows) log weight of each component + `factor` * log density of all these
-        features in it; `factor` weakens the density if there are many features
+    V : values (columns, rows), own ones per row, of more features, whose positions are `columns`
+    mixture : `Mixture.arrays`, with scales that weaken the density of many features
+    joint : (components, rows) log weight + weakened log density of all features in a component
     centre, residual : mean (components, rows) and variance (components,) of a numeric response"""
     log_share, scales = mixture[0], mixture[-1]
     s, density, mean, cov, cross, y_mean, y_var = given

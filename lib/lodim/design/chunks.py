@@ -417,10 +417,10 @@ class WorkerChunks(SourceChunks):
         return dask_cluster.run_tasks(self.client, part_task, self.store, each)
 
     def tiles(self, design, given, inputs):
-        """Let workers compute all features; return X, the response y (n,) and RowInputs.
+        """Let workers compute all features; return X on the workers, y (n,) and `inputs`.
 
-        X stays on the workers. given : RowInputs of all rows, complete or not
-        inputs : RowInputs of complete rows, returned with the weights and offset read by workers"""
+        given : the user's RowInputs of all rows, complete or not, which the workers read
+        inputs : RowInputs of the complete rows; weights and offset are replaced by those read"""
         make = ChunkReader.from_parts(design, self, given)
         X = workers.read_parts(self.client, make, self.n, len(design.names), design.dtype)
         here = {name: values for name, (values, _) in X.beside.items()}

@@ -59,9 +59,9 @@ class Prepared:
 
 
 def _sources(term, table, prepared):
-    """Yield each feature of a term as values, and positions in them of the table's rows.
+    """Yield a pair (values, positions) per feature of a term: row i has values[positions[i]].
 
-    No positions mean one value per row. Rows that miss a factor have NaN. prepared : Prepared"""
+    Empty positions: row i has values[i]. A row that misses a factor has NaN. prepared : Prepared"""
     part, where = known_rows(table, [name for f in term for name in factors.needs(f)])
     if where is ALL_ROWS:
         yield from _known_sources(term, part, prepared)
@@ -212,7 +212,7 @@ def _known_moments(x, rows, weights):
 
 
 class Features:
-    """The features of a design in all rows; if there is one chunk, they are evaluated only once."""
+    """Features of a design in all rows, evaluated per pass; factors of a single chunk are kept."""
 
     def __init__(self, terms, fills, parts, missing):
         self.terms, self.fills, self.parts, self.missing = terms, fills, parts, missing
@@ -243,7 +243,7 @@ class Features:
         return tuple(one for one in limits if one is not None)
 
     def moments_within(self, limits, moments):
-        """Return the moments (p, 5) of the features after `limits` (a dict) replaced outliers."""
+        """Return `moments` (see `learn_moments`) after `limits` (see `write_features`) apply."""
         known = np.ones(len(moments), bool)
         known[np.isin(self._term_of, self._term_of[list(limits)])] = False
         return self._learn_moments(moments, known, limits)

@@ -129,7 +129,7 @@ class Subject:
 
     @property
     def has(self):
-        """Set of the inputs of checks that are available, such as "rows" or "new answers"."""
+        """Names of the inputs that are available for checks, such as "rows" or "new answers"."""
         found = {"fit"}
         if self.rows is not None:
             age = "training" if self.training else "new"

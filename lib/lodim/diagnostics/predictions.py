@@ -205,8 +205,8 @@ def recalibration(residual, predictor, n_training, variance=None):
 
     residual : response minus mean; predictor : the mean, or the logit of a probability
     n_training : number of training rows, which affect the predictions; variance : of responses
-    The statistic, chi-square with two degrees of freedom, is robust (Davidson and MacKinnon 1993,
-    Sect. 13.7), or based on `variance` if that is smaller."""
+    The statistic, chi-square with two degrees of freedom, is the smaller of two: one is robust
+    (Davidson and MacKinnon 1993, Sect. 13.7), the other is based on `variance`, if given."""
     centred = predictor - predictor.mean()
     size = np.sqrt((centred**2).mean())
     slope = centred / size if size > 1e-12 else np.zeros_like(centred)

@@ -132,7 +132,7 @@ ANY_FIT: Any = forms.Form(_read_any_fit, lambda fit: {"model": fit.name} | forms
 
 
 def settings(kind: type, **others: forms.Form) -> Any:
-    """Return the Form of a settings class, which reads and checks it; `others`: Forms by field."""
+    """Return rules (a Form) to read, check and write a settings class; others : rules by field."""
     of_fields = {field.name: forms.modest() for field in fields(kind)} | others
 
     def read(value, where, sizes):

@@ -77,10 +77,10 @@ def derived_names(design):
 
 
 def _add_terms(graph, design, named):
-    """Add nodes to a Graph: columns of the data, terms computed from them, and some factors.
+    """Add nodes to a Graph: columns of the data, terms computed from them, and parts of products.
 
-    A factor, part of a product of features, gets a node if it is also a term, or if the user
-    mentions it; named : names that the user mentions, without blanks"""
+    In a product such as I(x**2):z, the part I(x**2) gets a node only if it is also a term, or if
+    the user mentions it. named : names that the user mentions, without blanks"""
     for name in design.features:
         graph.add(name, bought=True)
     derived = {design.term_names[t] for t, term in enumerate(design.terms) if not _plain(term)}

@@ -115,10 +115,9 @@ def ordered(values, down=False):
 
 
 def _run_settings(model, key, values):
-    """Return the settings of one fit that serves several grid points, and its number of stages.
+    """Return the settings and number of stages of a fit for points that differ in one setting.
 
-    key, values : the settings that the points share, and the values of the one that differs. The
-        number of stages is None if the held-out losses decide it."""
+    key : shared settings; values : those of the other one. The number is None if losses decide."""
     if model.shared_setting:
         return replace(key, **{model.shared_setting: tuple(ordered(values))}), len(values)
     return key, None if None in values else max(values)

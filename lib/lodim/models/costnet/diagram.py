@@ -91,9 +91,7 @@ def _bought(fit, copies):
 
 
 def _joined(box, step, chosen):
-    """Return the Box of a series after an item is bought that needs the series.
-
-    step : number of the item's cheapest model; chosen : whether predict() uses the item"""
+    """Return a series' Box, updated for an item that needs it; step, chosen : the item's (Box)."""
     steps = [s for s in (box.step, step) if s]
     return replace(box, step=min(steps, default=0), chosen=box.chosen or chosen)
 

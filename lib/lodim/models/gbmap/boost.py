@@ -144,9 +144,9 @@ class _SmallData:
         self.turn = np.argsort(state.starts.class_order)
 
     def starts(self, k, waves, n_starts):
-        """Return the n_starts best starts of class k per sign, their signs, and the null loss.
+        """Return class k's best starting learners (n_starts per sign), their signs, the null loss.
 
-        waves : random row weights for sums of rows, which are directions to try"""
+        waves : random (n, MIXTURES); sums of rows, with weights curvature * wave, are directions"""
         null_value = prepare_class(*self.rows, k, self.state.class_table(), *self.way)
         shape = self.ridge[-1], True, n_starts, self.room
         return *draw_starts(*self.start_rows, waves, *shape), null_value

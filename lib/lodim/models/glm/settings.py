@@ -50,7 +50,7 @@ def check_trials(problem):
 
 
 def needs(problem, n):
-    """Estimate the memory of a fit to n rows and its passes over them; None for quantiles."""
+    """Estimate bytes of memory, and passes over the n rows, of a fit; None for quantiles."""
     if problem.family.name == "quantile":
         return None
     passes = (3, 5) if problem.family.name == "gaussian" else (6, 12)

@@ -505,11 +505,11 @@ class MelmFit(Fit):
         return pd.DataFrame(columns | {"balanced_accuracy": 1.0 - 0.5 * v.overlap[a, b]})
 
     def starts(self) -> pd.DataFrame:
-        """Return the starts of the search, the best first: kind, divergence reached, iterations.
+        """Return a DataFrame of starts, best first: start (kind), divergence, n_iter, converged.
 
-        Without a response, the row "pca" has the entropy of the principal components. All but the
-        best three starts stop early. If gamma was chosen, all starts used the value in column
-        `gamma`; the search then went on from the best result to the chosen value.
+        All but the best three stop early. Without a response, the only row is "pca", and divergence
+        the entropy of the principal components. If gamma was chosen, column gamma has the value
+        that all starts used; the search then went on from the best result to the chosen gamma.
 
         See Also
         --------

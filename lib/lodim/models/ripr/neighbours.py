@@ -68,7 +68,7 @@ class Neighbours:
         return np.where(out >= 0, order[out], -1)
 
     def _sorted(self, view, k):
-        """Return arguments of a compiled search in a view, and the order of their references."""
+        """Return arguments of a search, with `refs` sorted by one feature, and their order."""
         at = np.array(sorted(features(view), key=lambda f: (-self.distinct[f], f)), np.int64)
         order = self.order[at[0]]
         place = np.append(np.argsort(order), -1)  # the last is for rows that are not among the refs

@@ -14,10 +14,10 @@ from lodim.models.ripr.vote import Voters, best_factors
 
 @forms.record
 class VotingViews(Ensemble):
-    """Ensemble of views (feature sets) that predict together, by `factor` times their evidence.
+    """Ensemble of views (feature sets) that predict by `factor` times the sum of their evidence.
 
-    Evidence is the log ratio of a class's share of the nearest rows to its share of all rows, or a
-    difference of means."""
+    Evidence is the log ratio of a class's share of the nearest rows to its share of all rows, or
+    the mean of the nearest rows minus that of all rows, in standard deviations of the response."""
 
     factor: float = forms.real(least=0)
     category_distance: np.ndarray = forms.real("a", least=0)

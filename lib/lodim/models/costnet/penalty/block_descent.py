@@ -150,7 +150,9 @@ def _zero_crossings(w, d, groups, g0, g1):
 
 @njit(**INNER)
 def _move(H, c, w, lo, hi, d):
-    """Add d to columns lo to hi - 1 of w, and update c; return by how much the quadratic falls."""
+    """Add d to columns lo to hi - 1 of w, and update c; return the decrease of the quadratic.
+
+    H, c : Hessian and negative gradient of the quadratic"""
     gain = 0.0
     for k in range(w.shape[0]):
         for j in range(lo, hi):

@@ -175,7 +175,7 @@ def familiarity_quantile(fit, value):
 
 
 def _known_values(fit, held_out):
-    """Return the sorted familiarities of `held_out`, or the training rows' percentiles if None."""
+    """Return sorted `familiarity` values of rows `held_out`; by default, training percentiles."""
     if held_out is None:
         return fit._calibrated().familiarity
     values = fit._familiarity(fit.design.apply(held_out, offset=zero_offset(fit)))
