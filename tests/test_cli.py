@@ -212,7 +212,9 @@ def test_errors_in_words(argv, says, capsys):
 
 @pytest.mark.filterwarnings("default")
 def test_messages_name_the_options_of_the_command_line(monkeypatch, capsys):
-    told = "give missing='keep', weights= or control={'scratch': folder}; level 'seed=3', dtype='f'"
+    formula = "\n    y ~ n_views\n        ^"
+    told = "give missing='keep', weights= or control={'scratch': folder}; a lambda_: a seed, not "
+    told += f"'seed=3', dtype='f', n_views must be 'n_views'{formula}"
 
     def refuse(*_):
         warnings.warn(told, ld.DataWarning, stacklevel=1)
@@ -220,7 +222,8 @@ def test_messages_name_the_options_of_the_command_line(monkeypatch, capsys):
 
     monkeypatch.setattr("lodim.cli.commands.read_data", refuse)
     assert main(["ripr", "y ~ x", "data.csv"]) == 2
-    flags = "give --missing keep, --weights or --scratch folder; level 'seed=3', dtype='f'\n"
+    flags = "give --missing keep, --weights or --scratch folder; a --lambda: a seed, not "
+    flags += f"'seed=3', dtype='f', --views must be 'n_views'{formula}\n"
     assert capsys.readouterr().err == f"lodim: DataWarning: {flags}lodim: error: {flags}"
 
 

@@ -8,6 +8,7 @@ import re
 import time
 import warnings
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -274,14 +275,20 @@ def options(model):
 
 
 def with_flags(text, model):
-    """Return a message with arguments of Python, such as m=2, as options (--m 2).
+    """Return a message with arguments of Python, such as n_views=2, as options (--views 2).
 
-    Text in quotes, such as a level of the data, stays as it is."""
-    flags = {option.name: option.flag for option in options(model)}
-    flags |= {"new_levels": "--new-levels", "control={'scratch'": "--scratch"}
-    names = "|".join(map(re.escape, flags))
-    argument = rf"(?<![\w'\"])({names})(?:=|: )(['\"]?)(\w*)\2\}}?"
-    return re.sub(argument, lambda found: f"{flags[found[1]]} {found[3]}".rstrip(), text)
+    Text in quotes, such as a level of the data, and lines that show a formula stay as they are."""
+    flags = {option.name: option.flag for option in options(model)} | {"new_levels": "--new-levels"}
+    first, *formula = text.replace("control={'scratch': folder}", "--scratch folder").split("\n")
+    argument = rf"(?<![\w'\"])({'|'.join(flags)})\b(?:=(['\"]?)(\w*)\2)?"
+    return "\n".join([re.sub(argument, partial(_as_option, flags), first), *formula])
+
+
+def _as_option(flags, found):
+    name, _, value = found.groups()
+    if value is None and "_" not in name:  # a word such as weights
+        return found[0]
+    return f"{flags[name]} {value or ''}".rstrip()
 
 
 def _separator(text):

@@ -29,8 +29,8 @@ from lodim.formula.language import column_name, column_nodes, function_name
 
 TRUTH = (False, True)  # levels of a condition such as I(x > 0)
 CURE = (
-    "; to treat it as missing, give new_levels='missing' (in predict(), augment() and evaluate()), "
-    "or replace it by NaN"
+    "; to treat it as missing, replace it by NaN, or give new_levels='missing' (in predict(), "
+    "augment() and evaluate() of a fit)"
 )
 IDENTIFIER = re.compile(
     r"(^|[\W_])(id|idx|index|key|no|nr|number|row|serial)$|^(id|row|unnamed)[\W_]|[a-z]I[Dd]$"

@@ -60,7 +60,8 @@ def parameter_of(family, y, weight, given):
     for name, value in given.items():
         if value is not None and name != own:
             of = next(known for known, (other, *_) in PARAMETERS.items() if other == name)
-            raise ArgumentError(f"{name}= is for family={of!r}, not {family!r}: leave it out")
+            cure = f"give family={of!r}, or leave {name}= out"
+            raise ArgumentError(f"{name}= is for family={of!r}, not {family!r}: {cure}")
     if family in LEARNED:
         weight = np.ones(len(y)) if weight is None else weight
         return float(LEARNED[family](y, weight / weight.sum()))

@@ -176,7 +176,8 @@ def test_what_is_refused(df):
     for power in (None, 1, 2.0, True, "1.5"):
         with pytest.raises(ArgumentError, match="needs power=, a number between 1"):
             ld.glm("claims ~ a", df, family="tweedie", power=power)
-    with pytest.raises(ArgumentError, match="power= is for family='tweedie', not 'gaussian'"):
+    cure = "give family='tweedie', or leave power= out"
+    with pytest.raises(ArgumentError, match=f"is for family='tweedie', not 'gaussian': {cure}"):
         ld.gbmap("b ~ a", df, power=1.5)
     with pytest.raises(ArgumentError, match="family must be"):
         ld.proset("count ~ a", df, family="poisson")
