@@ -365,6 +365,10 @@ REFUSED = {
     ),
     "plot": (lambda f, d: ld.effects(f, d).plot("x"), ld.ArgumentError, "no term 'x'"),
     "level": (lambda f, d: ld.effects(f, d, level=0.9), ld.ArgumentError, "give interval="),
+    "few replicates": (
+        lambda f, d: ld.effects(f, d, interval=ld.bootstrap(f, d, n=5)), ld.ArgumentError,
+        "level=0.95 needs at least 39 replicates, not 5: use level=0.666",
+    ),
     "ranges": (
         lambda f, d: ld.effects(f, d, kind="slope").ranges(), ld.ArgumentError, "no curves",
     ),

@@ -139,7 +139,8 @@ def effects(
     2  origin  Europe - USA     0.915
     """
     _check_call(fit, kind, type, interval)
-    level, seed = share("level", level), as_seed(seed)
+    level = share("level", level) if interval is None else interval._level(level)
+    seed = as_seed(seed)
     replicates = [] if interval is None else interval._kept()
     rows, features = read_rows(fit, data, offset, kind == "importance", replicates)
     if interval is None and kind != "importance" and level != LEVEL:
