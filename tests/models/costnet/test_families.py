@@ -149,6 +149,17 @@ def test_large_counts_and_a_wild_feature_converge():
     assert fit.prices()["deviance"].iloc[-1] * 300 < 1.05 * peer.log["deviance"]
 
 
+def test_a_path_of_an_extreme_quantile_converges():
+    """Few of heavy-tailed rows are near the quantile: steps are damped until full ones succeed."""
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame(rng.normal(size=(300, 6)), columns=list("abcdef"))
+    df["y"] = np.tanh(df["a"]) + 0.5 * df["b"] + 0.5 * rng.standard_t(1.5, size=300)
+    how = {"quantile": 0.99, "budget": 6, "control": {"criterion": "bic"}, "threads": 1}
+    fit = ld.costnet("y ~ .", df, family="quantile", **how)
+    path = fit.estimates.path
+    assert path.converged.all() and path.n_iter.max() < 50
+
+
 @pytest.mark.parametrize("model", [ld.proset, ld.ripr])
 def test_models_without_counts_list_what_they_fit(model, df):
     message = "family must be one of gaussian, binomial, multinomial.*not 'poisson'"

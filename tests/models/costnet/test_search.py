@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lodim.design.batch import Batch
 from lodim.engine import tiles
-from lodim.family import Binomial, Gaussian, Multinomial
+from lodim.family import Binomial, Gaussian, Huber, Multinomial, Quantile, losses
 from lodim.models.costnet.estimate import fit_stages, make_search
 from lodim.models.costnet.penalty.problem import PenaltyPath
 from lodim.models.costnet.search import rows, rules, sweep
@@ -148,6 +148,23 @@ def test_binomial_refits_agree_with_statsmodels():
     assert fit.deviance == pytest.approx(peer.deviance / weights.sum(), rel=1e-8)
 
 
+@pytest.mark.parametrize("scale", [1.0, 1e5])
+@pytest.mark.parametrize("family", [Quantile(0.99), Huber(1e-3)])
+def test_refits_end_at_the_minimum_where_few_rows_are_curved(family, scale):
+    rng = np.random.default_rng(68)
+    X = rng.normal(size=(60, 8))
+    y = scale * np.exp(2.0 * np.tanh(X[:, 0]) + X[:, 1] + rng.normal(size=60))
+    family = family.per(1.0 / scale)
+    refits = Refits.from_data(SearchData.from_batch(batch_of(X, y), family))
+    loss = family.kernel_loss(y, np.full(60, 1.0 / 60))
+    for on in (np.arange(3), np.arange(8)):
+        fit = refits(on)
+        score = fit.intercept + X[:, on] @ fit.coef[:, 0]
+        _, slope, _ = losses.rows(loss, y, score, np.full(60, 1.0 / 60))
+        gradient = np.column_stack([np.ones(60), X[:, on]]).T @ slope
+        assert np.abs(gradient).max() < 1e-5 * np.abs(slope).sum()
+
+
 def test_refits_that_start_close_to_their_end_go_there():
     rng = np.random.default_rng(7)
     X = np.exp(1.5 * rng.normal(size=(400, 40)))  # rows of high leverage: slopes bend fast
@@ -215,9 +232,9 @@ def test_a_sample_is_where_refits_of_all_rows_start(family, monkeypatch):
     assert near.near.data.X.shape[0] == 20 < data.X.shape[0]
     steps, work = [], SearchData.at_model
 
-    def counted(self, theta, on, curvatures=0):
+    def counted(self, theta, on, curvatures=0, least=None):
         steps.append((curvatures > 0, len(self.X)))
-        return work(self, theta, on, curvatures)
+        return work(self, theta, on, curvatures, least)
 
     monkeypatch.setattr(SearchData, "at_model", counted)
     on = np.array([0, 1, 3])

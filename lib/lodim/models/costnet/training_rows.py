@@ -8,6 +8,7 @@ import numpy as np
 
 from lodim.engine.blocks import available_threads, on_host, sum_tiles
 from lodim.engine.tiles import TILE
+from lodim.family import losses
 from lodim.models.costnet.penalty import passes
 
 
@@ -27,14 +28,15 @@ class TrainingRows:
     @classmethod
     def from_given(cls, X, given, family, spread=1.0, threads=None, **fields):
         """Return TrainingRows; `given` is a tuple of response, weight and offset of rows X."""
+        null = family.null_intercept(*given)
         return cls(
             X=X,
             given=given,
             family=family,
-            loss=_loss(given, family, spread),
             spread=spread,
             threads=available_threads() if threads is None else threads,
-            null=family.null_intercept(*given),
+            null=null,
+            loss=_loss(given, family, spread, null),
             absent=family.absent(*given[:2]),
             **fields,
         )
@@ -63,11 +65,13 @@ class TrainingRows:
     def n_scores(self):
         return self.given[2].shape[1]
 
-    def derivatives(self, f, columns, curvatures=0, step=None):
+    def derivatives(self, f, columns, curvatures=0, step=None, least=None):
         """Return loss, negative gradient (K, C) and moments of C columns, and a sum over rows.
 
-        See `passes.derivatives`, also for the arguments; f are linear predictors."""
-        known = {"loss": self.loss, "columns": columns, "curvatures": curvatures}
+        See `passes.derivatives`, also for the arguments; f are linear predictors.
+        least : smallest curvature of a row of weight one, by default that of the loss"""
+        loss = self.loss if least is None else (self.loss[0], least, *self.loss[2:])
+        known = {"loss": loss, "columns": columns, "curvatures": curvatures}
         known["step"] = None if step is None else np.ascontiguousarray(step)
         work = partial(passes.derivatives, **known, threads=self.threads)
         found = sum_tiles(work, self.X, self.y, self.weight, f)
@@ -84,11 +88,28 @@ class TrainingRows:
         return passes.scores_after(self.X, columns, np.ascontiguousarray(step), f, self.threads)
 
 
-def _loss(given, family, spread):
-    """Return the loss of the response divided by `spread`, as compiled passes take it."""
+def _loss(given, family, spread, null):
+    """Return the loss of the response divided by `spread`, as compiled passes take it.
+
+    Of losses with linear parts, the least curvature gets the unit l'^2 / (2 l) at the null model:
+    the curvature that a squared error with loss l and slope l' has."""
     if family.n_scores > 1:
         return passes.SOFTMAX
-    return family.per(spread).kernel_loss(given[0] / spread, given[1])
+    y, weight, offset = given
+    loss = family.per(spread).kernel_loss(y / spread, weight)
+    if not family.m_estimation:
+        return loss[0], 0.0, *loss[2:]
+    score = (offset[:, 0] + null) / spread
+    value, slope, _ = losses.rows(loss, y / spread, score, np.ones(len(y)))
+    unit = float(weight @ slope**2) / max(2.0 * float(weight @ value), 1e-300)
+    return loss[0], loss[1] * unit, *loss[2:]
+
+
+def next_least(least, size):
+    """Return the least curvature of rows after a Newton step of relative `size`; 1 is a full step.
+
+    The damping falls while full steps succeed (Levenberg-Marquardt), so that they converge fast."""
+    return least * (0.2 if size == 1.0 else 1.0 / size)
 
 
 def freeze_absent(slopes, absent):

@@ -11,7 +11,6 @@ from lodim.family.binomial import LOGISTIC
 from lodim.family.gaussian import SQUARED
 from lodim.family.huber import HUBER
 from lodim.family.losses import tile_curvature, tile_loss_slope
-from lodim.family.quantile import CHECK
 from lodim.models.costnet.penalty.prox import FAST, INNER
 
 SOFTMAX = -1, 0.0, 0.0, 0.0, 0.0  # loss of several classes; others are in `lodim.family.losses`
@@ -147,12 +146,11 @@ def _logistic(f, y, weight, r, h):
 def _one_score(loss, f, y, weight, values, r, h):
     total, bend = 0.0, 0.0
     share = 0.5 if loss[0] in (SQUARED[0], HUBER) else 1.0  # others are half the deviance already
-    least = loss[1] if loss[0] in (CHECK, HUBER) else 0.0  # other losses are curved everywhere
     tile_loss_slope(loss, y, f, weight, values, r)
     tile_curvature(loss, y, f, weight, h)
     for i in range(TILE):
         r[i] *= -share
-        h[i] = share * max(h[i], least * weight[i])
+        h[i] = share * max(h[i], loss[1] * weight[i])
         total += share * values[i]
         bend += r[i] * r[i] / max(h[i], LEAST)
     return total, bend

@@ -61,9 +61,11 @@ class PathProblem(TrainingRows):
         loss, gradient, _, bend = self.derivatives(f, np.arange(-1, self.X.shape[1]))
         return loss, *(gradient.take(at, axis=1) for at in self._at), bend
 
-    def moments_at(self, f, columns):
-        """Return second moments of columns, weighted by the rows' curvatures at f, (K, K, C, C)."""
-        return self.derivatives(f, columns, self.n_scores**2)[2]
+    def moments_at(self, f, columns, least=None):
+        """Return second moments of columns, weighted by the rows' curvatures at f, (K, K, C, C).
+
+        least : smallest curvature of a row of weight one, by default that of the loss"""
+        return self.derivatives(f, columns, self.n_scores**2, least=least)[2]
 
     @cached_property
     def _at(self):

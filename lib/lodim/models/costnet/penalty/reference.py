@@ -74,7 +74,7 @@ def _loss(problem, n, w, b):
     y, weight = problem.y.ravel()[:n], problem.weight.ravel()[:n]
     offset = np.column_stack([problem.offset[:, k].ravel()[:n] for k in range(problem.n_scores)])
     score = offset + free @ b + X[:, problem.columns] @ w
-    if problem.loss == LOGISTIC:
+    if problem.loss[0] == LOGISTIC[0]:
         return weight @ (cp.logistic(score[:, 0]) - cp.multiply(y, score[:, 0]))
     if problem.loss[0] == POWER:
         return weight @ _power_loss(*problem.loss[2:4], y, score[:, 0])

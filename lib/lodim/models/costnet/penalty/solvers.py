@@ -15,7 +15,7 @@ from lodim.models.costnet.penalty.problem import (
     ReducedQuadratic,
 )
 from lodim.models.costnet.penalty.prox import duality_gap, penalty
-from lodim.models.costnet.training_rows import freeze_absent
+from lodim.models.costnet.training_rows import freeze_absent, next_least
 
 MARGIN = 0.01  # share of the allowed gap to which an exact quadratic model is solved
 MOST_MOMENTS = 1500  # most columns for which a gaussian path uses moments
@@ -153,6 +153,7 @@ class NewtonSolver:
         start = problem.scores_after(problem.offset, np.array([-1]), b[:, :1])
         self.state = PathState(np.zeros((K, A)), b, start, dual)
         self._model: QuadraticModel | None = None
+        self._least = problem.loss[1]
         self._fit_free()
         self.null = self.state.loss
         self.lambda_max, self.state.dual = dual_norm(layout.arrays, self.state.c)
@@ -182,7 +183,7 @@ class NewtonSolver:
         """Return twice the decrease of loss plus ridge that a Newton step predicts."""
         s, p = self.state, self.problem
         columns, F = np.r_[p.free_columns, p.columns], len(p.free_columns)
-        G, at = p.moments_at(s.f, columns), np.arange(F, len(columns))
+        G, at = p.moments_at(s.f, columns, 0.0), np.arange(F, len(columns))
         for k in range(p.n_scores):
             G[k, k, at, at] += ridge
         model = ReducedQuadratic.from_moments(G, len(columns))
@@ -201,14 +202,16 @@ class NewtonSolver:
         for _ in range(100):
             if np.abs(s.slope).max() <= 1e-10:  # zero up to rounding
                 return
-            G = p.moments_at(s.f, p.free_columns)
+            G = p.moments_at(s.f, p.free_columns, self._least)
             model = ReducedQuadratic.from_moments(G, len(p.free_columns))
             step = model.free_step(s.slope, np.zeros((K, 0)))
-            if not self._line_search(np.zeros_like(s.w), step, 0.0, 0.0):
+            if not self._adapt(self._line_search(np.zeros_like(s.w), step, 0.0, 0.0)):
                 return
 
     def _line_search(self, dw, db, lam, ridge):
-        """Move by steps dw and db, halved until the objective falls; return whether it did."""
+        """Move by steps dw and db, halved until the objective falls; return the share moved.
+
+        It is 1 for full steps, and 0 if the objective does not fall."""
         s, p = self.state, self.problem
         change = p.by_column(dw, db)
         on = np.flatnonzero(change.any(axis=0))
@@ -221,9 +224,17 @@ class NewtonSolver:
             if self._objective(w, there[0], lam, ridge) <= before + 1e-14 * abs(before):
                 s.w, s.b = w, s.b + t * db
                 self._set_scores(f, there)
-                return True
+                return t
             t *= 0.5
-        return False
+        return 0.0
+
+    def _adapt(self, size):
+        """Adapt the least curvature to a step of relative `size`; return whether to continue.
+
+        After a failure (size 0) the solver continues once, with the first least curvature."""
+        first, last = self.problem.loss[1], self._least
+        self._least = next_least(last, size) if size else first
+        return size > 0.0 or last < first
 
     def _objective(self, w, loss, lam, ridge):
         return loss + self.problem.penalty(w, lam) + 0.5 * ridge * float((w * w).sum())
@@ -274,7 +285,8 @@ class NewtonSolver:
                 if not current:
                     current = self._renew_model(wanted, ridge)
                     *step, gain = self._model_step(lam, ridge, target)
-            if not self._line_search(*step, lam, ridge) and current:
+            size = self._line_search(*step, lam, ridge)
+            if current and not self._adapt(size):
                 return gap, iteration
         return gap, max_iter
 
@@ -296,7 +308,7 @@ class NewtonSolver:
     def _renew_model(self, keep, ridge):
         """Compute and store the quadratic model of the coefficients in `keep`; return True."""
         p, s, model = self.problem, self.state, self._model
-        G = p.moments_at(s.f, np.r_[p.free_columns, p.columns[keep]])
+        G = p.moments_at(s.f, np.r_[p.free_columns, p.columns[keep]], self._least)
         same = model is not None and np.array_equal(keep, model.keep)
         layout = model.layout if same else p.layout.restrict(keep)
         self._model = QuadraticModel.from_moments(G, p, keep, layout)

@@ -7,6 +7,7 @@ import numpy as np
 from lodim.engine.blocks import single_blas
 from lodim.models.costnet.search import sweep
 from lodim.models.costnet.search.rows import SearchData
+from lodim.models.costnet.training_rows import next_least
 
 SEPARATED = 1e-7  # ridge of IRLS relative to the scores' variance, for separated classes
 
@@ -171,6 +172,7 @@ def _newton(refits, on, cold=False):
         value, slope, bend = _derivatives_at(data, on, theta, ridge)
     negligible = 1e-16  # decrease of half the mean deviance that may remain
     last = negligible  # unknown before the first step
+    least = data.loss[1]
     for _ in range(50):
         step = np.linalg.solve(bend, slope.ravel()).reshape(theta.shape)
         promise, size = 0.5 * float((step * slope).sum()), 1.0
@@ -179,8 +181,10 @@ def _newton(refits, on, cold=False):
             return theta[0], theta[1:], data.deviance(theta[0], on, theta[1:])
         last = promise
         while size > 1e-4:
-            there = _derivatives_at(data, on, theta + size * step, ridge)
+            after = next_least(least, size)
+            there = _derivatives_at(data, on, theta + size * step, ridge, after)
             if there[0] <= value:
+                least = after
                 break
             size *= 0.5
         else:
@@ -206,13 +210,13 @@ def _start(refits, on, null):
     return np.vstack([null[0] - at.mean[on] @ coef, coef])
 
 
-def _derivatives_at(data, on, theta, ridge):
+def _derivatives_at(data, on, theta, ridge, least=None):
     """Return a ridge-penalized loss at `theta`, its negative gradient and its Hessian.
 
     The loss is half the mean deviance plus half of theta' ridge theta per linear predictor.
     theta : (1 + r, K) intercepts and coefficients of r columns `on`"""
     K, size = data.n_scores, theta.size
-    value, slope, G = data.at_model(theta, on, K**2)
+    value, slope, G = data.at_model(theta, on, K**2, least)
     np.einsum("kkab->kab", G)[:] += ridge
     bend = G.transpose(2, 0, 3, 1).reshape(size, size)
     # A constant added to all classes' scores has no effect: give it a curvature.

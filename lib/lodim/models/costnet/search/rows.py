@@ -70,12 +70,12 @@ class SearchData(TrainingRows):
     def df_per_column(self):
         return max(1, self.family.n_scores - 1)
 
-    def at_model(self, theta, on, curvatures=0):
+    def at_model(self, theta, on, curvatures=0, least=None):
         """Return half the mean deviance of a model, its negative gradient, and second moments.
 
-        theta : (1 + r, K) intercepts and coefficients; curvatures : as in `passes.derivatives`"""
+        theta : (1 + r, K) intercepts and coefficients; others as in `derivatives`"""
         columns = np.append(-1, self.columns[on])
-        return self.derivatives(self.scores, columns, curvatures, theta.T)[:3]
+        return self.derivatives(self.scores, columns, curvatures, theta.T, least)[:3]
 
     def deviance(self, intercept, on, coef):
         return 2.0 * self.at_model(np.vstack([intercept, coef]), on)[0]
