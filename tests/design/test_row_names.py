@@ -135,8 +135,12 @@ def test_streamed_data_and_other_calls(df, tmp_path):
     expected = ld.glm("y ~ a + g", df)
     np.testing.assert_allclose(fit.coef(), expected.coef(), rtol=1e-9)
     calls = {"one": (ld.gbmap, {"m": 1, "lambda_": 0.1}), "linear": "glm"}
-    with pytest.warns(DataWarning, match="'id' seems to be row names"):
+    with pytest.warns(DataWarning, match="'id' seems to be row names") as caught:
         table = ld.compare("y ~ .", df, calls, folds=2, baselines=False)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("lodim.comparison.candidates.TREES", 2)
+            ld.compare("y ~ .", df, ["glm"], folds=2)
+    assert len(caught) == 2
     expected = ld.compare("y ~ . - id", df, calls, folds=2, baselines=False)
     assert table.tidy()["deviance"].equals(expected.tidy()["deviance"])
     with pytest.warns(DataWarning, match="'id' seems to be row names"):

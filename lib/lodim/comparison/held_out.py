@@ -264,7 +264,8 @@ def _peer(name, task, train, test):
         raise DataError("models of scikit-learn cannot use an offset")
     how = {"family": task.design.family, "parameters": task.parameters, "missing": "indicator"}
     data = take_rows(task.data, task.batch.rows[train])
-    design, batch = Design.learn(task.formula, data, task.inputs_of(train), **how)
+    with warnings.catch_warnings(action="ignore"):  # compare() has issued those of all rows
+        design, batch = Design.learn(task.formula, data, task.inputs_of(train), **how)
     n_classes = len(design.levels or ())
     key, _ = row_keys.of_batch(batch, n_classes)
     order = row_keys.shuffled(key, task.seed)  # a forest samples rows by position
