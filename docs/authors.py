@@ -68,7 +68,8 @@ pd.DataFrame(rows, columns=["data", "AUC", "se", "paper"]).set_index("data")
 
 # %% [markdown]
 # For german_credit, pima_diabetes and breast_cancer, lodim's AUC is far above that of the paper.
-# The split may be another one: the paper does not say how ties are broken.
+# The paper and lodim split the rows at the median of a feature. The paper does not say where rows
+# equal to the median go, so its split may be another one.
 #
 # ## proset
 #

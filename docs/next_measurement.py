@@ -135,25 +135,25 @@ ax = policy.plot("curve", test)
 # ## What the numbers do not mean
 #
 # - A policy is not always better than one model for all rows. On australian its loss is 1.6
-#   standard errors higher than that of `costnet` at the same price. There, the same features for
-#   all rows are also better if they are chosen with the predictions of the policy, by 2.4 standard
-#   errors (means of six splits). On `ld.monitoring` and liver, the loss of the policy is higher by
-#   0.9 and 0.1 standard errors.
+#   standard errors higher than that of `costnet` at the same price. It is also 2.4 standard errors
+#   higher than that of a strategy that uses the policy's predictions, but buys the same features
+#   for all rows (means of six splits). On `ld.monitoring` and liver, the policy's loss is 0.9 and
+#   0.1 standard errors above that of `costnet`.
 # - On heart `costnet` chooses models with prices from 1 to 323 on the six splits, so its share of
 #   the price says little.
 # - Only the gains on pima, california and vowel exceed one standard error. Only the gain on vowel
-#   exceeds two; there the classes are not linear, and `costnet` is.
+#   exceeds two; there the boundaries between classes are curved, and `costnet` is linear.
 # - A policy that only looks one feature ahead is often about as good. On the real data sets, no
 #   difference from it exceeds 1.7 standard errors at the prices that it pays. On CUBE-NM, the
 #   difference is within two standard errors from a price of 8 on, and both policies predict about
 #   the same share of the rows correctly.
-# - Between prices of 6 and 8, the table of CUBE-NM flatters the policy. There the other policy has
-#   few trade-offs: on seven of eight splits it pays nothing or at least 7.3. With two or three more
-#   trade-offs per split for the other policy, the difference is +0.228 (SE 0.060) at 6, +0.092
-#   (0.029) at 7 and -0.002 (0.007) at 8.
-# - The predictor is overconfident about a feature without information of its own. On CUBE-NM it
-#   expects that the context alone reduces the loss by 0.015. On 2,000 new rows the context alone
-#   increases the loss by 0.020 (means of two splits).
+# - Between prices of 6 and 8, the table of CUBE-NM flatters the policy. Each value of `trade_off`
+#   gives one mean price, and on seven of eight splits the other policy pays nothing or at least 7.3.
+#   If it gets two or three more values per split, the difference in loss is +0.228 (SE 0.060) at 6,
+#   +0.092 (0.029) at 7 and -0.002 (0.007) at 8.
+# - The predictor is overconfident about a feature that is useless alone. If only the context of
+#   CUBE-NM is bought, it expects a loss 0.015 lower than with no feature. On 2,000 new rows the loss
+#   is 0.020 higher (means of two splits).
 # - The policy can stop too early. On seeds, even with the smallest trade-off of the benchmark, its
 #   loss is 1.3 standard errors above that with all features.
 # - `update` keeps the settings of the predictor. With 100 training rows of CUBE and 1,000 rows added

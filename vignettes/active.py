@@ -165,8 +165,8 @@ ax = curves.plot("winloss", axes[1], of="diverse")
 # an example. Two views (pairs of features) determine the class of most rows. The other rows lie
 # close together and have random labels. The score `"diverse"` selects rows that are far apart, so
 # it asks for only a few of these useless labels. In four random samples, its mean accuracy is 0.05
-# above that of random choice (p = 0.02). `"uncertainty"` is better by 0.03, which is not
-# significant.
+# above that of random choice (p = 0.02). `"uncertainty"` is 0.03 above random choice, which is
+# not significant.
 
 
 # %%

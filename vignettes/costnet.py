@@ -112,8 +112,8 @@ lasso.prices()[["cost", "dev_ratio"]]
 ax = fit.plot("graph")
 
 # %% [markdown]
-# The next plot shows the coefficients of the models with the group penalty against the penalty, as
-# in glmnet. These coefficients are shrunk. The models of this frontier have refitted coefficients.
+# The next plot shows the coefficients of the rule "group" at each penalty, as glmnet does for the
+# lasso. The penalty shrinks them. The models in the table above have refitted coefficients instead.
 
 # %%
 ax = fit.plot("path")

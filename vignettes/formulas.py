@@ -41,10 +41,10 @@
 #
 # - *Names.* Names may be in any script. If a table has two names that Python treats as equal (`µ`
 #   and `μ`), write them in `Q()`.
-# - *Limits.* 100 features per column are always allowed. Beyond that, the limit is 100,000
-#   features, and 100 million values (rows times features).
-# - *patsy.* Splines and contrasts come from the package patsy, but lodim reads formulas itself.
-#   patsy fails at 1,000 columns, and reads `a^2` as Python code.
+# - *Limits.* A formula may make up to 100 features per column that it uses, and at most a million.
+#   More per column are allowed up to 100,000 features and 100 million values (rows times features).
+# - *patsy.* lodim computes splines and contrasts with the package patsy, but reads formulas itself,
+#   because patsy fails at 1,000 columns and reads `a^2` as Python code.
 #
 # ## Categories
 #

@@ -130,10 +130,10 @@ print(flat)
 #
 #    > Σ_i (u_i − L*_i)² + λ Σ_ij δ_j B_ij,  u_i = Σ_j L_ij B_ij,  L*_i = min_j L_ij,
 #
-#    The first sum compares the loss u_i of row i with the loss of its best view. The second sum is
-#    a penalty. It is smaller for views that many rows use, because δ_j = 1 − Σ_i B_ij / n. So rows
-#    tend to use the same few views. B and δ are updated in turn until the objective no longer
-#    changes (Algorithm 2.1.1).
+#    where δ_j = 1 − Σ_i B_ij / n. The first sum compares u_i, the mean loss of row i weighted by
+#    its shares, with L*_i, the loss in its best view. The second sum is a penalty, smaller for views
+#    that many rows use (small δ_j). So rows tend to use the same few views. `ripr` computes δ from
+#    B, then B for this δ, until the objective no longer changes (Algorithm 2.1.1).
 # 3. **Prediction.** A new row gets the view and the class with the smallest ratio ν_k(class) /
 #    ν_k(other classes) (Eq. 2.11).
 

@@ -46,9 +46,10 @@ ax = fit.plot("surface")
 # numbers](../vignettes/proset_numbers) has the formulas of both losses, "squared" and "density",
 # and examples.
 #
-# Errors on new rows are larger than on training rows. Fits to four fifths of the rows estimate how
-# much larger: five fits up to 4,000 rows, one fit with more rows. `proset` widens variances and
-# quantiles by this factor.
+# Errors on new rows are larger than on training rows. Cross-validation estimates the ratio of their
+# mean absolute values: with five folds for up to 4,000 rows, with one fold for more. With
+# `loss="squared"`, `proset` multiplies standard deviations by this ratio, so quantiles widen too.
+# With `loss="density"`, it only widens quantiles.
 #
 # ## Entries of `control`, and constants
 #

@@ -118,7 +118,7 @@ def observed_losses(joint, centre, y, label, out):
     """Write the loss of predicting y to `out` (rows,): log-loss, or squared error of a number.
 
     joint : (components, rows) log of weight times density; it is overwritten
-    centre, label : a number's mean (components, rows); class of each component, or -1"""
+    centre : a number's mean (components, rows); label : class of each component, -1 for a number"""
     to_shares(joint)
     for k in range(joint.shape[1]):
         total = 0.0
@@ -142,10 +142,10 @@ def _log(v):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def expected_losses(joint, centre, residual, label, out):
-    """Write each row's expected loss to `out`: entropy of its classes, or variance of a number.
+    """Write the expected loss to `out` (rows,): entropy of the classes, or variance of a number.
 
     joint : (components, rows) log of weight times density; it is overwritten
-    centre, residual : a number's mean and variance in each component; label : its class, or -1"""
+    residual : a number's variance in each component; centre, label : as in `observed_losses`"""
     to_shares(joint)
     m = len(out)
     out[:] = 0.0

@@ -219,10 +219,10 @@ def learn(X, y, weight, n_classes, seed, per_class, pooling, independence):
 
 
 def choose(X, y, weight, fold, n_classes, item_of, seed):
-    """Choose a mixture by held-out loss; return it, and a dict of its settings and loss.
+    """Return the Mixture with the lowest held-out loss for y, and a dict of its settings and loss.
 
-    It is a mixture of X (n, p) or of X's normal scores. `fold` (n,) is the fold that holds out a
-    row, or -1; `item_of` (p,) is the position of the data column of each feature."""
+    Its features are X (n, p) or their normal scores. `fold` (n,) is the fold that holds out a row,
+    -1 if none does; `item_of` (p,) is the position of the data column of each feature."""
     rest = y, weight, fold, n_classes, item_of, seed
     plain = _choose(X, *rest)
     knots, scores = _normal_scores(X)

@@ -569,7 +569,7 @@ class Policy:
         return list(self.levels) if self.levels else ["fit", "se"]
 
     def _shown(self, answer):
-        """Convert a prediction to the response's units, if it is the mean and SD of a number."""
+        """Convert a mean and SD to the response's units; leave class probabilities unchanged."""
         return answer if self.levels else answer * self.scale + [self.centre, 0.0]
 
     def _prediction(self, state):

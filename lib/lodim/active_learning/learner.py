@@ -461,7 +461,7 @@ class Learner(Generic[FitT]):
             return self._fitted(labelled)
 
     def _learn(self, asked):
-        """Fit the model and extend the learning curve; `asked` names the score of the query."""
+        """Fit the model and extend the learning curve; asked : score of the last query, or ""."""
         fit, now = self._fit_or_none(), None
         row = {"n_labelled": len(self.labelled), "asked": asked}
         row |= dict.fromkeys(("accuracy", "log_loss", "entropy", "agreement"), np.nan)

@@ -19,7 +19,7 @@ def differences(comparison, ax=None):
     frame = in_pandas(comparison.tidy)().dropna(subset=["deviance"])
     ax, y = listed(ax, shorten(frame["model"], LONGEST), 0.42, 1.3, least=2.2)
     center, high = frame["difference"].to_numpy(), frame["conf_high"].to_numpy()
-    near, half = _within_error(center, high), high - center
+    near, half = _drawn_to_scale(center, high), high - center
     apart = ~frame["model"].isin(comparison.not_significantly_worse).to_numpy()
     kinds = (~apart, BLUE, "no significant difference"), (apart, GREY, "significantly worse")
     for on, color, label in kinds:
@@ -44,11 +44,11 @@ def differences(comparison, ax=None):
     return tidy(ax)
 
 
-def _within_error(center, high):
-    """Return which differences are near enough to be drawn to scale; the others become text.
+def _drawn_to_scale(center, high):
+    """Return which differences are drawn to scale; the others, too large for the axis, are text.
 
-    center, high : increasing differences, and upper ends of their intervals. In the larger half,
-        those from the first that is over twice as large as all earlier upper ends are text."""
+    center, high : increasing differences, and upper ends of their intervals. The text starts at the
+        first difference in the larger half that is over twice the largest upper end before it."""
     near = np.ones(len(center), bool)
     for k in range((len(center) + 1) // 2, len(center)):
         if center[k] > FAR * high[:k].max():

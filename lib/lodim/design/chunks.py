@@ -301,7 +301,7 @@ class SourceChunks(Chunks):
             return [work(span, table) for span, table in tables]
 
     def _bare(self, span):
-        """Return a chunk's Table without columns, small enough to be sent to a Dask worker."""
+        """Return the Table of a chunk without its columns, which a Dask worker reads itself."""
         table = table_of_span(self.table, span, {})
         starts = [run[0] for run in table.index.runs]
         lo, hi = bisect_right(starts, span.start) - 1, bisect_right(starts, span.stop - 1)

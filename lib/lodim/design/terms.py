@@ -292,10 +292,10 @@ def _unordered(term):
 
 
 def compress(keys, written, parts, summaries):
-    """Return the terms (keys), with columns of heavy tails replaced by calls that compress them.
+    """Return the terms `keys`; arcsinh((x - center) / spread) replaces columns x with heavy tails.
 
     written : columns that the formula names, not only by '.', which stay as they are
-    parts : Chunks; summaries : dict column -> Summary"""
+    parts : Chunks whose rows give center and spread; summaries : dict column -> Summary"""
     alone = {term[0][0] for term in keys if len(term) == 1 and term[0][1] is None} - written
     names = [n for n in summaries if n in alone and summaries[n].column.kind == "number"]
     if not names:

@@ -235,10 +235,10 @@ def single_blas():
 
 
 def over_spans(work, X, n, *rows, threads=1):
-    """Yield the results of work(X, *rows) for consecutive spans of 65,536 rows, in order.
+    """Yield the results of work(X, *rows) for spans of 65,536 consecutive rows, in order.
 
-    Each call gets X and the arrays `rows`, (n, ...) or None, of its span. If X is on Dask workers,
-    they make the calls; otherwise up to `threads` threads do (None: all)."""
+    Each call gets its rows of X, which has n, and of the arrays `rows`, (n, ...) or None. If X is
+    on Dask workers, they make the calls; otherwise up to `threads` threads do (None: all)."""
 
     def of_span(part):
         own = (None if array is None else array[part] for array in rows)
@@ -253,12 +253,12 @@ def over_spans(work, X, n, *rows, threads=1):
 
 
 def sum_spans(work, X, n, *rows):
-    """Return the sum of work(X, *rows) over spans of 65,536 consecutive rows; see `over_spans`."""
+    """Return the sum of the results that `over_spans` yields."""
     return reduce(np.add, over_spans(work, X, n, *rows))
 
 
 def rows_of_spans(work, X, n, *rows):
-    """Return values per row, (n, ...), joined from calls of work(X, *rows); see `over_spans`."""
+    """Return one array (n, ...): the values per row that `over_spans` yields, joined."""
     found = zip(row_spans(n), over_spans(work, X, n, *rows), strict=True)
     return np.concatenate([own[: part.stop - part.start] for part, own in found])
 

@@ -326,7 +326,7 @@ class _Translation:
         return ex.call(FUNCTIONS[name], *values)
 
     def transformed(self, name, node, settings, words):
-        """Return the columns of a call such as bs(x, *settings, **words), with the fit's knots."""
+        """Return the columns of name(x, *settings, **words), with the fit's knots or moments."""
         data = [self.columns(arg) for arg in node.args[: count_data(node)]]
         state = self.states.pop(0)[1]
         if name in patsy_terms.MOMENTS:
@@ -340,7 +340,7 @@ class _Translation:
         return self.spline(name, state, data[0][0], settings, words)
 
     def spline(self, name, state, x, settings, words):
-        """Return columns of bs(x, *settings, **words), cr() or cc(): polynomials between knots."""
+        """Return the columns of bs(x, *settings, **words), cr or cc: polynomials between knots."""
         knots = np.unique(state["_all_knots"])
         degree = state["_degree"] if name == "bs" else CUBIC
 

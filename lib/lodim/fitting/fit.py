@@ -87,7 +87,7 @@ class Fit(Delegates):
     @property
     @abstractmethod
     def df(self) -> int:
-        """Number of coefficients of the model, or of features that it uses."""
+        """Size of the model, such as its number of coefficients; each model defines it."""
 
     @abstractmethod
     def tidy(self) -> pd.DataFrame:
@@ -226,7 +226,7 @@ class Fit(Delegates):
         return self._in_all_rows(batch, classes, self.design.response.name)
 
     def _check_threshold(self, threshold, type):
-        """Raise ArgumentError for a threshold of predict() without type="class" and two classes."""
+        """Raise ArgumentError if a threshold is invalid, or lacks two classes or type="class"."""
         if threshold is None:
             return
         if len(self.levels or ()) != 2:

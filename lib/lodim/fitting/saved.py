@@ -89,12 +89,12 @@ def read_state(kind: str, state: dict[str, Any], where: str, sizes: dict[str, in
 
 
 def _read_design(value, where, sizes):
-    """Return the Design of a fit from a file; write lengths of its arrays to the dict `sizes`.
+    """Return the Design of a fit from the part `value` of a file, called `where` in errors.
 
+    Add these lengths of a fit's arrays to the dict `sizes`:
     K : number of linear predictors per row; S : number of those with coefficients
-    C : number of classes, 0 for a numeric response
-    functions : K, or 1 if linear predictors differ only by intercepts
-    boundaries : number of boundaries between ordered classes, else 0"""
+    C : number of classes, or 0; boundaries : number of boundaries between ordered classes, or 0
+    functions : K, or 1 if linear predictors differ only by intercepts"""
     design = forms.part(Design).read(value, where, sizes)
     family = families.family_of(design)
     sizes |= {"K": family.n_scores, "S": family.n_linear, "C": len(design.levels or ())}

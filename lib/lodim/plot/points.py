@@ -108,9 +108,10 @@ def class_marks(ax, key, **style):
 def plane(
     points, key, names, ax=None, *, faint=None, star=None, title=None, tags=None, square=False
 ):
-    """Draw Points, coloured by a Key, over `faint` ones, possibly with a star; return the Axes.
+    """Draw Points, coloured by a Key, over small and pale Points `faint`; return the Axes.
 
-    star : (label, position); tags : numbers of points -> texts; square : equal scales"""
+    names : labels of the axes; star : (label, position) of a star
+    tags : dict index of a point -> text; square : whether both axes have the same scale"""
     ax = ensure_axes(ax, SIZE)
     shades = None
     if faint is not None:

@@ -10,7 +10,7 @@ FILLS = 8  # largest number of columns that a note names
 
 
 def levels(fit, numeric=""):
-    """Return the text on classes in the line "Family" of a summary; `numeric` without classes."""
+    """Return the classes in the line "Family" of a summary; `numeric` for a numeric response."""
     if fit.levels is None:
         return numeric
     if len(fit.levels) == 2:

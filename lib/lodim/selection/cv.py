@@ -274,7 +274,7 @@ class CV(Generic[FitT_co]):
         return self._value((self.budget,), self.index_1se)
 
     def _value(self, names, index):
-        """Return the first varied setting of `names` at row `index`, or else the best fit's."""
+        """Return row `index` of the first varied setting in `names`, or else names[0] of `best`."""
         for name in names:
             if name in self.frame:
                 return float(self.frame[name][index])

@@ -70,7 +70,7 @@ def _check_values(name, values, model):
 def settings_at(problem, point):
     """Return the problem's settings, changed to the values of a grid point (dict name -> value).
 
-    None in the point keeps a setting that the call left open, and whose value the data chose."""
+    A setting that is None in both the point and the call keeps the value that the data gave it."""
     ours = {k for k, v in point.items() if v is None and problem.arguments.get(k, 0) is None}
     return replace(problem.settings, **{k: v for k, v in point.items() if k not in ours})
 

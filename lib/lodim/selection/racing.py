@@ -115,9 +115,9 @@ def ordered(values, down=False):
 
 
 def _run_settings(model, key, values):
-    """Return the settings and number of stages of a fit for points that differ in one setting.
+    """Return the settings and number of stages of one fit for points that differ in one setting.
 
-    key : shared settings; values : those of the other one. The number is None if losses decide."""
+    key : the other settings; values : of this one. The number is None if held-out losses decide."""
     if model.shared_setting:
         return replace(key, **{model.shared_setting: tuple(ordered(values))}), len(values)
     return key, None if None in values else max(values)

@@ -95,7 +95,7 @@ class WeakLearners:
         return self._in_chunks(tiles, n, np.arange(len(self)), len(self), threads, engine)
 
     def slopes(self, tiles, n, threads=1):
-        """Return the derivatives of the learners by their projections w'x, (n, M)."""
+        """Return the derivative of each of the M learners with respect to w_j'x, (n, M)."""
         return self._forward(tiles, n, np.arange(len(self)), len(self), True, threads)
 
     def active(self, slopes):
@@ -103,7 +103,7 @@ class WeakLearners:
         return slopes * self.sign > 0.5 * self.scale
 
     def gradients(self, slopes):
-        """Return a list of K gradients (n, p), one per linear predictor, from `slopes` (n, M)."""
+        """Return the gradients in x of the K linear predictors, [(n, p), ...], given `slopes`."""
         groups = [self.target == k for k in range(self.n_scores)]
         return [slopes[:, group] @ self.w[group] for group in groups]
 

@@ -39,10 +39,11 @@ def projections_at_once(n_tiles, C, k):
 def pair_sums(X, weight, owner, begin, V, root, shift):
     """Return sums of kernels over pairs of rows, (q, C, C), and moments of forces, (q, C, k, C r).
 
-    A row's force by class b is the sum of kernels times its differences from the rows of b.
-    moments[i, b, :, a r + d] sums feature d times this force over the rows of class a. X are rows
-    on the GPU; weight, owner and begin are from `upload_classes`. V (q, r, k) are projections. For
-    two classes, root is the kernel's inverse Cholesky factor, shift is added to exponents."""
+    The force of class b on a row (k,) sums, over the rows of b, the kernel of both rows times the
+    difference of their projections. moments[i, b, :, a r + d] sums feature d times this force over
+    the rows of class a. V (q, r, k) are projections, X rows on the GPU; weight, owner and begin are
+    from `upload_classes`. For two classes, root is the kernel's inverse Cholesky factor; shift is
+    added to exponents."""
     (q, r, k), C = V.shape, root.shape[1]
     U = _project(X, owner, V, root)
     forces = X.scratch("forces", U.shape)
@@ -124,9 +125,9 @@ def _sum_over_segments(room, x):
 
 @cuda.jit(cache=True, **limit_registers(REGISTERS))
 def _pair_sums(U, weight, owner, begin, shift, forces, ends):
-    """Compute the forces of one class on a block of 64 rows, and the sum of kernels between them.
+    """Write one class's forces on a block of 64 rows to `forces`, and its sum of kernels to `ends`.
 
-    They go to `forces` and `ends`. U is from `_project`; owner is the class of each block of rows,
+    `pair_sums` defines forces. U is from `_project`; owner is the class of each block of rows,
     begin the first block of each class; `shift` is added to the kernels' exponents."""
     point = cuda.shared.array((CHUNK, TILE), np.float64)
     room = cuda.shared.array((SEGMENTS, TILE), np.float64)
@@ -171,9 +172,7 @@ def _pair_sums(U, weight, owner, begin, shift, forces, ends):
 
 @cuda.jit(cache=True)
 def _moments(X, forces, begin, out):
-    """Fill `out` with the moments that `pair_sums` returns: sums of features times forces.
-
-    `_pair_sums` gives `forces`; begin has the first block of 64 rows of each class."""
+    """Fill `out` with the moments of `pair_sums`; begin has each class's first block of 64 rows."""
     parts = cuda.shared.array((CHUNK, WARPS, LANES), np.float64)
     totals = cuda.local.array(CHUNK, np.float64)
     lane, warp, q = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES, cuda.blockIdx.z

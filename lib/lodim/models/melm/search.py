@@ -245,7 +245,7 @@ def _orthonormal(V):
 
 
 def _principal_components(mean, cov, sample, basis, k, smallest=False):
-    """Return the first (or smallest) k principal components of a sample, as directions (r, k)."""
+    """Return the first (or smallest) k principal components of all rows, in coordinates (r, k)."""
     total = total_covariance(mean, cov, sample.size)
     values, vectors = np.linalg.eigh(total)
     root = basis.back.T @ (vectors * np.sqrt(np.maximum(values, 0.0)))

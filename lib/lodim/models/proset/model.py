@@ -229,7 +229,8 @@ def proset(
     weights : column name, array (n,) or "balanced", optional
         Row weights. "balanced" gives all K classes equal total weight.
     offset : column name or array (n,), optional
-        Known part of the null model's linear predictor ((n, K) for K classes) or of a number.
+        Known part of a numeric response, or of the null model's linear predictor ((n, K) for K
+        classes).
     missing : {"indicator", "drop"}, default="indicator"
         "indicator": a missing number becomes the training mean, marked in a column such as
         `age[missing]`; a missing category is a level. "drop" drops the row, predicted as NaN.
@@ -263,8 +264,7 @@ def proset(
     ------
     FormulaError, DataError, ArgumentError
         DataError also if a class has under three rows (control's max_fraction may need more,
-        condition 2.14), or if loss="density" and most rows have an integer response that other rows
-        have too.
+        condition 2.14), or if loss="density" and the response is integers, most of them repeated.
     MissingExtraError, DeviceError
         If engine="cuda" lacks its extra, a usable GPU or GPU memory.
 

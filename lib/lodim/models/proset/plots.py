@@ -246,7 +246,7 @@ def _one_surface(fit, Z, level):
 
 
 def _of_level(fit, frame, level):
-    """Return the rows of one class, and the class; default: most probable, or the second of two."""
+    """Return the rows of a class, and the class; level=None: most probable, or second of two."""
     if "level" not in frame:
         shown = fit.levels[1]
         if level is not None and not (isinstance(level, type(shown)) and level == shown):

@@ -211,8 +211,8 @@ def factors(axis_of):
 def axis_values(X, axis_of):
     """Return the values of rows X on each axis: a number, or the code of a factor's level.
 
-    The code is the level's position among the columns of its factor, -1 if it has none of these,
-    and NaN if missing. axis_of has the axis of each column of X."""
+    The code is the position of the level's column among the columns of its factor, -1 if the level
+    has no column, and NaN if missing. axis_of has the axis of each column of X."""
     out = X[:, np.flatnonzero(np.diff(axis_of, prepend=-1))]
     for axis in factors(axis_of):
         levels = X[:, axis_of == axis]

@@ -26,7 +26,7 @@ class Voters:
     Targets are class indicators (n, classes), or a standardized response; `prior` is their mean."""
 
     A: np.ndarray  # values on the axes (numbers or codes of a factor's levels), NaN if missing
-    category_distance: np.ndarray  # squared distance of two levels per axis, zero for a number
+    category_distance: np.ndarray  # (axes,) squared distance of two levels; 0 for numbers
     target: np.ndarray
     weight: np.ndarray  # row weights, divided by their mean
     prior: np.ndarray
@@ -36,7 +36,7 @@ class Voters:
 
     @classmethod
     def of_classes(cls, A, category_distance, y, weight, n_classes):
-        """Return Voters for class codes y (n,); A has the values of the rows on each axis."""
+        """Return Voters for class codes y (n,); A and category_distance are fields of Voters."""
         weight = weight / weight.mean()
         target = (y[:, None] == np.arange(n_classes)).astype(np.float64)
         prior = np.maximum(np.einsum("i,ic->c", weight, target) / weight.sum(), 1e-12)
@@ -44,7 +44,7 @@ class Voters:
 
     @classmethod
     def of_numbers(cls, A, category_distance, y, weight):
-        """Return Voters for a numeric response y; A has the values of the rows on each axis."""
+        """Return Voters for a numeric response y; A and category_distance are fields of Voters."""
         weight = weight / weight.mean()
         mean = weight @ y / weight.sum()
         spread = np.sqrt(weight @ (y - mean) ** 2 / weight.sum()) or 1.0

@@ -1,4 +1,4 @@
-"""Group penalty of a dependency graph, and the order of coefficients in compiled functions."""
+"""Penalized groups of coefficients, and the order of coefficients in compiled functions."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,7 +27,7 @@ class Groups:
 
     @classmethod
     def from_network(cls, network, dependents="all", p=None, monotone=None):
-        """Return the penalty of a dependency graph: one group for each node with a price.
+        """Return the Groups of a dependency graph: one for each node with a price.
 
         A group has the columns of the node and of all `dependents` ("direct": its children only,
         Fiterau 2014, Eq. 5.1). If no node has a price, each node with columns gets price 1. A free

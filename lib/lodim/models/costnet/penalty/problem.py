@@ -192,7 +192,7 @@ class ReducedQuadratic:
         return self._multiply(free, self.inverse) - self._multiply(step, self.elimination)
 
     def decrement(self, free):
-        """Return twice the possible decrease by unpenalized coefficients with gradient `free`."""
+        """Return twice the decrease of the loss that unpenalized coefficients alone can achieve."""
         return float((free * self._multiply(free, self.inverse)).sum())
 
     def _multiply(self, v, matrix):

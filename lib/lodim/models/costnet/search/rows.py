@@ -82,10 +82,10 @@ class SearchData(TrainingRows):
 
 
 def screened_nodes(batch, family, network, path):
-    """Return which nodes of a graph a search considers, (V,) bool; None for all.
+    """Return which nodes of a graph a search considers, (V,) bool; None if it considers all.
 
-    With very many columns: nodes on the penalized path, then those with the largest score
-    statistic, each with all that it needs."""
+    If X has very many columns, it considers the nodes on the penalized path and then those with the
+    largest score statistic, up to a limit. Each comes with the nodes that it needs."""
     p, most = batch.X.shape[1], MOST_COLUMNS * (2 if family.name == "gaussian" else 1)
     if p <= most:
         return None
