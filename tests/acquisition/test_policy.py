@@ -1,5 +1,7 @@
 """Policies that buy features row by row: what they pay, what they see, and what they choose."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -64,6 +66,24 @@ def test_features_that_matter_together_are_bought_together():
     assert set(policy.next({}).options["feature"][:2]) == {"a", "b"}
 
 
+@pytest.mark.long
+def test_overconfident_predictions_after_purchases_are_shrunken():
+    radar = ld.data("ionosphere")
+    policy, test = ld.acquire("quality ~ .", radar[::2]), radar[1::2][:80]
+    code = (test["quality"] == policy.levels[1]).astype(int)
+    shares = np.exp(policy.mixture.log_share) @ (policy.mixture.label[:, None] == [0, 1])
+
+    def loss(contamination):
+        mixture = replace(policy.mixture, contamination=contamination)
+        P = replace(policy, mixture=mixture).run(test)[list(policy.levels)].to_numpy()
+        assert (contamination * shares - 1e-12 <= P).all()
+        return -np.log(np.maximum(P, 1e-4))[np.arange(80), code].mean()
+
+    assert policy.mixture.contamination > 0.0
+    assert loss(policy.mixture.contamination) < loss(0.0)
+    assert ld.acquire("mpg ~ .", ld.data("autompg")[::2]).mixture.contamination == 0.0
+
+
 def test_marginals_are_those_of_scipy():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 300).astype(float)
@@ -79,6 +99,9 @@ def test_marginals_are_those_of_scipy():
     expected = by_class / by_class.sum(axis=0)
     found = fit.predict(np.ascontiguousarray(X[:, at].T), at, 2)
     np.testing.assert_allclose(found, expected, atol=1e-10)
+    mixed = replace(fit, contamination=0.1).predict(np.ascontiguousarray(X[:, at].T), at, 2)
+    shares = np.bincount(y.astype(int))[:, None] / len(y)
+    np.testing.assert_allclose(mixed, 0.9 * expected + 0.1 * shares, atol=1e-10)
 
 
 def test_one_component_of_a_number_is_least_squares():

@@ -96,9 +96,10 @@ def acquire(
     -----
     The predictor is a Gaussian mixture of the features for each class, or of features and numeric
     response. Differences between classes are shrunken (James-Stein). Cross-validation with random
-    subsets of known features chooses the number of components and the shrinkage of covariances. The
-    policy is an acquisition-conditioned oracle (Valancius et al. 2024). It contains the training
-    rows, also in a saved file.
+    subsets of known features chooses the number of components and the shrinkage of covariances.
+    Predictions after the purchases of held-out rows choose how far predictions are shrunken to the
+    class shares. The policy is an acquisition-conditioned oracle (Valancius et al. 2024). It
+    contains the training rows, also in a saved file.
 
     References
     ----------
@@ -163,4 +164,4 @@ def acquire(
         pending=0,
         recent=np.empty(0),
     )
-    return policy._with_trade_off(trade_off)
+    return policy._with_trade_off(None)._calibrated(fold)._with_trade_off(trade_off)

@@ -98,8 +98,11 @@ def extend(V, columns, given, mixture, joint, centre, residual):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def to_shares(joint):
-    """Turn log(weight times density), (components, rows), into probabilities of components."""
+def to_shares(joint, log_share, contamination):
+    """Turn log(weight times density), (components, rows), into probabilities of components.
+
+    log_share : (components,) log of the components' shares of all rows
+    contamination : probability that a row's features say nothing about its component"""
     most, total = joint[0].copy(), np.zeros(joint.shape[1])
     for z in range(1, len(joint)):
         for k in range(len(most)):
@@ -108,18 +111,21 @@ def to_shares(joint):
         for k in range(len(most)):
             joint[z, k] = exp_negative(joint[z, k] - most[k])
             total[k] += joint[z, k]
+    keep = 1.0 - contamination
     for z in range(len(joint)):
+        prior = contamination * np.exp(log_share[z])
         for k in range(len(most)):
-            joint[z, k] /= total[k]
+            joint[z, k] = keep * joint[z, k] / total[k] + prior
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def observed_losses(joint, centre, y, label, out):
+def observed_losses(joint, centre, y, label, log_share, contamination, out):
     """Write the loss of predicting y to `out` (rows,): log-loss, or squared error of a number.
 
     joint : (components, rows) log of weight times density; it is overwritten
-    centre : a number's mean (components, rows); label : class of each component, -1 for a number"""
-    to_shares(joint)
+    centre : a number's mean (components, rows); label : class of each component, -1 for a number
+    log_share, contamination : as in `to_shares`"""
+    to_shares(joint, log_share, contamination)
     for k in range(joint.shape[1]):
         total = 0.0
         for z in range(len(joint)):
@@ -141,12 +147,12 @@ def _log(v):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def expected_losses(joint, centre, residual, label, out):
+def expected_losses(joint, centre, residual, label, log_share, contamination, out):
     """Write the expected loss to `out` (rows,): entropy of the classes, or variance of a number.
 
     joint : (components, rows) log of weight times density; it is overwritten
-    residual : a number's variance in each component; centre, label : as in `observed_losses`"""
-    to_shares(joint)
+    residual : a number's variance in each component; the others are as in `observed_losses`"""
+    to_shares(joint, log_share, contamination)
     m = len(out)
     out[:] = 0.0
     if label[0] < 0:
@@ -171,13 +177,13 @@ def candidate_losses(V, columns, start, given, mixture, label):
     V : values (features, rows); set c consists of the features columns[start[c]:start[c + 1]]
     given : result of `condition` for the features known before, whose values all rows share
     mixture, label : `Mixture.arrays` and `Mixture.label`"""
-    C, Z, m = len(start) - 1, len(label), V.shape[1]
+    C, Z, m, contamination = len(start) - 1, len(label), V.shape[1], mixture[-1][2]
     out = np.empty((C, m))
     joint, centre, residual = np.empty((Z, m)), np.empty((Z, m)), np.empty(Z)
     for c in range(C):
         chosen = columns[start[c] : start[c + 1]]
         extend(V[chosen], chosen, given, mixture, joint, centre, residual)
-        expected_losses(joint, centre, residual, label, out[c])
+        expected_losses(joint, centre, residual, label, mixture[0], contamination, out[c])
     return out
 
 

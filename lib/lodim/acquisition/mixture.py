@@ -18,7 +18,8 @@ TRIED = {  # values tried, one setting after the other; see `choose`
     "independence": (0.02, 0.2, 0.5, 0.8, 1.0),
 }
 START = {"per_class": 1, "pooling": 1e6, "independence": 0.2}
-SCALES = tuple(product((1.0, 0.8, 0.6, 0.4, 0.25), (0.0, 0.03, 0.1, 0.3)))
+# temperatures and repetitions that are tried, without contamination
+SCALES = tuple(product((1.0, 0.8, 0.6, 0.4, 0.25), (0.0, 0.03, 0.1, 0.3), (0.0,)))
 FLOOR = 1e-3  # least eigenvalue of a covariance, as a share of a feature's variance
 MASKS = 40  # random subsets of columns on which settings are compared
 ROWS = 1000  # rows held out at most
@@ -45,17 +46,20 @@ class Mixture:
     # + repetition (t - 1)), which is below 1 if features share information
     temperature: float = forms.real(least=0, most=1)
     repetition: float = forms.real(least=0)
+    # probability that a row's features say nothing about its component
+    contamination: float = forms.real(least=0, most=1)
     # knots, scores: values of each feature and the normal scores that replace them, or empty
     knots: np.ndarray = forms.real("p", "m")
     scores: np.ndarray = forms.real("p", "m")
 
     @property
     def arrays(self):
-        scales = self.temperature, self.repetition
+        scales = self.temperature, self.repetition, self.contamination
         return self.log_share, self.mean, self.cov, self.cross, self.y_mean, self.y_var, scales
 
-    def scaled(self, temperature, repetition):
-        return replace(self, temperature=temperature, repetition=repetition)
+    def scaled(self, temperature, repetition, contamination=0.0):
+        scales = {"temperature": temperature, "repetition": repetition}
+        return replace(self, **scales, contamination=contamination)
 
     def features(self, X):
         """Return the values from which the mixture predicts: normal scores of X (n, p), or X."""
@@ -69,8 +73,7 @@ class Mixture:
         n_classes = max(self.label.max() + 1, 0)
         kept = {name: settings[name] for name in TRIED}
         fit = learn(X, y, weight, n_classes, seed, **kept)
-        fit = fit.scaled(self.temperature, self.repetition)
-        return replace(fit, knots=self.knots, scores=self.scores)
+        return replace(fit.scaled(*self.arrays[-1]), knots=self.knots, scores=self.scores)
 
     def _conditional(self, V, columns):
         """Return component weights, and a numeric response's mean and variance, given values V.
@@ -87,20 +90,21 @@ class Mixture:
         """Return losses (scales, rows) of predicting y from the values V of some features.
 
         V is (columns, rows). Losses are log-losses, or squared errors of numbers. `scales` are
-        pairs (temperature, repetition) to compare; by default the mixture's own."""
-        scales = scales or ((self.temperature, self.repetition),)
+        tuples (temperature, repetition, contamination) to compare; by default the mixture's own."""
+        scales = scales or self.arrays[-1:]
         density, centre, _ = self.scaled(1.0, 0.0)._conditional(V, columns)
         share, out = self.log_share[:, None], np.empty((len(scales), V.shape[1]))
         density -= share
-        for (temperature, repetition), row in zip(scales, out, strict=True):
+        for (temperature, repetition, contamination), row in zip(scales, out, strict=True):
             factor = temperature / (1.0 + repetition * max(len(columns) - 1, 0))
-            observed_losses(share + factor * density, centre, y, self.label, row)
+            joint = share + factor * density
+            observed_losses(joint, centre, y, self.label, self.log_share, contamination, row)
         return out
 
     def predict(self, V, columns, n_classes):
         """Return class probabilities (K, m), or mean and SD (2, m), given values V (columns, m)."""
         shares, centre, residual = self._conditional(V, columns)
-        to_shares(shares)
+        to_shares(shares, self.log_share, self.contamination)
         if n_classes:
             return (np.arange(n_classes)[:, None] == self.label).astype(float) @ shares
         mean = (shares * centre).sum(axis=0)
@@ -111,8 +115,9 @@ class Mixture:
         """Return by how much each row's loss exceeds the loss that the mixture expects, (rows,).
 
         The excess is log-loss minus entropy, or squared error / variance - 1 of a number; its mean
-        is about 0. V (columns, rows) are the values of the known features `columns`."""
-        answer = self.predict(V, columns, n_classes)
+        is about 0. It ignores contamination. V (columns, rows) are the values of the known features
+        `columns`."""
+        answer = replace(self, contamination=0.0).predict(V, columns, n_classes)
         if not n_classes:
             return (y - answer[0]) ** 2 / np.maximum(answer[1] ** 2, 1e-12) - 1.0
         P = np.maximum(answer, LEAST)
@@ -205,6 +210,7 @@ def shrink(parts, p, pooling, independence):
         y_var=cov[:, p, p].copy() if numeric else np.zeros(len(share)),
         temperature=1.0,
         repetition=0.0,
+        contamination=0.0,
         knots=np.empty((p, 0)),
         scores=np.empty((p, 0)),
     )

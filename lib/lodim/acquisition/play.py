@@ -8,6 +8,8 @@ from lodim.acquisition.oracle import Oracle, State
 from lodim.engine.blocks import each
 
 ROWS = 500  # training rows on which the fixed order is chosen
+HELD_OUT = 400  # training rows on which the contamination is chosen
+CONTAMINATIONS = (0.0, 0.01, 0.02, 0.05)  # values tried
 HALVINGS = 12  # of the range of trade-offs in the search for one
 
 
@@ -76,6 +78,30 @@ def play_within(mean_price, oracle, X, own, limit):
     cheap = np.random.default_rng(oracle.seed).random(len(X)) >= share
     parts = [iter(Player(oracle, a, limit).play(X[cheap == k])) for k, a in enumerate(trade_offs)]
     return [next(parts[int(k)]) for k in cheap]
+
+
+def choose_contamination(oracle, fold, settings, trade_off):
+    """Return the contamination with the lowest held-out loss of predictions after the purchases.
+
+    A policy stops when it expects a low loss, so errors of its predictions lead to overconfident
+    ones. The rows of each fold buy features, one feature ahead, by a mixture of the other rows.
+
+    fold : (n,) fold that holds out a row, or -1; settings : those of the mixture
+    trade_off : loss that one unit of price must save"""
+    rows = np.random.default_rng(oracle.seed).permutation(np.flatnonzero(fold >= 0))[:HELD_OUT]
+    scales = [(*oracle.mixture.arrays[-1][:2], share) for share in CONTAMINATIONS]
+    total = np.zeros(len(scales))
+    for k in np.unique(fold[rows]):
+        test, rest = rows[fold[rows] == k], fold != k
+        parts = oracle.X[rest], oracle.y[rest], oracle.weight[rest]
+        fit = oracle.mixture.refit(*parts, oracle.seed, settings)
+        other = replace(oracle, **dict(zip(("X", "y", "weight"), parts, strict=True)), mixture=fit)
+        played = Player(other, trade_off, myopic=True).play(oracle.X[test])
+        for i, one in zip(test, played, strict=True):
+            columns, y = one.state.columns, oracle.y[i : i + 1]
+            V = one.state.x[columns, None]
+            total += oracle.weight[i] * fit.losses(V, y, columns, scales)[:, 0]
+    return CONTAMINATIONS[np.argmin(total.round(9))]  # rounding: none if nothing is bought
 
 
 def finished(oracle, items, state):

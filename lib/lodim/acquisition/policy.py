@@ -15,7 +15,7 @@ from lodim.acquisition import update as updates
 from lodim.acquisition.items import Items, column_items
 from lodim.acquisition.mixture import Mixture
 from lodim.acquisition.oracle import Oracle, State
-from lodim.acquisition.play import Player, play_within
+from lodim.acquisition.play import Player, choose_contamination, play_within
 from lodim.acquisition.tree import Step, Tree, grow
 from lodim.checks import listed, number, one_of, sizes, whole
 from lodim.design.design import Design
@@ -123,6 +123,13 @@ class Policy:
             saved_loss = max(losses[0] - losses[1], 0.0) / self.weight.sum()
             trade_off = DEFAULT * saved_loss * self._loss_unit / price if price > 0.0 else 0.0
         return replace(self, trade_off=float(trade_off))
+
+    def _calibrated(self, fold):
+        """Return the policy with the contamination of its mixture chosen by held-out purchases.
+
+        `fold` (n,) is the fold that holds out a training row, or -1."""
+        contamination = choose_contamination(self._oracle, fold, self.settings, self._alpha(None))
+        return replace(self, mixture=replace(self.mixture, contamination=contamination))
 
     @property
     def _loss_unit(self):
