@@ -9,7 +9,7 @@ from scipy.optimize import minimize, rosen, rosen_der
 from sklearn.linear_model import ElasticNet as CoordinateDescent
 from sklearn.linear_model import Lasso
 
-from lodim.solve.lbfgs import lbfgs
+from lodim.solve.lbfgs import SPACING, bounded, lbfgs
 from lodim.solve.objective import ElasticNet, Preconditioned, add_ridge, pseudo_slope
 
 TIGHT = {"max_iter": 5000, "tol": 1e-10, "ftol": 1e-16}
@@ -362,8 +362,21 @@ def test_rounded_points_forget_rounding_errors():
     start = rng.normal(size=(1, 12))
     noisy = lambda x: tuple(v * (1 + 1e-14 * rng.normal()) for v in waves(x))  # noqa: E731
     ends = [
-        lbfgs(Functions([f], 12), start, max_iter=300, ftol=0.0, tol=1e-9, spacing=2.0**-18).theta
+        lbfgs(Functions([f], 12), start, max_iter=300, ftol=0.0, tol=1e-9, spacing=SPACING).theta
         for f in (waves, noisy, noisy)
     ]
     np.testing.assert_array_equal(ends[1], ends[0])
     np.testing.assert_array_equal(ends[2], ends[0])
+
+
+def test_points_within_bounds_are_rounded():
+    asked = []
+
+    def function(x):
+        asked.append(x)
+        return rosen(x), rosen_der(x)
+
+    end = bounded(function, np.array([-1.3, 0.7]), np.array([-2.0, -2.0]), spacing=SPACING)
+    np.testing.assert_allclose(end.theta[0], 1.0, atol=1e-3)
+    points = np.array(asked)[:, 0] / SPACING
+    np.testing.assert_array_equal(points, np.rint(points))

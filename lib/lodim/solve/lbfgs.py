@@ -11,6 +11,7 @@ from lodim.solve.objective import pseudo_slope
 RUNNING, CONVERGED, GIVEN_UP = 0, 1, 2
 ARMIJO = 1e-4
 SMALLEST_STEP = 1e-12
+SPACING = 2.0**-18  # of points to try where rounding errors could decide between two minima
 MEMORY = 40  # number of steps that `bounded` stores
 # Largest scale of a parameter in the quasi-Newton matrix, relative to the common scale.
 MAX_UNIT_RATIO = 10.0
@@ -298,7 +299,7 @@ def lbfgs(
     status, active, n_eval = search.status, np.arange(len(search.theta)), 0
     while active.size and n_eval < max_iter:
         if spacing:
-            search.trial[:] = spacing * np.rint(search.trial / spacing)
+            search.trial[:] = rounded(search.trial, spacing)
         advance(active, *objective(search.trial, active), stops, search)
         n_eval += 1
         if best_only and (objective.scaled or resolution > 0.0):
@@ -307,6 +308,11 @@ def lbfgs(
         active = (status == RUNNING).nonzero()[0]
     ends = search.theta, search.best, search.largest, search.n_iter
     return Minimum(*ends, search.status == CONVERGED, n_eval)
+
+
+def rounded(theta, spacing):
+    """Return theta rounded to multiples of `spacing`, or theta if it is 0."""
+    return spacing * np.rint(theta / spacing) if spacing else theta
 
 
 class Steps:
@@ -401,6 +407,7 @@ def bounded(
     ftol=1e-7,
     patience=5,
     precision=0.0,
+    spacing=0.0,
     start=None,
     steps=None,
 ):
@@ -411,9 +418,10 @@ def bounded(
     ftol, patience : each of the last `patience` steps gained at most ftol times the value
 
     precision : relative error of a value; a step may raise the value by this much
-    start : (value, gradient) at theta, if known
+    spacing : as in `lbfgs`
+    start : (value, gradient) at theta, if known; theta is then rounded
     steps : Steps (changes of theta and gradient) of an earlier call; used and extended"""
-    theta = np.maximum(theta, lower)
+    theta = np.maximum(rounded(theta, spacing), lower)
     value, gradient = function(theta) if start is None else start
     d, n_eval, n_iter, flat = theta.size, int(start is None), 0, 0
     steps = Steps(d) if steps is None else steps
@@ -426,7 +434,7 @@ def bounded(
             break
         step = reach if bent else reach / max(1.0, np.sqrt(_dot(slope, slope)))
         while n_eval < max_iter and step >= SMALLEST_STEP:
-            trial = np.maximum(theta + step * direction, lower)
+            trial = np.maximum(rounded(theta + step * direction, spacing), lower)
             new, at = function(trial)
             n_eval += 1
             gain = _along(gradient, theta, trial)

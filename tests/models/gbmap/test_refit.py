@@ -14,10 +14,10 @@ from lodim.design.batch import Batch
 from lodim.engine import tiles
 from lodim.family import make
 from lodim.models.gbmap.learners import WeakLearners
-from lodim.models.gbmap.refit import SPACING, JointObjective
+from lodim.models.gbmap.refit import JointObjective
 from lodim.models.gbmap.settings import Settings
 from lodim.models.gbmap.training import BoostState
-from lodim.solve.lbfgs import lbfgs
+from lodim.solve.lbfgs import SPACING, lbfgs
 
 QUICK = {"m": 3, "lambda_": 0.05, "beta": 3.0}
 EXACT = {"control": {"tol": 1e-7, "ftol": 1e-13, "max_iter": 3000}}

@@ -13,11 +13,10 @@ from lodim.models.gbmap.cpu_kernels import joint_gradient
 from lodim.models.gbmap.objective import penalize, precision_of
 from lodim.models.gbmap.starts import minimize_bounded, weight_signs
 from lodim.models.gbmap.training import BoostState
-from lodim.solve.lbfgs import lbfgs
+from lodim.solve.lbfgs import SPACING, lbfgs
 from lodim.solve.objective import Rescaled
 
 MEMORY = 20  # steps that L-BFGS remembers
-SPACING = 2.0**-18  # spacing of the points tried; see `lbfgs`
 ROUND = 8, 10, 12, 15, 20, 25, 30, 40, 50, 60  # numbers of learners of joint fits by default
 
 
@@ -101,7 +100,7 @@ def joint_refit(batch, family, settings, learners, log):
         stop["resolution"] = max(0.03 * error, boost.LEAST_RESOLVED)
     if settings.monotone is not None:
         stop = {name: getattr(settings, name) or 1e-8 for name in ("tol", "ftol")}
-        stop["max_iter"] = settings.max_iter
+        stop |= {"max_iter": settings.max_iter, "spacing": SPACING}
         way = np.concatenate(weight_signs(learners.sign, settings.monotone))
         end = minimize_bounded(objective, u, [way], **stop)
     else:
