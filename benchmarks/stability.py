@@ -136,9 +136,11 @@ def effects(fit, back=None):
 
 
 def flips(one, other, back=None):
-    """Of the five largest effects, how many have another sign; `back` as of `changed`."""
+    """Of the five largest effects, how many have another sign; `back` as of `changed`.
+
+    Features that only one of the fits transforms are left out."""
     a, b = effects(one), effects(other, back)
-    top = a["std_estimate_abs"].nlargest(5).index
+    top = a["std_estimate_abs"].nlargest(5).index.intersection(b.index)
     return int((np.sign(a["estimate"][top]) != np.sign(b["estimate"][top])).sum())
 
 
