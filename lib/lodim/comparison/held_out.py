@@ -1,6 +1,7 @@
 """Fits of each compared model to the training rows of each fold, and their held-out predictions."""
 
 import inspect
+import logging
 import time
 import warnings
 from dataclasses import dataclass, field, replace
@@ -116,6 +117,7 @@ def _results(task, pairs):
 
 
 def _alone(task, candidate, k):
+    logging.getLogger("lodim").disabled = True  # the calling process says what takes time
     with progress.showing(False, "compare"):
         return _fit_fold(task, candidate, k)
 
