@@ -324,6 +324,8 @@ def compressing_text(name, x, weight):
     distance = np.abs(x - median)
     other = distance > equal
     spread = _median(distance[other], weight[other]) / QUARTILE
+    # Recorded numbers often lie halfway between two roundings: their last bits must not decide.
+    median, spread = median + TAIL_TIED * spread, spread * (1.0 + TAIL_TIED)
     digits = 2 - int(np.floor(np.log10(spread)))
     center, spread = (round(float(number), digits) for number in (median, spread))
     return compressed(name, center, spread)

@@ -52,6 +52,17 @@ def test_weights_are_repeated_rows(df):
     assert ld.gbmap("y ~ .", df.loc[df.index.repeat(weight)], **GIVEN).design.term_names == once
 
 
+def test_rounding_errors_do_not_round_a_median_down_or_up():
+    """686.5 lies halfway between two numbers of three digits."""
+    rng = np.random.default_rng(0)
+    x = np.sort(np.rint(686.0 + 320.0 * rng.standard_t(2, size=1001)))
+    x[500] = 686.5
+    x[501:] = np.maximum(x[501:], 687.0)
+    x[:500] = np.minimum(x[:500], 686.0)
+    codes = {terms.compressing_text("x", x * (1.0 + e), np.ones(1001)) for e in (0, 1e-12, -1e-12)}
+    assert len(codes) == 1 and "(x - 687.0)" in codes.pop()
+
+
 def test_constants_are_rounded_to_the_spread_and_outliers_alone_are_no_tail():
     rng = np.random.default_rng(1)
     x, ones = 1e9 + rng.standard_t(2, size=1000), np.ones(1000)

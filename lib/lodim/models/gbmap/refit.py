@@ -11,7 +11,7 @@ from lodim.engine.tiles import varies
 from lodim.models.gbmap import boost
 from lodim.models.gbmap.cpu_kernels import joint_gradient
 from lodim.models.gbmap.objective import penalize, precision_of
-from lodim.models.gbmap.starts import minimize_bounded, weight_signs
+from lodim.models.gbmap.starts import minimize_bounded, rounded, weight_signs
 from lodim.models.gbmap.training import BoostState
 from lodim.solve.lbfgs import SPACING, lbfgs
 from lodim.solve.objective import Rescaled
@@ -89,7 +89,7 @@ def joint_refit(batch, family, settings, learners, log):
     ridge = penalize(settings, state.X.shape[1], state.p).ridge
     together = JointObjective(state, learners, ridge)
     objective = Rescaled(together, np.tile(state.unit, len(learners)))
-    u = objective.to(start.reshape(1, -1))
+    u = objective.to(rounded(start, state.unit).reshape(1, -1))
     stop = {"tol": settings.tol or 0.0, "ftol": settings.ftol or 0.0}
     if settings.tol is None and settings.ftol is None:
         if family.link == "log":  # their rows' losses vary more than the model can explain
