@@ -75,8 +75,10 @@ def combine(parts):
     return parts[0] if "refit" in parts[0][1] else boost.combine(parts)
 
 
-def joint_refit(batch, family, settings, learners, log):
-    """Optimize all learners together from `learners`, with fixed signs; return learners, log."""
+def joint_refit(batch, family, settings, learners, log, from_boosts=True):
+    """Optimize all learners together from `learners`, with fixed signs; return learners, log.
+
+    If these are boosts, they are rounded first, so that rounding errors of boosting are lost."""
     state = BoostState.from_batch(batch, family, settings)
     level, start = np.zeros((len(learners), 1)), learners.theta.copy()
     first = [np.flatnonzero(learners.target == k)[0] for k in range(family.n_functions)]
@@ -89,7 +91,8 @@ def joint_refit(batch, family, settings, learners, log):
     ridge = penalize(settings, state.X.shape[1], state.p).ridge
     together = JointObjective(state, learners, ridge)
     objective = Rescaled(together, np.tile(state.unit, len(learners)))
-    u = objective.to(rounded(start, state.unit).reshape(1, -1))
+    u = rounded(start, state.unit) if from_boosts else start
+    u = objective.to(u.reshape(1, -1))
     stop = {"tol": settings.tol or 0.0, "ftol": settings.ftol or 0.0}
     if settings.tol is None and settings.ftol is None:
         if family.link == "log":  # their rows' losses vary more than the model can explain
@@ -130,7 +133,8 @@ def reweigh(problem, fit):
     The result is None if `fit` is not joint."""
     if not fit.settings.joint:
         return None
-    return joint_refit(problem.batch, problem.family, problem.settings, fit.estimates, fit.log)
+    data = problem.batch, problem.family, problem.settings
+    return joint_refit(*data, fit.estimates, fit.log, from_boosts=False)
 
 
 def _centred(learners, first, batch, threads):
