@@ -88,11 +88,7 @@ def hold_out(candidates, task):
     n_folds = int(task.fold.max()) + 1
     _check_classes(task)
     pairs = [(candidate, k) for candidate in candidates for k in range(n_folds)]
-    with progress.bar(len(pairs), "fits") as bar:
-        found = []
-        for result in _results(task, pairs):
-            found.append(result)
-            bar.update(1)
+    found = list(progress.steps(_results(task, pairs), len(pairs), "fits"))
     parts = {c.label: found[i * n_folds :][:n_folds] for i, c in enumerate(candidates)}
     return {label: _record(task, results) for label, results in parts.items()}
 

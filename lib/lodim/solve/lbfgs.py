@@ -299,7 +299,7 @@ def lbfgs(
     status, active, n_eval = search.status, np.arange(len(search.theta)), 0
     while active.size and n_eval < max_iter:
         if spacing:
-            search.trial[:] = rounded(search.trial, spacing)
+            search.trial[:] = to_multiples(search.trial, spacing)
         advance(active, *objective(search.trial, active), stops, search)
         n_eval += 1
         if best_only and (objective.scaled or resolution > 0.0):
@@ -310,7 +310,7 @@ def lbfgs(
     return Minimum(*ends, search.status == CONVERGED, n_eval)
 
 
-def rounded(theta, spacing):
+def to_multiples(theta, spacing):
     """Return theta rounded to multiples of `spacing`, or theta if it is 0."""
     return spacing * np.rint(theta / spacing) if spacing else theta
 
@@ -421,7 +421,7 @@ def bounded(
     spacing : as in `lbfgs`
     start : (value, gradient) at theta, if known; theta is then rounded
     steps : Steps (changes of theta and gradient) of an earlier call; used and extended"""
-    theta = np.maximum(rounded(theta, spacing), lower)
+    theta = np.maximum(to_multiples(theta, spacing), lower)
     value, gradient = function(theta) if start is None else start
     d, n_eval, n_iter, flat = theta.size, int(start is None), 0, 0
     steps = Steps(d) if steps is None else steps
@@ -434,7 +434,7 @@ def bounded(
             break
         step = reach if bent else reach / max(1.0, np.sqrt(_dot(slope, slope)))
         while n_eval < max_iter and step >= SMALLEST_STEP:
-            trial = np.maximum(rounded(theta + step * direction, spacing), lower)
+            trial = np.maximum(to_multiples(theta + step * direction, spacing), lower)
             new, at = function(trial)
             n_eval += 1
             gain = _along(gradient, theta, trial)

@@ -13,12 +13,12 @@ from lodim.checks import as_seed, as_threads, flag, whole
 from lodim.engine.blocks import available_threads, single_blas
 from lodim.errors import ArgumentError, ConvergenceWarning
 from lodim.fitting.argument_names import with_known_arguments
+from lodim.selection.tuning import FEW_ROWS
 from lodim.text import counted
 from lodim.typing import Data, FitT, RowValues
 from lodim.uncertainty.refits import RandomWeights, held_problem, refit_from_scratch, reweighted
 from lodim.uncertainty.replicates import Bootstrap
 
-FEW_ROWS = 2000  # up to this number of rows, threads slow each other down
 MOST_BYTES = 2**28  # limit for the estimates of all replicates, in bytes
 
 

@@ -16,8 +16,8 @@ LANES = 32
 WARPS = 4  # warps of a block that sums over rows, one feature each
 CHUNK = 8  # dimensions of partners in shared memory at a time
 REGISTERS = 128  # registers per thread
-MAX_BYTES = 2**28  # most bytes of coordinates and forces of problems that run projections_at_once
-PROBLEMS = 32  # most problems that run projections_at_once
+MAX_BYTES = 2**28  # most bytes of coordinates and forces of problems that run together
+PROBLEMS = 32  # most problems that run together
 
 
 def upload_classes(sample):

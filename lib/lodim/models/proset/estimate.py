@@ -22,7 +22,7 @@ from lodim.models.proset.prototypes import (
 )
 from lodim.models.proset.settings import PATIENCE
 from lodim.models.proset.training import BatchState
-from lodim.solve.lbfgs import SPACING, Steps, bounded, rounded
+from lodim.solve.lbfgs import SPACING, Steps, bounded, to_multiples
 
 CORNER = 0.1  # size below which the L1 penalty is smoothed at first
 LEAST_V = 1e-3  # smallest feature weight in the first minimization
@@ -194,7 +194,7 @@ def _descend(function, t, lower, D, max_iter, stop):
     To save time, parameters at a bound that would not lower the loss are left out for some steps.
     function(t, kept) returns value and gradient; `kept` marks the parameters in use, None for all.
     The first D parameters are feature weights; `stop` has the optimizer's tolerances."""
-    t = np.maximum(rounded(t, stop["spacing"]), lower)
+    t = np.maximum(to_multiples(t, stop["spacing"]), lower)
     (value, gradient), n_eval, n_iter, steps = function(t, None), 1, 0, Steps(len(t))
     keep = (t > lower) | (gradient < 0.0)
     for k in count():
