@@ -17,9 +17,10 @@ from lodim.engine import tiles
 from lodim.errors import ArgumentError, DataError
 from lodim.family import family_of, has_classes
 from lodim.fitting.argument_names import with_known_arguments
+from lodim.fitting.model import call_text
 from lodim.prices import parse
 from lodim.prices.build import make_network
-from lodim.selection.folds import assign
+from lodim.selection.folds import assign, count_units
 from lodim.typing import Data, HasColumns, RowValues
 
 
@@ -118,6 +119,9 @@ def acquire(
     >>> sorted(policy.run(heart[1::2][:3], budget=20).columns)[:3]
     ['.bought', '.price', 'absent']
     """
+    given = {"costs": costs, "depends_on": depends_on, "alternatives": alternatives}
+    given |= {"resources": resources, "trade_off": trade_off, "family": family}
+    given |= {"weights": weights, "groups": groups, "seed": seed}
     seed = as_seed(seed)
     trade_off = None if trade_off is None else number("trade_off", trade_off, 0.0)
     if family is not None:
@@ -145,9 +149,11 @@ def acquire(
     X, y = tiles.unpack(batch.X, batch.n)[used], batch.y[used]
     weight, K = batch.row_weights[used], len(design.levels or ())
     centre, scale = (0.0, 1.0) if K else (float(y.mean()), float(y.std()) or 1.0)
-    y, fold = (y - centre) / scale, assign(batch, 5, design.levels, seed)[used]
+    n_folds = min(5, max(2, count_units(batch)))
+    y, fold = (y - centre) / scale, assign(batch, n_folds, design.levels, seed)[used]
     predictor, settings = mixture.choose(X, y, weight, fold, K, item, seed)
     policy = Policy(
+        call=call_text(acquire, design.formula, given),
         design=design,
         network=network,
         mixture=predictor,

@@ -6,7 +6,7 @@ from lodim.acquisition.tree import Tree, words_of
 from lodim.design.frame import in_pandas
 from lodim.page.page import filled, save, script
 from lodim.report.tables import Report, Table, listing
-from lodim.text import as_literal, join_words
+from lodim.text import join_words
 
 TEMPLATE = Path(__file__).with_name("page.html")
 
@@ -43,8 +43,7 @@ def text(policy) -> str:
         f"Held-out loss from random subsets of features: {_held_out(policy):.4g}",
     ]
     frame = _features(policy, {"price": "Price", "saving": "Saving alone"})
-    call = f"acquire({as_literal(policy.design.formula)}, data=df)"
-    return listing(call, lines, Table("", frame), whole="tidy()")
+    return listing(policy.call, lines, Table("", frame), whole="tidy()")
 
 
 def _features(policy, heads):

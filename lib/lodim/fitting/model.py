@@ -73,12 +73,7 @@ class Problem:
     @property
     def call(self):
         """Text of the call without defaults, with data called df, as glm("y ~ x", data=df)."""
-        function = self.model.function
-        parameters = inspect.signature(function).parameters
-        own = [pair for pair in self.arguments.items() if pair[0] in parameters]
-        parts = [f"{k}={_text(v)}" for k, v in own if not _same(v, parameters[k].default)]
-        formula = as_literal(self.design.formula)
-        return f"{function.__name__}({', '.join([formula, 'data=df', *parts])})"
+        return call_text(self.model.function, self.design.formula, self.arguments)
 
     def with_rows(self, batch):
         """Return the problem for other rows or weights; the family's parameter is learned again."""
@@ -111,6 +106,14 @@ class Problem:
         if rest:
             arguments["control"] = (arguments["control"] or {}) | rest
         return replace(self, settings=settings, arguments=arguments, chosen=chosen or {})
+
+
+def call_text(function, formula, arguments):
+    """Return the text of a call of `function`, without arguments that equal their defaults."""
+    parameters = inspect.signature(function).parameters
+    own = [pair for pair in arguments.items() if pair[0] in parameters]
+    parts = [f"{k}={_text(v)}" for k, v in own if not _same(v, parameters[k].default)]
+    return f"{function.__name__}({', '.join([as_literal(formula), 'data=df', *parts])})"
 
 
 def _text(value):
