@@ -160,7 +160,7 @@ def test_the_print_shows_the_arguments_that_were_given():
     heart = ld.data("heart")[:60]
     prices = pd.Series({"age": 1.0, "sex": 2.0})
     policy = ld.acquire("disease ~ age + sex", heart, costs=prices, groups="sex", trade_off=0.1)
-    call = 'acquire("disease ~ age + sex", data=df, costs=..., trade_off=0.1, groups=\'sex\')'
+    call = "acquire(\"disease ~ age + sex\", data=df, costs=..., trade_off=0.1, groups='sex')"
     assert policy.call == call  # two groups, which are fewer than the usual five folds
     assert call in " ".join(repr(policy).split())
 

@@ -37,6 +37,7 @@ CALLS = {
     "gbmap": {"m": 2, "lambda_": 0.1, "threads": 1},
     "costnet": {"lambda_": 0.01, "threads": 1},
 }
+COUNTS = "poisson", "negative_binomial"
 FREE = {  # arguments with which a model is the generalized linear one
     "glm": {},
     "gbmap": {"m": 1, "lambda_": 1e-10, "activation": "identity", "threads": 1},
@@ -325,6 +326,16 @@ def test_bootstrap_has_the_errors_of_an_unpenalized_model(name, family):
     np.testing.assert_allclose(effect_of_a(fit), of_a["estimate"], rtol=close)
     found = ld.bootstrap(fit, case.df, n=60, statistic=effect_of_a, threads=1).tidy(level=0.5)
     np.testing.assert_allclose(found["std_error"], of_a["std_error"], rtol=0.25)
+
+
+@pytest.mark.parametrize(("name", "family"), [pair for pair in CASES if pair[1] in COUNTS])
+def test_fractions_of_counts_are_named(name, family, df):
+    model, call = getattr(ld, name), {"family": family} | CALLS[name]
+    rates = df.assign(days=2.7, rate=df["count"] / 2.7)
+    told = f"'rate' is not a whole number in {(df['count'] > 0).sum()} of {N} rows"
+    with pytest.warns(ld.DataWarning, match=told):
+        model("rate ~ a + b", rates, **call)
+    model("rate ~ a + b", rates, weights="days", **call)  # rates times exposures are counts
 
 
 @pytest.mark.parametrize(

@@ -76,8 +76,8 @@ class Policy:
     seed: int = forms.whole()
     pending: int = forms.whole(least=0)  # new rows since the last refit of the predictor
     recent: np.ndarray = forms.real("r")  # loss minus expected loss of recent rows
-    design: Design = saved.DESIGN
     call: str = forms.text()
+    design: Design = saved.DESIGN
 
     name = "acquire"
 

@@ -17,7 +17,7 @@ from lodim.design.design import REAL, Design
 from lodim.design.features import fits_memory, free_memory
 from lodim.design.reading import Reading
 from lodim.design.rows import INPUTS, RowInputs
-from lodim.engine.blocks import on_host
+from lodim.engine.blocks import on_host, sum_rows
 from lodim.errors import ArgumentError, DataWarning, warn
 from lodim.fitting.argument_names import as_model, unknown_argument, with_known_arguments
 from lodim.fitting.fit import ARRAY
@@ -32,6 +32,7 @@ from lodim.typing import P, R
 # Options of the design.
 PARAMETERS = ("power", "quantile")  # of families
 DESIGN = ("family", *PARAMETERS, *INPUTS, "standardize", "dtype", "missing", "sample")
+WHOLE = 1e-3  # tolerance of whole numbers, as in R's glm for successes
 SCRATCH = "scratch"  # entry of `control` that names a folder
 
 
@@ -114,7 +115,10 @@ def prepare(model, formula, data, options, which=None, groups=None):
     arguments = {k: v if isinstance(v, PLAIN) else ARRAY for k, v in options.items()}
     standardize = of_design.get("standardize", True)
     family = families.family_of(design)
-    return model.validate(Problem(model, design, batch, family, settings, standardize, arguments))
+    problem = Problem(model, design, batch, family, settings, standardize, arguments)
+    problem = model.validate(problem)
+    _warn_of_fractions(problem)
+    return problem
 
 
 def _completed(model, options):
@@ -143,6 +147,33 @@ def _warn_of_wild_values(design, batch):
     for note in notes:
         cure = "Correct such values, or make them missing; fit.check(data) names the rows."
         warn(f"{note} {cure}", DataWarning)
+
+
+def _warn_of_fractions(problem):
+    """Warn if counts, or proportions times numbers of trials, are not whole numbers."""
+    batch, family = problem.batch, problem.family
+    proportions = isinstance(family, families.Proportion)
+    if not (family.counts or proportions):
+        return
+    weights, name = batch.row_weights, problem.design.response.name
+
+    def fractions(i):
+        totals = weights[i] * batch.y[i]  # the weights of rates may be their exposures
+        return np.count_nonzero(_fractional(totals) & (proportions | _fractional(batch.y[i])))
+
+    count = sum_rows(fractions, batch.n)
+    where = f"in {count} of {batch.n} rows"
+    if count and proportions:
+        what = f"proportion times weight is not a whole number of successes {where}"
+        warn(f"{what}: are the weights the numbers of trials of {name!r}?", DataWarning)
+    elif count:
+        what = f"the response {name!r} is not a whole number {where}, but family {family.name!r}"
+        cure = "with exposures, give counts and offset=, the logarithm of the exposure"
+        warn(f"{what} is for counts: {cure}; for amounts use family 'tweedie'", DataWarning)
+
+
+def _fractional(x):
+    return np.abs(x - np.round(x)) > WHOLE
 
 
 def _client(model, client):

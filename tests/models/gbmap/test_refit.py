@@ -167,6 +167,10 @@ def test_more_features_than_rows():
     assert np.abs(rest).max() < 1e-8
 
 
+def told_by(fit):
+    return " ".join(str(fit.summary()).split())
+
+
 def test_it_is_chosen_where_held_out_rows_gain(frames):
     few = {"lambda_": 0.03, "control": {"max_stages": 5, "reference_rows": 50}}
     rng = np.random.default_rng(2)
@@ -179,13 +183,15 @@ def test_it_is_chosen_where_held_out_rows_gain(frames):
         "Notes"
     )[0]
     assert re.search("Joint fit: +yes\n", header)
-    told = " ".join(str(ld.gbmap("y ~ .", waves, control=few["control"]).summary()).split())
+    told = told_by(ld.gbmap("y ~ .", waves, control=few["control"]))
     assert "Joint fit: yes (by CV)" in told
     assert re.search(r"lambda_ from [\de.-]+ to [\de.-]+, on one set of folds \(another", told)
     # Fewer rows than parameters of eight learners: it is not tried.
-    assert ld.gbmap("y ~ .", waves[:30], **few).settings.refit == "none"
+    untried = ld.gbmap("y ~ .", waves[:30], **few)
+    assert untried.settings.refit == "none" and "Joint fit: no " in told_by(untried)
     again = ld.gbmap("y ~ .", frames["binomial"], lambda_=10.0, control=few["control"])
     assert again.settings.refit == "none" and again.refit_log is None
+    assert "Joint fit: no (by CV)" in told_by(again)
     assert ld.gbmap("y ~ .", frames["gaussian"], **QUICK).settings.refit == "none"
     boosts = str(ld.gbmap("y ~ .", waves, refit="none", **few).summary())
     assert "on one set" not in boosts and re.search("Joint fit: +no\n", boosts)

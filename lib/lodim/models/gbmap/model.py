@@ -11,7 +11,7 @@ from lodim.fitting.model import Model, Option, Penalty, lambda_grid
 from lodim.models.gbmap import boost, refit
 from lodim.models.gbmap.assemble import assemble
 from lodim.models.gbmap.fit import GbmapFit
-from lodim.models.gbmap.settings import Settings, is_wide, needs
+from lodim.models.gbmap.settings import ROUND, Settings, is_wide, needs
 from lodim.selection.tuning import choose
 from lodim.typing import Data, DType, Engine, Family, Missing, NumberFamily, Offset, RowValues
 
@@ -61,7 +61,7 @@ class Gbmap(Model):
         settings = problem.settings
         if not (settings.joint and settings.m is None):
             return problem
-        m = refit.count_learners(problem.batch, problem.family.n_functions) or refit.ROUND[0]
+        m = refit.count_learners(problem.batch, problem.family.n_functions) or ROUND[0]
         return replace(problem, settings=replace(settings, m=m))
 
     def counts_stages(self, settings):

@@ -11,13 +11,13 @@ from lodim.engine.tiles import varies
 from lodim.models.gbmap import boost
 from lodim.models.gbmap.cpu_kernels import joint_gradient
 from lodim.models.gbmap.objective import penalize, precision_of
+from lodim.models.gbmap.settings import ROUND
 from lodim.models.gbmap.starts import minimize_bounded, rounded, weight_signs
 from lodim.models.gbmap.training import BoostState
 from lodim.solve.lbfgs import SPACING, lbfgs
 from lodim.solve.objective import Rescaled
 
 MEMORY = 20  # steps that L-BFGS remembers
-ROUND = 8, 10, 12, 15, 20, 25, 30, 40, 50, 60  # numbers of learners of joint fits by default
 
 
 class JointObjective:

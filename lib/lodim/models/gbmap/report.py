@@ -5,6 +5,7 @@ import pandas as pd
 
 from lodim.design.frame import in_pandas
 from lodim.family.thresholds import threshold_names
+from lodim.models.gbmap.settings import ROUND
 from lodim.page import MOST_NAMES, Picture, not_drawn
 from lodim.page.sections import MOST_HOVER, MOST_POINTS, thinned, with_columns
 from lodim.report import phrases
@@ -83,8 +84,18 @@ def _learners(fit):
 
 def _joint(fit):
     if fit.refit_log is None:
-        return "no"
+        return "no (by CV)" if _joint_fit_was_tried(fit) else "no"
     return "yes" if np.isnan(fit.refit_log["gain"]) else "yes (by CV)"
+
+
+def _joint_fit_was_tried(fit):
+    """Return whether cross-validation preferred the boosts alone to a joint fit."""
+    given = any(fit.arguments[name] is not None for name in ("refit", *fit.chosen))
+    if given or not fit.chosen or not fit.settings.refittable:
+        return False
+    p = len(fit.design.names) - len(fit.design.constant)
+    least_rows = ROUND[0] * fit.family.n_functions * (2 + p)
+    return fit.arguments["m"] is not None or (p > 0 and fit.n >= least_rows)
 
 
 def _refitted(fit):

@@ -23,6 +23,7 @@ from lodim.fitting.model import Needs
 from lodim.models.gbmap.cpu_kernels import IDENTITY, SOFTPLUS
 
 REFITS = "none", "joint"
+ROUND = 8, 10, 12, 15, 20, 25, 30, 40, 50, 60  # numbers of learners of joint fits by default
 ACTIVATIONS = {"softplus": SOFTPLUS, "identity": IDENTITY}
 
 

@@ -8,7 +8,7 @@ from lodim.fitting.model import Model, Option
 from lodim.models.glm.estimate import fit_stages, theta_error, with_parameter
 from lodim.models.glm.fit import GlmFit
 from lodim.models.glm.report import EXACT, NAMED, SATURATED
-from lodim.models.glm.settings import Settings, check_trials, needs
+from lodim.models.glm.settings import Settings, needs
 from lodim.text import first_names
 from lodim.typing import Data, Family, Missing, NumberFamily, Offset, RowValues
 
@@ -40,7 +40,7 @@ class Glm(Model):
     needs = staticmethod(needs)
 
     def validate(self, problem):
-        problem, batch = check_trials(problem), problem.batch
+        batch = problem.batch
         if problem.family.name == "quantile":
             batch = in_memory("family='quantile' of glm", batch)
         return problem.with_rows(batch)

@@ -2,15 +2,10 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from lodim.checks import MOST_ROWS, check_choice, check_count
-from lodim.engine.blocks import SPAN_ROWS, sum_rows
-from lodim.errors import DataWarning, warn
-from lodim.family import Proportion
+from lodim.engine.blocks import SPAN_ROWS
 from lodim.fitting.model import Needs
 
-WHOLE = 1e-3  # tolerance of whole numbers of successes, as in R's glm
 COVARIANCES = ("nonrobust", "HC0", "HC1", "HC2", "HC3", "cluster")
 
 
@@ -27,26 +22,6 @@ class Settings:
             check_choice(self, "covariance", COVARIANCES)
         check_count(self, "max_iter", most=MOST_ROWS)
         check_count(self, "diagnostic_rows", 0, MOST_ROWS)
-
-
-def check_trials(problem):
-    """Warn if the weights of proportions are not numbers of trials; return the problem."""
-    batch = problem.batch
-    if not isinstance(problem.family, Proportion):
-        return problem
-
-    def not_whole(i):
-        successes = batch.weights[i] * batch.y[i]
-        return np.count_nonzero(np.abs(successes - np.round(successes)) > WHOLE)
-
-    count = sum_rows(not_whole, batch.n)
-    if count:
-        warn(
-            f"proportion times weight is not a whole number of successes in {count} of {batch.n} "
-            f"rows: are the weights the numbers of trials of {problem.design.response.name!r}?",
-            DataWarning,
-        )
-    return problem
 
 
 def needs(problem, n):
