@@ -245,6 +245,8 @@ def test_curve_and_pictures(policy, tmp_path):
         policy.curve(rows, [0.1], frontier=ld.costnet("mpg ~ weight", ld.data("autompg")))
     with pytest.raises(ld.ArgumentError, match="costnet fit of the same response"):
         policy.curve(rows, [0.1], frontier=ld.glm("y ~ l1", rows))
+    with pytest.raises(ld.ArgumentError, match="myopic must be True or False, not 'no'"):
+        policy.curve(rows, [0.02], myopic="no")
     assert policy.curve(rows, 0.02, myopic=False).equals(policy.curve(rows, [0.02], myopic=False))
     with pytest.raises(ld.DataError, match="no rows"):
         policy.tree(rows[:0])

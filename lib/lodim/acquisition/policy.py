@@ -17,7 +17,7 @@ from lodim.acquisition.mixture import Mixture
 from lodim.acquisition.oracle import Oracle, State
 from lodim.acquisition.play import Player, choose_contamination, play_within
 from lodim.acquisition.tree import Step, Tree, grow
-from lodim.checks import listed, number, one_of, sizes, whole
+from lodim.checks import flag, listed, number, one_of, sizes, whole
 from lodim.design.design import Design
 from lodim.design.frame import as_given, in_pandas, read_frame
 from lodim.engine import tiles
@@ -331,7 +331,7 @@ class Policy:
         y = batch.y[known]
         usual = [self.trade_off * share for share in curves.SHARES]
         given = sizes("trade_offs", usual if trade_offs is None else trade_offs)
-        kinds = ["policy", *["myopic"] * myopic, "fixed", "random", "all"]
+        kinds = ["policy", *["myopic"] * flag("myopic", myopic), "fixed", "random", "all"]
         runs = [*curves.by_rule(self, X, (y - self.centre) / self.scale, kinds, given)]
         if frontier is not None:
             runs += curves.frontier_by_row(self, frontier, data, batch.rows[known], y)

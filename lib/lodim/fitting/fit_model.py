@@ -17,6 +17,7 @@ from lodim.design.design import REAL, Design
 from lodim.design.features import fits_memory, free_memory
 from lodim.design.reading import Reading
 from lodim.design.rows import INPUTS, RowInputs
+from lodim.design.terms import check_ways
 from lodim.engine.blocks import on_host, sum_rows
 from lodim.errors import ArgumentError, DataWarning, warn
 from lodim.fitting.argument_names import as_model, unknown_argument, with_known_arguments
@@ -87,6 +88,8 @@ def prepare(model, formula, data, options, which=None, groups=None):
     if isinstance(of_design.get("dtype"), type) and of_design["dtype"] in REAL:
         of_design["dtype"] = np.dtype(of_design["dtype"]).name
     control, scratch = _control(model, own, own.pop("control"))
+    if isinstance(own.get("monotone"), tuple):  # models have their signs as a tuple
+        check_ways(own["monotone"])
     settings = model.settings(**own, **control)
     if of_design["family"] is not None:
         one_of("family", of_design["family"], model.families)

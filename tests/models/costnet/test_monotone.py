@@ -273,6 +273,7 @@ def test_twins_of_other_signs_stay():
         ("y ~ a + a:b", {"monotone": {"a": "increasing"}}, "needs 'a' as a numeric column"),
         ("y ~ bs(a, df=4)", {"monotone": {"a": "increasing"}}, "has bs"),
         ("y ~ a", {"monotone": {"a": "up"}}, "must be one direction"),
+        ("y ~ a", {"monotone": ("a",)}, "must be one direction"),
         ("o ~ a", {"monotone": {"a": "increasing"}}, "4 classes"),
         ("y ~ k", {"monotone": {"k": "increasing"}}, "'no', 'yes' in no order: make it an ord"),
     ],

@@ -105,6 +105,7 @@ def test_files_and_calls(tmp_path):
         ("y ~ np.abs(a)", {"monotone": {"a": "increasing"}}, "has np.abs"),
         ("y ~ a", {"monotone": {"a": "up"}}, "must be one direction"),
         ("y ~ a", {"monotone": ["a"]}, "must be one direction"),
+        ("y ~ a", {"monotone": (1,)}, "must be one direction"),
         ("y ~ a", {"monotone": {"a": "increasing"}, "l1_ratio": 0.5}, "l1_ratio=0"),
         ("o ~ a", {"monotone": {"a": "increasing"}}, "4 classes"),
         ("y ~ k", {"monotone": {"k": "increasing"}}, "'no', 'yes' in no order: make it an ord"),

@@ -285,7 +285,9 @@ def costnet(
     solver : {"auto", "cvxpy"}, default="auto"
         "cvxpy" solves the path in CVXPY, as a reference with the same solution.
     weights : column name, array (n,) or "balanced", optional
-        Row weights. "balanced" gives all K classes equal total weight.
+        Row weights; a row of weight 2 counts as two rows, so divide sampling weights by their mean.
+        Weights whose sum is below the number of rows are scaled to it. "balanced" gives all K
+        classes equal total weight.
     offset : column name or array (n,), optional
         Known part of the score (an array (n, K) for K classes).
     missing : {"indicator", "drop"}, default="indicator"
