@@ -86,10 +86,11 @@ pd.DataFrame(
 ).round(3)
 
 # %% [markdown]
-# The table is for passes of `gbmap` with two learners and 20 features of 8 bytes.
-# `pass_ms` is the measured time on the workers, `memory_ms` that on one thread without workers, and
-# `formula_ms` the time by the formula. `kernel_ms` is the part in which the slowest worker
-# computes. `sent` and `answered` are the bytes sent and returned per pass.
+# The table is for passes of `gbmap` with two learners and 20 features of 8 bytes. A pass reads all
+# rows once. `pass_ms` is its measured time on the workers, and `kernel_ms` the part of it in which
+# the slowest worker computes. `memory_ms` is the time of a pass on one thread without workers.
+# `formula_ms` is the time that the formula above predicts. `sent` and `answered` are the bytes sent
+# and returned per pass.
 
 # %% tags=["remove-input"]
 

@@ -134,31 +134,33 @@ ax = policy.plot("curve", test)
 #
 # ## What the numbers do not mean
 #
-# - A policy is not always better than one model for all rows. On australian and `ld.monitoring`
-#   its loss is 0.8 and 0.9 standard errors higher than that of `costnet` at the same price. On
-#   australian it is also 1.9 standard errors higher than that of a strategy that uses the policy's
-#   predictions, but buys the same features for all rows (means of six splits).
-# - On heart `costnet` chooses models with prices from 1 to 323 on the six splits, so its share of
-#   the price says little.
-# - Only the gains on pima, california and vowel exceed one standard error. Those on california and
-#   vowel exceed two. On vowel the boundaries between classes are curved, and `costnet` is linear.
-# - A policy that only looks one feature ahead is often about as good. On the real data sets, no
-#   difference from it exceeds 1.3 standard errors at the prices that it pays. On CUBE-NM, the
-#   difference is within two standard errors from a price of 8 on, and both policies predict about
-#   the same share of the rows correctly.
-# - Between prices of 6 and 8, the table of CUBE-NM flatters the policy. Each value of `trade_off`
-#   gives one mean price, and on seven of eight splits the other policy pays nothing or at least 7.3.
-#   If it gets two or three more values per split, the difference in loss is +0.228 (SE 0.060) at 6,
-#   +0.092 (0.029) at 7 and -0.002 (0.007) at 8.
-# - The predictor is overconfident about a feature that is useless alone. If only the context of
-#   CUBE-NM is bought, it expects a loss 0.015 lower than with no feature. On 2,000 new rows the loss
-#   is 0.020 higher (means of two splits).
-# - The policy can stop too early. On seeds, even with the smallest trade-off of the benchmark, its
-#   loss is 1.3 standard errors above that with all features.
-# - `update` keeps the settings of the predictor. With 100 training rows of CUBE and 1,000 rows added
-#   one by one, the loss is 0.059 (SE 0.010) at 5.8 features. A new policy from all 1,100 rows has
-#   0.051 (SE 0.017) at 4.7 features. Both predict 99% of the rows correctly. An update takes 2 ms, a
-#   new policy 1.9 s.
+# - *Not always better than one model for all rows.* On australian and `ld.monitoring` its loss is
+#   0.8 and 0.9 standard errors higher than that of `costnet` at the same price. On australian it is
+#   also 1.9 standard errors higher than that of a strategy that uses the policy's predictions, but
+#   buys the same features for all rows (means of six splits).
+# - *No fair share of the price on heart.* On heart, `costnet` chooses models with prices from 1 to
+#   323 on the six splits, so its share of the price says little.
+# - *Few clear gains.* Only the gains on pima, california and vowel exceed one standard error. Those
+#   on california and vowel exceed two. On vowel the boundaries between classes are curved, and
+#   `costnet` is linear.
+# - *Looking one feature ahead is often as good.* On the real data sets, no difference from such a
+#   policy exceeds 1.3 standard errors at the prices that it pays. On CUBE-NM, the difference is
+#   below two standard errors at prices of 8 and more, and both policies predict about the same
+#   share of the rows correctly.
+# - *Too few values on CUBE-NM.* Between prices of 6 and 8, the table makes the policy that looks
+#   one feature ahead look worse than it is. Each of its values of `trade_off` gives one mean price,
+#   and on seven of eight splits none of these lies between 0 and 7.3. With two or three more values
+#   per split, its loss is higher by 0.228 (SE 0.060) at 6, by 0.092 (0.029) at 7 and by -0.002
+#   (0.007) at 8.
+# - *Overconfident about a feature that is useless alone.* If only the context of CUBE-NM is bought,
+#   the predictor expects a loss 0.015 lower than with no feature. On 2,000 new rows the loss is
+#   0.020 higher (means of two splits).
+# - *The policy can stop too early.* On the data set seeds, even with the smallest `trade_off` of
+#   the benchmark, its loss is 1.3 standard errors above that with all features.
+# - *`update` keeps the settings of the predictor.* With 100 training rows of CUBE and 1,000 rows
+#   added one by one, the loss is 0.059 (SE 0.010) at 5.8 features. A new policy from all 1,100 rows
+#   has 0.051 (SE 0.017) at 4.7 features. Both predict 99% of the rows correctly. An update takes 2
+#   ms, a new policy 1.9 s.
 #
 # ## Theory
 #
@@ -174,15 +176,15 @@ ax = policy.plot("curve", test)
 #
 # The policy is the acquisition-conditioned oracle of Valancius, Lennon and Oliva (2024); see also
 # Fiterau (2014, chapter 6). Its predictions come from a mixture of normal distributions for each
-# class, which can predict from any subset of the features. The components of all classes start from
-# common clusters of rows. In each cluster, the differences between classes are shrunk (James-Stein):
-# by the size that they would have by chance if the classes were equal. Without this step, the
-# policy buys more features that only seem to reduce the loss. Held-out rows with random subsets of
-# known features choose the settings of the mixture, and whether features are transformed to normal
-# distributions.
+# class, which can predict from any subset of the features. The rows are first clustered, whatever
+# their class, and each class has one component per cluster. In each cluster, the differences
+# between classes are reduced (James-Stein) by about the size that they would have by chance if the
+# classes were equal. Without this step, the policy buys more features that only seem to reduce the
+# loss. The settings of the mixture, and whether features are transformed to normal distributions,
+# are those with the lowest loss on held-out rows in which random features are hidden.
 #
 # A policy stops when its prediction looks certain, so predictions that are wrongly certain are too
 # frequent at the end. Each prediction is therefore mixed with the shares of the classes in all rows
-# (of the components for a numeric response). Their weight is 0, 0.01, 0.02 or 0.05: the value with
-# the lowest loss if up to 400 held-out training rows buy features one by one. On CUBE and CUBE-NM
-# it is 0.
+# (of the components for a numeric response). The weight of these shares is 0, 0.01, 0.02 or 0.05:
+# the value with the lowest loss when the policy runs on up to 400 held-out training rows. On CUBE
+# and CUBE-NM it is 0.

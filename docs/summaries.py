@@ -203,12 +203,13 @@ print(fit.summary())
 #   raised as well.
 # - **... cross-validation over ... settings**: the settings that were tried, and the lowest
 #   held-out loss. If it is at the smallest penalty that was tried, the note says so; a smaller
-#   penalty may be better. The chosen setting may be another one: similar settings are averaged.
+#   penalty may be better. The chosen setting may be another one: it is an average of the settings
+#   whose losses are almost the lowest.
 # - **Each of ... sets of random folds alone would choose ...**: how much the choice depends on the
-#   random folds. If the named values differ much, the data do not determine the setting. "On one
-#   set of folds" says that this was not measured: for joint fits, wide data and many rows.
+#   random folds. If the named values differ much, the data do not determine the setting. For joint
+#   fits, wide data and many rows this is not measured; the note then says "on one set of folds".
 # - **Values far outside all others are replaced**: columns, the values, and the range of the other
-#   values. They count as a value in the middle of the others.
+#   values. The fit uses a value in the middle of the others instead.
 # - **Rows dropped for missing values**: columns with missing values, and the number of rows that
 #   miss each. A row may miss several columns.
 # - **Missing values filled in**: columns with missing values, number of rows, and the imputed

@@ -87,10 +87,10 @@ except ld.DataError as error:
 # labels still change the predictions. It is Cohen's kappa: the agreement between the predictions of
 # this round and of the previous round for the rows of the first pool.
 #
-# The rule is to stop when the mean of kappa over three rounds is at least 0.99 (Bloodgood and
-# Vijay-Shanker 2009). `agreement=` and `rounds=` change these limits; the example has
-# `agreement=0.96`. If you have test rows, you can instead give an error that is low enough:
-# `target=`.
+# Cohen's kappa measures how much the predictions of two successive rounds agree. The rule is to
+# stop when its mean over three rounds is at least 0.99 (Bloodgood and Vijay-Shanker 2009).
+# `agreement=` and `rounds=` change these limits; the example has `agreement=0.96`. If you have test
+# rows, you can instead give an error that is low enough: `target=`.
 #
 # `replay` simulates active learning with known labels: it repeats `query` and `teach`. Here it
 # stops after eight rounds, with 156 labels:
@@ -116,8 +116,9 @@ ax = learner.plot()
 # - `"infogain"`: rows whose label is expected to reduce most the uncertainty (entropy) of the
 #   predictions for all other rows.
 # - `"margin"`: rows whose two most probable classes have the most similar probabilities.
-# - `"entropy"`: rows with the lowest entropy of the class probabilities, so the opposite of
-#   uncertainty.
+# - `"entropy"`: rows with the lowest entropy of the class probabilities. These
+#   are the rows whose prediction is most certain; elsewhere the name usually means the opposite,
+#   here `"uncertainty"`.
 # - `"random"`: random rows.
 # - Your own function of the fit and the rows of the pool, which returns a number for each row.
 #
@@ -207,9 +208,9 @@ ax = noise.plot()
 # | proset, ionosphere | 0.038 (p = 3e-4) | 0.026 (p = 0.003) | 0.018 (p = 0.009) |
 # | gbmap, heart | 0.018 to 0.019 (not significant) | 0.012 (not significant) | 0.018 to 0.019 (not significant) |
 #
-# For `proset` on heart, no score differs significantly from random choice. So use `"committee"`, or
-# `"diverse"` if labels may be wrong. Both need ten more fits per round; if these take too long, use
-# `"margin"` or `"uncertainty"`.
+# For `proset` on heart, no score differs significantly from random choice. By the table,
+# `"committee"` gains most. Use it, or `"diverse"` if labels may be wrong. Both need ten more fits
+# per round; if these take too long, use `"margin"` or `"uncertainty"`.
 
 # %%
 proset = ld.active(ld.proset, "quality ~ .", labelled, pool, test=test, committee=5, lambda_v=0.05)

@@ -199,8 +199,9 @@ series.at(budget=100).bought()
 # The column `serves` of `bought()` names the alternatives (the *series*) among which a bought test
 # was chosen.
 #
-# A model that buys the exercise test pays only one dollar more for the heart rate. Does it explain
-# more of the deviance if it may use the exercise test instead of the thallium test?
+# The thallium test is one source of the heart rate; the exercise test is another, and with it the
+# heart rate costs only one dollar more. Does a model that may use the exercise test instead of the
+# thallium test explain more of the deviance?
 
 # %%
 lists = {"with the thallium test": fit, "with either": series}

@@ -42,9 +42,10 @@ print(len(costs), "features,", len(needs), "of them derived")
 train[["rr", "rr_mean", "rr_sd", "rr_density", "rr_mean_slope", "rr_per_bp", "y"]].head(3)
 
 # %% [markdown]
-# In the names of features, `rr` is the last value of the respiratory rate, and `rr_density` the
-# share of samples that were received. `rr_mean_slope` is the slope of the half-minute means, so it
-# needs `rr_mean`, which in turn needs `rr`. `rr_per_bp` needs two signals.
+# The names of features begin with that of a signal. `rr` alone is the last value of the respiratory
+# rate. All other features of this signal need it, too: `rr_density` is the share of samples that
+# were received, and `rr_mean_slope` the slope of the half-minute means `rr_mean`. `rr_per_bp` needs
+# two signals, `rr` and `bp`.
 
 # %%
 {name: needs[name] for name in ("rr_mean", "rr_mean_slope", "rr_per_bp")}

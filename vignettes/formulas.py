@@ -41,8 +41,9 @@
 #
 # - *Names.* Names may be in any script. If a table has two names that Python treats as equal (`µ`
 #   and `μ`), write them in `Q()`.
-# - *Limits.* A formula may make up to 100 features per column that it uses, and at most a million.
-#   More per column are allowed up to 100,000 features and 100 million values (rows times features).
+# - *Limits.* A formula may make at most a million features. If it makes more than 100 features per
+#   column that it uses, at most 100,000 features and 100 million values (rows times features) are
+#   allowed.
 # - *patsy.* lodim computes splines and contrasts with the package patsy, but reads formulas itself,
 #   because patsy fails at 1,000 columns and reads `a^2` as Python code.
 #
@@ -161,7 +162,7 @@ for wrong in ("mpg ~ wieght", "mpg ~ weight^2", "mpg ~ poly(weight, 2)"):
 # | `year(d)`, `month(d)` | the year; the month from 1 to 12 (`C(month(d))` for levels) |
 # | `weekday(d)` | from 0, a Monday, to 6, a Sunday |
 #
-# Fits whose formulas contain these functions cannot be exported to SQL, ONNX or Python. For an
+# Fits whose formulas contain functions of dates cannot be exported to SQL, ONNX or Python. For an
 # export, compute the numbers as a column of the data first.
 
 # %%

@@ -176,8 +176,9 @@ complete.loc[plain]
 
 # %% [markdown]
 # How similar are the responses of neighbouring cars? The next table shows the standard deviation of
-# `mpg` among the ten nearest training rows, averaged over cars. The comparison is not fair: only
-# the model has used these responses.
+# `mpg` among the ten nearest training rows, averaged over cars: once with the model's distance,
+# once with the Euclidean distance of the features. The model has an advantage, because its distance
+# was learned from these responses.
 
 # %%
 embedded = fit.distance(complete).to_numpy()

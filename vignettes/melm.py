@@ -148,10 +148,10 @@ print(fit.summary())
 #
 # **Pairs of classes** shows an upper bound of the balanced error rate (Theorem 3). It assumes that
 # rows have exactly the estimated densities, so it is no estimate for new rows. The theorem is for
-# densities that are zero outside a box of volume 1. Then the bound is exp(−½ H₂ˣ), where H₂ˣ is the
-# cross entropy of the densities of the two classes. Kernel densities are positive everywhere. So
-# `melm` takes a box around the rows, scales it to volume 1, and adds the probability outside it to
-# the bound.
+# densities that are zero outside a box of volume 1. Then the bound is exp(−½ H₂ˣ), where H₂ˣ = −log
+# ∫ f g is the quadratic cross entropy (Rényi's) of the densities f and g of the two classes. Kernel
+# densities are positive everywhere, so no box contains them. `melm` takes a box around the rows,
+# scales it to volume 1, and adds the probability outside it to the bound.
 #
 # **Starts.** The divergence has several local maxima. `melm` searches from several starting points
 # and keeps the best maximum. If only few starts reach a divergence near the best, more starts

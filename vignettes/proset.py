@@ -77,9 +77,10 @@ ax = path_v.plot()
 # Some measurements, such as radius and perimeter, contain almost the same information. Small
 # differences determine which of the two enters, so lines jump.
 #
-# The penalty `lambda_w` selects prototypes in the same way if `l1_ratio_w`, the share of its L1
-# part, is large. With the default of 0.05, a large penalty gives many similar prototypes with small
-# weights. With 1, few prototypes enter at a time.
+# As `lambda_v` selects features, the penalty `lambda_w` selects prototypes, but only if
+# `l1_ratio_w`, the share of its L1 part, is large. With the default of 0.05, a large penalty gives
+# many similar prototypes with small weights. With 1, prototypes enter the model one by one as
+# `lambda_w` falls.
 
 # %%
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
@@ -223,9 +224,10 @@ dominant["target"].value_counts().rename("prototypes in the dominant set").to_fr
 print(f"familiarity {explanation.familiarity:.1f}, quantile {explanation.quantile:.2f}")
 
 # %% [markdown]
-# The quantile shows whether the patient is unusual. Here it is not near zero: in these measurements
-# the tumour resembles many benign tumours. With a lower threshold, the model would find this tumour
-# only together with many false alarms.
+# The quantile is the rank of this familiarity among the training rows; near zero, the patient would
+# be unusual. Here it is not near zero: in its measurements the tumour resembles many benign
+# tumours. With a lower threshold, the model would find this tumour only together with many false
+# alarms.
 #
 # In the next plot, the patient (the star) lies among the pale points of benign tumours. Larger
 # points are prototypes with a larger impact on the prediction.

@@ -28,21 +28,22 @@
 # > m(x) = Σ_j w_j G(x − x_j) y_j / B(x),
 # > s²(x) = (s₀² + Σ_j w_j G(x − x_j) e_j²) / B(x).
 #
-# The variance s²(x) is a similar weighted mean. e_j is the leave-one-out residual of prototype j,
-# and s₀² is the variance of the null model. A quantile is m(x) + s(x) q, where q is this quantile
-# of the training residuals, each divided by its s. Errors on new rows are larger. Fits to four
-# fifths of the rows estimate how much larger, and `proset` increases s accordingly.
+# So the variance s²(x) is a weighted mean, too: of the squares of the prototypes' leave-one-out
+# residuals e_j, and of s₀², the variance of the null model. A quantile of the response is m(x) +
+# s(x) q, where q is this quantile of the training residuals, each divided by its s. Errors on new
+# rows are larger. Fits to four fifths of the rows estimate how much larger, and `proset` increases
+# s accordingly.
 #
 # **`loss="density"`** maximizes the likelihood of a whole distribution. The distribution is a
-# mixture of normal distributions, centred at the responses of the prototypes, with standard
-# deviation 1/u:
+# mixture of normal distributions, centred at the responses of the prototypes, with a common
+# standard deviation 1/u:
 #
 # > p(y | x) = (N(y; 0, 1) + Σ_j w_j G(x − x_j) N(y; y_j, 1/u²)) / B(x).
 #
-# The precision u is fitted in each batch of prototypes. The distribution may have several modes,
-# but its mean is less accurate than that of "squared". Quantiles are calibrated in the same way. If
-# many responses are equal whole numbers, `proset` raises an error, because the density would be
-# unbounded there.
+# The number u is fitted too, again in each batch of prototypes. The distribution may have several
+# modes, but its mean is less accurate than that of `"squared"`. Quantiles of `"density"` are
+# calibrated as those of `"squared"`. If many responses are equal whole numbers, `proset` raises an
+# error, because the density would be unbounded there.
 
 # %%
 import matplotlib.pyplot as plt

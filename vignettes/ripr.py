@@ -23,8 +23,9 @@
 # > score of a class c = log(share of c in all rows) + t Σ_j log(share of c in the vote of view j /
 # > share of c in all rows)
 #
-# The factor t is the same for all views. It has the lowest leave-one-out loss. `ripr` selects the views one by one. Each step
-# adds the view that lowers the leave-one-out loss most, until the loss hardly falls.
+# The factor t is the same for all views. It makes the votes count more or less; `ripr` takes the
+# value with the lowest leave-one-out loss. `ripr` selects the views one by one. Each step adds the
+# view that lowers the leave-one-out loss most, until the loss hardly falls.
 #
 # This page predicts whether tumours are malignant. Further examples are missing values, numeric
 # responses, clusters, and the method of the thesis that introduced `ripr` (Fiterau 2014).
@@ -46,8 +47,8 @@ print(fit)
 # %% [markdown]
 # Each line of the printed table is a view. `%Rows` is the percentage of training rows for whose
 # prediction the view has most weight. `Error` is the share of these rows that the whole model
-# predicts wrongly, if a row is not among its own neighbours (leave-one-out). Of thirty measurements
-# the model needs less than half.
+# predicts wrongly. A row is never counted among its own neighbours (leave-one-out). Of thirty
+# measurements the model needs less than half.
 
 # %%
 print(fit.summary())
@@ -123,19 +124,20 @@ print(flat)
 #
 #    > L_ij = (ν_k(own class) / ν_k(other classes))^(d (1 − a)),
 #
-#    where ν_k is the distance to the k-th nearest neighbour in view j. d is the number of features
-#    of the view, and a = 0.99. The loss is small if the nearest rows are of the same class.
+#    where ν_k is the distance to the k-th nearest neighbour in view j, d is the number of features
+#    of the view, and a = 0.99. This loss is small if the nearest rows are of the same class.
 # 2. **Assignment.** Each row has shares B_ij ≥ 0 of the views, which sum to one. `ripr` chooses the
 #    shares to minimize
 #
 #    > Σ_i (u_i − L*_i)² + λ Σ_ij δ_j B_ij,  u_i = Σ_j L_ij B_ij,  L*_i = min_j L_ij,
 #
-#    where δ_j = 1 − Σ_i B_ij / n. The first sum compares u_i, the mean loss of row i weighted by
-#    its shares, with L*_i, the loss in its best view. The second sum is a penalty, smaller for views
+#    where δ_j = 1 − Σ_i B_ij / n. In the first sum, u_i is the mean loss of row i weighted by its
+#    shares, and L*_i is the loss in its best view. The second sum is a penalty, smaller for views
 #    that many rows use (small δ_j). So rows tend to use the same few views. `ripr` computes δ from
 #    B, then B for this δ, until the objective no longer changes (Algorithm 2.1.1).
 # 3. **Prediction.** A new row gets the view and the class with the smallest ratio ν_k(class) /
-#    ν_k(other classes) (Eq. 2.11).
+#    ν_k(other classes) (Eq. 2.11). Here ν_k(class) is the distance to the k-th nearest training row
+#    of this class.
 
 # %%
 alone = ld.ripr("diagnosis ~ .", data=train, method="assignment")

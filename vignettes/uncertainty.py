@@ -185,8 +185,9 @@ each.coverage(flowers[100:], by="species").round(2)
 # halves of the rows (Shah and Samworth 2013). A feature is called *stable* if at least the share
 # `cutoff` of the halves, 0.9 by default, selects it.
 #
-# A feature without an effect may also be stable by chance. The print has an upper bound of the
-# expected number of such features, among those that are selected less often than average.
+# A feature without an effect may also be stable by chance. Call a feature weak if its probability
+# to be selected is below the average over all features. The print has an upper bound of the
+# expected number of weak features among the stable ones.
 
 # %%
 found = ld.stability(ld.costnet, "mpg ~ .", cars, lambda_=3.0, n=20)

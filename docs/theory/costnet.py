@@ -43,9 +43,9 @@ ax = fit.plot("cost")
 #
 # > ½ mean deviance + `lambda_` (l1_ratio Σ_v cost_v ‖β_Gv‖₂ + (1 − l1_ratio) ½ ‖β‖²).
 #
-# - A column is not penalized if the column and all that it needs are free. If all columns are free,
-#   all are penalized as if each cost 1. In the penalty of the rule "lasso", a free column costs as
-#   much as the cheapest other one.
+# - A column is not penalized if the column and all that it needs are free. There are two
+#   exceptions: if all columns are free, all are penalized as if each cost 1; and the rule "lasso"
+#   penalizes a free column like the cheapest column that is not free.
 # - For two classes, `l1_ratio` equals glmnet's alpha. For a numeric response of standard deviation
 #   s, alpha is r / (r + (1 − r) s) for `l1_ratio=r`, because glmnet divides the response by s.
 # - With `dependents="direct"`, an item that several columns need enters the penalty several times.
@@ -92,9 +92,10 @@ ax = fit.plot("cost")
 #
 # ### Cross-validation
 #
-# - *Candidates.* At each price, cross-validation compares every third model of each penalty path,
-#   and the models that the criterion "hq" selects. It tries each model of a path with its penalized
-#   coefficients, with refitted coefficients, and with their means.
+# - *Candidates.* The candidates are every third model of each penalty path, and the models that the
+#   criterion "hq" (Hannan-Quinn) selects. Each model of a path is tried with its penalized
+#   coefficients, with refitted coefficients, and with the average of the two. Cross-validation
+#   chooses the best candidate at each price.
 # - *Folds.* Up to 2,000 rows there are two sets of five random folds, and up to 4,000 rows there is
 #   one set. With more rows, a fifth of at most 20,000 random rows is held out once. The standard
 #   error is that of a mean over rows.
@@ -106,10 +107,11 @@ ax = fit.plot("cost")
 #
 # ### The frontier
 #
-# - A more expensive model must lower −2 log-likelihood (of all rows), or the criterion, by at least
-#   0.5 compared with each cheaper model. Otherwise it is not on the frontier.
-# - Among refitted models with the same price and the same criterion, `costnet` keeps the one with
-#   the fewest items.
+# - A more expensive model must lower −2 log-likelihood of all rows (with `criterion=`, the value of
+#   this criterion) by at least 0.5 compared with each cheaper model. Otherwise it is not on the
+#   frontier.
+# - Among refitted models with the same price and the same value of the criterion, `costnet` keeps
+#   the one with the fewest items.
 # - If columns are collinear, a small ridge penalty makes the refitted coefficients unique.
 #   Duplicate columns then share a coefficient.
 # - If classes are separated or a category has no count, a small ridge penalty keeps the

@@ -110,14 +110,15 @@ for one, label, colour in ((free, "unconstrained", "0.6"), (monotone, "monotone"
 legend = axes[0].legend(frameon=False)
 
 # %% [markdown]
-# The column must be a number or an ordered category, and must not be part of another term of the
-# formula. The response must be a number, or have two classes or ordered classes, and there must be
-# no L1 penalty. For two classes, the probability of the second class is monotone. For ordered classes,
-# the probability of a class above any threshold is monotone.
+# A column in `monotone=` must be a number or an ordered category, and must not be part of another
+# term of the formula. Monotone fits need a response that is a number, or has two classes or ordered
+# classes, and no L1 penalty. For two classes, the probability of the second class is monotone. For
+# ordered classes, the probability of a class above any threshold is monotone.
 #
 # Each learner is monotone by itself, so some monotone functions can only be approximated. For y = 8
-# x₁x₂ + 2 x₃ and noise, R² falls from 0.90 to 0.87 with 200 rows, and from 0.978 to 0.964 with 2,000.
-# For sums of monotone functions it does not fall (`benchmarks/monotone.py`).
+# x₁x₂ + 2 x₃ and noise, R² on new rows is 0.90 without and 0.87 with `monotone=` for 200 rows, and
+# 0.978 and 0.964 for 2,000 rows. For sums of monotone functions it is the same
+# (`benchmarks/monotone.py`).
 #
 # ## Entries of `control`, and constants
 #
@@ -155,22 +156,23 @@ legend = axes[0].legend(frameon=False)
 # function is almost linear near the center and grows like a logarithm far from it. Without it, a few
 # rows determine the slopes, and new rows farther out get extreme predictions.
 #
-# - *Constants.* The center is the median. The spread is the median distance to the center of the
-#   values that differ from it, divided by 0.6745: for normal numbers it is the standard deviation.
-#   Both are rounded. They are learned from at most 100,000 random rows.
-# - *Where to see it.* The summary lists these columns, and the names of terms have the constants. A
-#   coefficient is a slope per unit of the function.
-# - *How to avoid it.* A column that the formula names enters as it is, such as `income` in
-#   `y ~ income + .`.
-# - *Exceptions.* Columns with one or two distinct values are not compressed. Extreme outliers alone
-#   do not make a tail heavy; they are replaced, as in all models.
+# - *Constants.* The center is the median. The spread is the median of |x − center|, over values
+#   that differ from the center, divided by 0.6745. For normal numbers this is the standard
+#   deviation. Both are rounded. They are learned from at most 100,000 random rows.
+# - *Where to see the columns.* The summary lists the columns that enter so, and the names of their
+#   terms have the constants. A coefficient is a slope per unit of the function.
+# - *How to keep a column as it is.* A column that the formula names enters as it is, such as
+#   `income` in `y ~ income + .`.
+# - *Exceptions.* Columns with one or two distinct values always enter as they are. Extreme outliers
+#   alone do not make a tail heavy; they are replaced, as in all models.
 #
 # ### Joint fit
 #
 # A joint fit (`refit="joint"`) starts from the boosts and then optimizes all learners together.
 #
-# - *Size.* A joint fit has 60 learners (per class, if there are several), or fewer if they would
-#   have more parameters than there are rows. A learner has 2 + p parameters for p columns.
+# - *Size.* A joint fit optimizes all learners at the same time, after boosting has found them one
+#   by one. It has 60 learners (per class, if there are several), or fewer if they would have more
+#   parameters than there are rows. A learner has 2 + p parameters for p columns.
 # - *Penalty.* The joint fit has its own `lambda_`, chosen by its held-out deviance.
 # - *When it is used.* If you omit `refit`, the joint fit is used if its held-out deviance is at
 #   least 2% lower than that of the boosts. It is not tried with an L1 penalty, with the identity
@@ -194,5 +196,5 @@ legend = axes[0].legend(frameon=False)
 # | more than 65,536 rows, with an L1 penalty or `monotone=` | 1e-5 | 1e-6 |
 # | any number of rows, with the identity activation | 1e-8 | 1e-13 |
 #
-# All other fits to more than 65,536 rows end when ten further steps would lower the objective by at
-# most a quarter of the standard error of the mean loss.
+# Fits to more than 65,536 rows that are not in the table end when ten further steps would lower the
+# objective by at most a quarter of the standard error of the mean loss.

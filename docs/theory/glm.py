@@ -54,8 +54,8 @@ ax = fit.plot("coefficients")
 # are those of `RLM` in statsmodels (`cov="H1"`); in `gbmap` and `costnet`, the limit comes from the
 # deviations of the response from its median.
 #
-# Both families have Wald tests (`anova()` of one or two fits, `drop1()`) and confidence intervals
-# of the predictions. They have no likelihood, no intervals of new observations (see
+# `quantile` and `huber` have Wald tests (`anova()` of one or two fits, `drop1()`) and confidence
+# intervals of the predictions. They have no likelihood, no intervals of new observations (see
 # `lodim.conformal`) and no residual plots. If the spread of the errors varies, or rows depend on
 # each other, use `lodim.bootstrap`.
 #

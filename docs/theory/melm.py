@@ -65,12 +65,12 @@ ax = fit.plot("view")
 #
 # If you omit `gamma`, `melm` compares three values, 16, 4 and 1, by the deviance on held-out rows.
 #
-# - *Folds.* Up to 250 rows, the rows are split into five random folds 6 times, up to 1,500 rows
-#   1,500 / n times, and up to 4,000 rows once. With more rows, a fifth of at most 20,000 random rows
-#   is held out once.
-# - *Average.* The chosen log(gamma) is a weighted mean of the logarithms of the three values. The
-#   weight of a value is exp(−(loss − lowest loss) / s). Here s is two standard errors of the loss,
-#   but at least 10 / n.
+# - *Folds.* The rows are split into five random folds several times: 6 times if n is at most 250,
+#   1,500 / n times if n is at most 1,500, and once if n is at most 4,000. With more rows, a fifth
+#   of at most 20,000 random rows is held out once.
+# - *Average.* The chosen log(gamma) is a weighted mean of the logarithms of 16, 4 and 1. The weight
+#   of a value is exp(−(loss − lowest loss) / s). Here s is two standard errors of the loss, but at
+#   least 10 / n.
 # - *Final search.* With a small gamma, the divergence has many local maxima. So the search begins
 #   at gamma 4 and follows the best view to the chosen gamma, in small steps. If you give `gamma`,
 #   `melm` uses the best local maximum at this gamma.
@@ -91,5 +91,5 @@ ax = fit.plot("view")
 #   weight of k + 1 rows in k dimensions. The kernel width has the lowest leave-one-out log-loss, on
 #   at most 10,000 rows.
 # - *Calibration.* Held-out predictions calibrate the probabilities, and give the held-out balanced
-#   accuracy and log-loss. With at most 250 rows (or groups) and five classes, each row (or group)
-#   is held out once. Otherwise there are as many sets of folds as for gamma.
+#   accuracy and log-loss. With at most 250 rows (or groups) and at most five classes, each row (or
+#   group) is left out once. Otherwise the folds are those of the choice of `gamma`.
