@@ -14,9 +14,9 @@
 # # Sizing a cluster
 #
 # How many workers does a fit on a Dask cluster need, and how long does the fit take? Check first
-# whether you need a cluster. One machine can fit files with a few hundred MB of memory if its disk
-# has room for the features: see [data larger than memory](vignettes/big_data). `ld.estimate`
-# predicts their size.
+# whether you need a cluster. A few hundred MB of memory are enough for files of any size, if the
+# disk has room for the features: see [data larger than memory](vignettes/big_data). `ld.estimate`
+# predicts the size of the features.
 #
 # ## What happens
 #

@@ -134,24 +134,24 @@ ax = policy.plot("curve", test)
 #
 # ## What the numbers do not mean
 #
-# - *Not always better than one model for all rows.* On australian and `ld.monitoring` its loss is
-#   0.8 and 0.9 standard errors higher than that of `costnet` at the same price. On australian it is
-#   also 1.9 standard errors higher than that of a strategy that uses the policy's predictions, but
-#   buys the same features for all rows (means of six splits).
+# - *Not always better than one model for all rows.* On australian and `ld.monitoring`, the policy's
+#   loss is 0.8 and 0.9 standard errors higher than that of `costnet` at the same price. On
+#   australian it is also 1.9 standard errors higher than that of a strategy that uses the policy's
+#   predictions, but buys the same features for all rows (means of six splits).
 # - *No fair share of the price on heart.* On heart, `costnet` chooses models with prices from 1 to
 #   323 on the six splits, so its share of the price says little.
 # - *Few clear gains.* Only the gains on pima, california and vowel exceed one standard error. Those
 #   on california and vowel exceed two. On vowel the boundaries between classes are curved, and
 #   `costnet` is linear.
-# - *Looking one feature ahead is often as good.* On the real data sets, no difference from such a
-#   policy exceeds 1.3 standard errors at the prices that it pays. On CUBE-NM, the difference is
-#   below two standard errors at prices of 8 and more, and both policies predict about the same
-#   share of the rows correctly.
-# - *Too few values on CUBE-NM.* Between prices of 6 and 8, the table makes the policy that looks
-#   one feature ahead look worse than it is. Each of its values of `trade_off` gives one mean price,
-#   and on seven of eight splits none of these lies between 0 and 7.3. With two or three more values
-#   per split, its loss is higher by 0.228 (SE 0.060) at 6, by 0.092 (0.029) at 7 and by -0.002
-#   (0.007) at 8.
+# - *Looking one feature ahead is often as good.* On the real data sets, the losses of the policy
+#   and of one that looks one feature ahead differ by at most 1.3 standard errors. On CUBE-NM, they
+#   differ by less than two standard errors at prices of 8 and more, and both policies predict about
+#   the same share of the rows correctly.
+# - *Prices of 6 to 8 on CUBE-NM.* Here the table exaggerates the loss of the policy that looks one
+#   feature ahead. Each value of `trade_off` gives one mean price, and on seven of eight splits this
+#   policy has none between 0 and 7.3. With two or three more values per split, its loss exceeds
+#   that of the other policy by 0.228 (SE 0.060) at 6 and by 0.092 (0.029) at 7; at 8 both are equal
+#   (-0.002, SE 0.007).
 # - *Overconfident about a feature that is useless alone.* If only the context of CUBE-NM is bought,
 #   the predictor expects a loss 0.015 lower than with no feature. On 2,000 new rows the loss is
 #   0.020 higher (means of two splits).
@@ -166,13 +166,13 @@ ax = policy.plot("curve", test)
 #
 # If some features of a row are known, the policy takes these steps:
 #
-# 1. It finds the training rows of each class that are most similar in the known features. Their
-#    other features represent the possible values of the unknown features, weighted by the current
-#    class probabilities.
+# 1. The policy finds the training rows of each class that are most similar in the known features.
+#    Their other features represent the possible values of the unknown features, weighted by the
+#    current class probabilities.
 # 2. For many sets of unknown features, it computes the expected loss of its prediction with these
 #    values, plus `trade_off` times the price of the set.
-# 3. If the best set is empty, it stops. Otherwise it buys the feature of the best set whose value
-#    says most about further purchases, and begins again.
+# 3. If the best set is empty, it stops. Otherwise it buys one feature of the best set, the one
+#    whose value could change most what is worth buying next, and begins again.
 #
 # The policy is the acquisition-conditioned oracle of Valancius, Lennon and Oliva (2024); see also
 # Fiterau (2014, chapter 6). Its predictions come from a mixture of normal distributions for each
@@ -184,7 +184,7 @@ ax = policy.plot("curve", test)
 # are those with the lowest loss on held-out rows in which random features are hidden.
 #
 # A policy stops when its prediction looks certain, so predictions that are wrongly certain are too
-# frequent at the end. Each prediction is therefore mixed with the shares of the classes in all rows
-# (of the components for a numeric response). The weight of these shares is 0, 0.01, 0.02 or 0.05:
-# the value with the lowest loss when the policy runs on up to 400 held-out training rows. On CUBE
-# and CUBE-NM it is 0.
+# frequent at the end. Each prediction is therefore a weighted mean of the mixture's prediction and
+# of the prediction for a row of which nothing is known. The weight of the latter is 0, 0.01, 0.02
+# or 0.05: the value with the lowest loss when the policy runs on up to 400 held-out training rows.
+# On CUBE and CUBE-NM this weight is 0.

@@ -202,12 +202,13 @@ print(fit.summary())
 # - **Optimizer**: how the optimization ended. If it did not converge, a `ConvergenceWarning` was
 #   raised as well.
 # - **... cross-validation over ... settings**: the settings that were tried, and the lowest
-#   held-out loss. If it is at the smallest penalty that was tried, the note says so; a smaller
-#   penalty may be better. The chosen setting may be another one: it is an average of the settings
-#   whose losses are almost the lowest.
+#   held-out loss. If the smallest penalty has the lowest loss, the note says so; a still smaller
+#   penalty may be better. The chosen setting need not have the lowest loss: it is an average of the
+#   settings whose losses are almost as low.
 # - **Each of ... sets of random folds alone would choose ...**: how much the choice depends on the
-#   random folds. If the named values differ much, the data do not determine the setting. For joint
-#   fits, wide data and many rows this is not measured; the note then says "on one set of folds".
+#   random folds. If the values in this line differ much, the data do not determine the setting. For
+#   joint fits, wide data and many rows this is not measured; the note then says "on one set of
+#   folds".
 # - **Values far outside all others are replaced**: columns, the values, and the range of the other
 #   values. The fit uses a value in the middle of the others instead.
 # - **Rows dropped for missing values**: columns with missing values, and the number of rows that
@@ -218,8 +219,8 @@ print(fit.summary())
 # ## Compare features by the column per standard deviation
 #
 # Which features have the largest effect? Summaries sort features by the size of the estimate per
-# standard deviation (`Per SD`, in `tidy()` `std_estimate`; for `gbmap` by `|.| per SD`, in `tidy()`
-# `std_estimate_abs`). The estimate itself depends on the model:
+# standard deviation. This column is called `Per SD`, and `std_estimate` in `tidy()`. For `gbmap` it
+# is `|.| per SD`, and `std_estimate_abs` in `tidy()`. The estimate itself depends on the model:
 #
 # | model | what an estimate is |
 # |---|---|

@@ -116,9 +116,8 @@ ax = learner.plot()
 # - `"infogain"`: rows whose label is expected to reduce most the uncertainty (entropy) of the
 #   predictions for all other rows.
 # - `"margin"`: rows whose two most probable classes have the most similar probabilities.
-# - `"entropy"`: rows with the lowest entropy of the class probabilities. These
-#   are the rows whose prediction is most certain; elsewhere the name usually means the opposite,
-#   here `"uncertainty"`.
+# - `"entropy"`: rows with the lowest entropy of the class probabilities, whose prediction is most
+#   certain. (Other packages give this name to the opposite choice, here `"uncertainty"`.)
 # - `"random"`: random rows.
 # - Your own function of the fit and the rows of the pool, which returns a number for each row.
 #
@@ -151,9 +150,10 @@ ax = curves.plot("winloss", axes[1], of="diverse")
 # learning curve. `Difference` is the mean difference in area from random choice in the same split,
 # and `p` the p-value of its paired t test.
 #
-# In the plot on the right, each line compares `"diverse"` with another score. It shows −log₁₀ of
-# the p-value after each round, with a minus sign if `"diverse"` has the lower mean accuracy.
-# Between the dashed lines the difference is not significant.
+# In the plot on the right, each line compares `"diverse"` with another score. Above zero,
+# `"diverse"` has the higher mean accuracy, below zero the lower one. The distance from zero is
+# −log₁₀ of the p-value of the difference. Between the dashed lines the difference is not
+# significant.
 #
 # `"entropy"`, which asks for rows whose class is already clear, is worse than random choice (p =
 # 0.004). The other differences from random choice, 0.01 and less, are not significant: the standard
@@ -208,9 +208,10 @@ ax = noise.plot()
 # | proset, ionosphere | 0.038 (p = 3e-4) | 0.026 (p = 0.003) | 0.018 (p = 0.009) |
 # | gbmap, heart | 0.018 to 0.019 (not significant) | 0.012 (not significant) | 0.018 to 0.019 (not significant) |
 #
-# For `proset` on heart, no score differs significantly from random choice. By the table,
-# `"committee"` gains most. Use it, or `"diverse"` if labels may be wrong. Both need ten more fits
-# per round; if these take too long, use `"margin"` or `"uncertainty"`.
+# For `proset` on heart, which is not in the table, no score differs significantly from random
+# choice. Where scores gain, `"committee"` gains most. So use `"committee"`, or `"diverse"` if
+# labels may be wrong. Both need ten more fits per round; if these take too long, use `"margin"` or
+# `"uncertainty"`.
 
 # %%
 proset = ld.active(ld.proset, "quality ~ .", labelled, pool, test=test, committee=5, lambda_v=0.05)

@@ -125,9 +125,9 @@ fit.path().iloc[::12]
 # ## How much is enough?
 #
 # On the training rows, a more expensive model is always better. So cross-validation holds out each
-# fold in turn: the other folds give the frontier, and this fold the loss of its models. `min` is
-# the model with the lowest held-out error. `1se` is the cheapest model within one standard error of
-# it.
+# fold in turn. The rows of the other folds give a frontier, that is, the best model at each price;
+# the held-out rows give the losses of these models. `min` is the model with the lowest held-out
+# error. `1se` is the cheapest model within one standard error of it.
 
 # %%
 cv = ld.cv(ld.costnet, "disease ~ .", data=heart, **priced, folds=10, rule="1se")
@@ -199,9 +199,9 @@ series.at(budget=100).bought()
 # The column `serves` of `bought()` names the alternatives (the *series*) among which a bought test
 # was chosen.
 #
-# The thallium test is one source of the heart rate; the exercise test is another, and with it the
-# heart rate costs only one dollar more. Does a model that may use the exercise test instead of the
-# thallium test explain more of the deviance?
+# Both tests are sources of the heart rate. A model that has paid for the exercise test pays only
+# one further dollar for the heart rate. Does a model that may use either source explain more of the
+# deviance?
 
 # %%
 lists = {"with the thallium test": fit, "with either": series}

@@ -224,9 +224,9 @@ together = ld.costnet("y ~ .", data=train, costs=price, depends_on=needs, budget
 print(together)
 
 # %% [markdown]
-# What happens if we add up the prices of single signals, 3.5 each? Then the model does not know
-# that the second signal of a device is cheap. The table compares both models at a budget of 5, by
-# the true price (`cost`).
+# A signal alone costs 3.5, its device included. What happens if we simply give each signal this
+# price? Then the model does not know that the second signal of a device is cheap. The table
+# compares this model with the one above, at a budget of 5; `cost` is the true price.
 
 # %%
 alone = {name: price(frozenset([name])) for name in costs}

@@ -54,8 +54,8 @@
 #
 # - The first level is the reference, and each other level has a column. `C(x, Treatment("b"))`
 #   chooses another reference.
-# - In an interaction such as `a:b`, the factor `a` has a column for every level if `b` alone is not
-#   in the formula. Terms are sorted by degree, as in R: `a:b + a` is coded as `a + a:b`.
+# - In an interaction such as `a:b`, the factor `a` has a column for every level, unless the formula
+#   also has the term `b`. Terms are sorted by degree, as in R: `a:b + a` is coded as `a + a:b`.
 #
 # Columns of type bool, and conditions such as `I(a > 0)`, are factors with the levels False and
 # True.

@@ -73,10 +73,10 @@ groups = {
 pd.concat({name: watch.evaluate(rows) for name, rows in groups.items()}).droplevel(1)
 
 # %% [markdown]
-# A low indicator does not prove that nothing has changed. The relation between response and
+# A low drift indicator does not prove that nothing has changed. The relation between response and
 # features can change while the features stay the same, and no indicator without responses can
-# detect this. Here cars of later years go farther at the same weight. So predictions for cars below
-# the threshold are as wrong as those for cars above it.
+# detect this. Here cars of later years go farther at the same weight. So predictions for cars whose
+# indicator is below the threshold are as wrong as those for cars above it.
 #
 # ## Difference of two models
 #

@@ -109,8 +109,8 @@ views = {
 }
 
 # %% [markdown]
-# To classify the rows in each view, we call `melm` with the two coordinates as
-# features. It then computes the densities, and has no view to search.
+# To classify the rows in each of these plots, we call `melm` with the two coordinates of the plot
+# as the only features. Then there is nothing to project, and `melm` only estimates the densities.
 
 # %%
 figure, panels = plt.subplots(1, 3, figsize=(13, 4.2), layout="constrained")
@@ -146,12 +146,12 @@ print(fit.summary())
 # **Loadings** are per standard deviation of the features; `tidy()` also returns loadings per unit.
 # `r` is the correlation of a feature with a coordinate.
 #
-# **Pairs of classes** shows an upper bound of the balanced error rate (Theorem 3). It assumes that
-# rows have exactly the estimated densities, so it is no estimate for new rows. The theorem is for
-# densities that are zero outside a box of volume 1. Then the bound is exp(−½ H₂ˣ), where H₂ˣ = −log
-# ∫ f g is the quadratic cross entropy (Rényi's) of the densities f and g of the two classes. Kernel
-# densities are positive everywhere, so no box contains them. `melm` takes a box around the rows,
-# scales it to volume 1, and adds the probability outside it to the bound.
+# **Pairs of classes** shows an upper bound of the balanced error rate, if the estimated densities f
+# and g of the two classes were the true ones. So it is no estimate for new rows. The bound is
+# exp(−½ H₂ˣ), where H₂ˣ = −log ∫ f g is the quadratic cross entropy (Theorem 3). The theorem needs
+# densities that are zero outside a box of volume 1, but kernel densities are positive everywhere.
+# So `melm` takes a box around the rows, scales it to volume 1, and adds the probability outside it
+# to the bound.
 #
 # **Starts.** The divergence has several local maxima. `melm` searches from several starting points
 # and keeps the best maximum. If only few starts reach a divergence near the best, more starts

@@ -224,9 +224,9 @@ dominant["target"].value_counts().rename("prototypes in the dominant set").to_fr
 print(f"familiarity {explanation.familiarity:.1f}, quantile {explanation.quantile:.2f}")
 
 # %% [markdown]
-# The quantile is the rank of this familiarity among the training rows; near zero, the patient would
-# be unusual. Here it is not near zero: in its measurements the tumour resembles many benign
-# tumours. With a lower threshold, the model would find this tumour only together with many false
+# The quantile is the rank of this familiarity among the training rows. A quantile near zero would
+# mean an unusual tumour. This one is not unusual: in its measurements it resembles many benign
+# tumours. So a lower threshold of the probability would find it only together with many false
 # alarms.
 #
 # In the next plot, the patient (the star) lies among the pale points of benign tumours. Larger

@@ -28,11 +28,11 @@
 # > m(x) = Σ_j w_j G(x − x_j) y_j / B(x),
 # > s²(x) = (s₀² + Σ_j w_j G(x − x_j) e_j²) / B(x).
 #
-# So the variance s²(x) is a weighted mean, too: of the squares of the prototypes' leave-one-out
-# residuals e_j, and of s₀², the variance of the null model. A quantile of the response is m(x) +
-# s(x) q, where q is this quantile of the training residuals, each divided by its s. Errors on new
-# rows are larger. Fits to four fifths of the rows estimate how much larger, and `proset` increases
-# s accordingly.
+# The variance s²(x) is a weighted mean, too. It averages e_j², where e_j is the leave-one-out
+# residual of prototype j, and s₀², the variance of the null model. A quantile of the response is
+# m(x) + s(x) q, where q is the same quantile of the training residuals, each divided by its s. On
+# new rows, residuals are larger than on training rows. `proset` estimates by how much, with fits to
+# four fifths of the rows, and increases s accordingly.
 #
 # **`loss="density"`** maximizes the likelihood of a whole distribution. The distribution is a
 # mixture of normal distributions, centred at the responses of the prototypes, with a common
@@ -40,10 +40,11 @@
 #
 # > p(y | x) = (N(y; 0, 1) + Σ_j w_j G(x − x_j) N(y; y_j, 1/u²)) / B(x).
 #
-# The number u is fitted too, again in each batch of prototypes. The distribution may have several
-# modes, but its mean is less accurate than that of `"squared"`. Quantiles of `"density"` are
-# calibrated as those of `"squared"`. If many responses are equal whole numbers, `proset` raises an
-# error, because the density would be unbounded there.
+# `proset` estimates u together with the weights, again in each batch of prototypes. With
+# `loss="density"` the distribution may have several modes, but its mean is a less accurate
+# prediction than that of `loss="squared"`. Its quantiles are calibrated in the way described above.
+# If many responses are equal whole numbers, `proset` raises an error, because the density would be
+# unbounded there.
 
 # %%
 import matplotlib.pyplot as plt

@@ -126,15 +126,16 @@ print(flat)
 #
 #    where ν_k is the distance to the k-th nearest neighbour in view j, d is the number of features
 #    of the view, and a = 0.99. This loss is small if the nearest rows are of the same class.
-# 2. **Assignment.** Each row has shares B_ij ≥ 0 of the views, which sum to one. `ripr` chooses the
-#    shares to minimize
+# 2. **Assignment.** The share B_ij ≥ 0 says how much row i uses view j; the shares of a row sum to
+#    one. `ripr` chooses the shares that minimize
 #
 #    > Σ_i (u_i − L*_i)² + λ Σ_ij δ_j B_ij,  u_i = Σ_j L_ij B_ij,  L*_i = min_j L_ij,
 #
-#    where δ_j = 1 − Σ_i B_ij / n. In the first sum, u_i is the mean loss of row i weighted by its
-#    shares, and L*_i is the loss in its best view. The second sum is a penalty, smaller for views
-#    that many rows use (small δ_j). So rows tend to use the same few views. `ripr` computes δ from
-#    B, then B for this δ, until the objective no longer changes (Algorithm 2.1.1).
+#    where In the first sum, u_i is the mean loss of row i weighted by its shares, and L*_i is the
+#    loss in its best view. In the second sum, δ_j = 1 − Σ_i B_ij / n is the share of rows that do
+#    not use view j. It penalizes views that few rows use, so that rows tend to use the same few
+#    views. `ripr` alternates: it computes δ from B, then the best B for this δ, until the objective
+#    no longer changes (Algorithm 2.1.1).
 # 3. **Prediction.** A new row gets the view and the class with the smallest ratio ν_k(class) /
 #    ν_k(other classes) (Eq. 2.11). Here ν_k(class) is the distance to the k-th nearest training row
 #    of this class.
@@ -267,9 +268,10 @@ pd.crosstab(wheat.predict(seeds), seeds["variety"])
 # %% [markdown]
 # ## Several responses, and time
 #
-# A formula such as `"first + second ~ ."` has several responses, which share the same views. Each
-# response has its own losses. The penalty of a view depends on the number of rows of all responses
-# that use it. In this example, the responses are the diagnosis, and whether the nucleus is large:
+# A formula such as `"first + second ~ ."` has several responses, which share the same views. The
+# loss of a row in a view is computed for each response. The penalty of a view is small if many rows
+# use the view, counted over all responses. In this example, the responses are the diagnosis, and
+# whether the nucleus is large:
 
 # %%
 two = train.assign(

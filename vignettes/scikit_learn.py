@@ -98,9 +98,9 @@ cheap.fit(heart.drop(columns="disease"), heart["disease"])
 cheap.get_feature_names_out()
 
 # %% [markdown]
-# scikit-learn can calibrate probabilities and compute the importance of features. In the example,
-# most training folds lack one level, which a single patient has. With `new_levels="missing"`,
-# predictions treat this level as a missing value.
+# scikit-learn can calibrate probabilities and compute the importance of features. In the example, a
+# single patient has one of the levels, so a training set without this patient does not contain the
+# level. With `new_levels="missing"`, predictions treat it as a missing value.
 
 # %%
 X, y = heart.drop(columns="disease"), heart["disease"]

@@ -167,10 +167,10 @@ sets.predict(flowers[100:104])
 sets.plot(data=flowers[100:])
 
 # %% [markdown]
-# The guarantee is for all rows together, so sets may contain a rare class less often than they
-# should. With `by="class"`, each class is compared with held-out rows of the same class only, and
-# the guarantee holds for each class. A set may be empty; `coverage` and the print show the share of
-# empty sets.
+# The sets contain the true class with the given probability on average over all rows. For rows of a
+# rare class, this probability may be lower. With `by="class"`, each class is compared with held-out
+# rows of the same class only, and the guarantee holds for each class. A set may be empty;
+# `coverage` and the print show the share of empty sets.
 
 # %%
 each = ld.conformal(

@@ -13,9 +13,9 @@
 # %% [markdown]
 # # How costnet works
 #
-# What is one step of a price list of models? In the plot below, each point is the best model that
-# `costnet` found at its price. A step to the right buys one more feature, with everything that it
-# needs, and explains more of the deviance.
+# `costnet` returns a list of models, one per price. What does a more expensive model add? In the
+# plot below, each point is the best model that `costnet` found at its price. A step to the right
+# buys one more feature, with everything that it needs, and explains more of the deviance.
 
 # %%
 import lodim as ld
@@ -43,15 +43,16 @@ ax = fit.plot("cost")
 #
 # > ½ mean deviance + `lambda_` (l1_ratio Σ_v cost_v ‖β_Gv‖₂ + (1 − l1_ratio) ½ ‖β‖²).
 #
-# - A column is not penalized if the column and all that it needs are free. There are two
+# - A column is not penalized if the column and all that it needs are free (price 0). There are two
 #   exceptions: if all columns are free, all are penalized as if each cost 1; and the rule "lasso"
 #   penalizes a free column like the cheapest column that is not free.
 # - For two classes, `l1_ratio` equals glmnet's alpha. For a numeric response of standard deviation
 #   s, alpha is r / (r + (1 − r) s) for `l1_ratio=r`, because glmnet divides the response by s.
-# - With `dependents="direct"`, an item that several columns need enters the penalty several times.
-#   It is still paid once.
-# - If any two groups are nested or disjoint, the optimizer's proximal steps are exact (Jenatton,
-#   Mairal, Obozinski and Bach 2011, *Proximal methods for hierarchical sparse coding*).
+# - With `dependents="direct"`, the penalty charges an item once for each column that needs it. The
+#   price of a model still counts it once.
+# - If any two of the penalty's groups of columns are nested or disjoint, the optimizer's proximal
+#   steps are exact (Jenatton, Mairal, Obozinski and Bach 2011, *Proximal methods for hierarchical
+#   sparse coding*).
 #
 # If all coefficients of a group are zero, its item need not be bought. `costnet` refits the selected features without the penalty. The argument `relax` mixes penalized coefficients (0) and refitted coefficients (1).
 #
@@ -63,8 +64,8 @@ ax = fit.plot("cost")
 #
 # `monotone={"age": "increasing"}` allows only coefficients of `age` that are zero or positive; `"decreasing"` allows zero or negative ones. An ordered category has a coefficient for each step from one level to the next. All these coefficients get the given sign.
 #
-# - If the data favour the other sign, the coefficient is zero, and the model need not buy the
-#   feature.
+# - If you give the sign of a coefficient and the data favour the other sign, the coefficient is
+#   zero, and the model need not buy the feature.
 # - A free feature with a given sign is penalized like the cheapest feature that is not free. Its
 #   refitted coefficient has no penalty.
 #
@@ -92,13 +93,13 @@ ax = fit.plot("cost")
 #
 # ### Cross-validation
 #
-# - *Candidates.* The candidates are every third model of each penalty path, and the models that the
-#   criterion "hq" (Hannan-Quinn) selects. Each model of a path is tried with its penalized
-#   coefficients, with refitted coefficients, and with the average of the two. Cross-validation
-#   chooses the best candidate at each price.
+# - *Candidates.* At each price, cross-validation compares models of that price. They are every
+#   third model of each penalty path, and the models that the criterion "hq" (Hannan-Quinn) selects.
+#   Each model of a path is tried with its penalized coefficients, with refitted coefficients, and
+#   with the average of the two.
 # - *Folds.* Up to 2,000 rows there are two sets of five random folds, and up to 4,000 rows there is
 #   one set. With more rows, a fifth of at most 20,000 random rows is held out once. The standard
-#   error is that of a mean over rows.
+#   error of a held-out loss is that of a mean over the held-out rows.
 # - *Many classes or columns.* With more than two classes, models with over 100 coefficients are not
 #   refitted. If rows × columns × classes exceeds 200,000, there is one set of folds, and the rule
 #   "lasso" is skipped if other rules are given.

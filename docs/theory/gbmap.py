@@ -117,8 +117,8 @@ legend = axes[0].legend(frameon=False)
 #
 # Each learner is monotone by itself, so some monotone functions can only be approximated. For y = 8
 # x₁x₂ + 2 x₃ and noise, R² on new rows is 0.90 without and 0.87 with `monotone=` for 200 rows, and
-# 0.978 and 0.964 for 2,000 rows. For sums of monotone functions it is the same
-# (`benchmarks/monotone.py`).
+# 0.978 and 0.964 for 2,000 rows. If the true function is a sum of monotone functions of single
+# features, `monotone=` does not lower R² (`benchmarks/monotone.py`).
 #
 # ## Entries of `control`, and constants
 #
@@ -139,9 +139,9 @@ legend = axes[0].legend(frameon=False)
 # If you omit `m` or `lambda_`, cross-validation compares settings by the deviance of held-out rows.
 # [Choosing settings](../settings) explains how similar settings are averaged.
 #
-# - *Folds.* Up to 2,000 rows there are two sets of five random folds, and up to 4,000 rows (or with
-#   64 or more columns) one set. With more rows, a fifth of at most 20,000 random rows is held out
-#   once.
+# - *Folds.* Up to 2,000 rows and fewer than 64 columns: two sets of five random folds. Otherwise,
+#   up to 4,000 rows: one set of five folds. More rows: a fifth of the rows is held out once; of
+#   more than 20,000 rows, a random 20,000 are used.
 # - *Penalties.* Nine penalties are compared first. If the largest or smallest of them is best, more
 #   are added on that side.
 # - *Number of boosts.* Boosting ends after `max_stages` boosts, or if the last 15 boosts together
@@ -152,15 +152,17 @@ legend = axes[0].legend(frameon=False)
 #
 # ### Heavy tails
 #
-# A column x of `.` enters as `np.arcsinh((x - center) / spread)` if its kurtosis exceeds 6. This
-# function is almost linear near the center and grows like a logarithm far from it. Without it, a few
-# rows determine the slopes, and new rows farther out get extreme predictions.
+# In a formula such as `y ~ .`, the columns that the dot stands for are compressed if they have
+# heavy tails, that is, a kurtosis above 6: `np.arcsinh((x - center) / spread)` replaces x. This
+# function is almost linear near the center and grows like a logarithm far from it. Without it, a
+# few rows determine the slopes, and new rows farther out get extreme predictions.
 #
-# - *Constants.* The center is the median. The spread is the median of |x − center|, over values
-#   that differ from the center, divided by 0.6745. For normal numbers this is the standard
+# - *Center and spread.* The center is the median. The spread is the median of |x − center|, over
+#   values that differ from the center, divided by 0.6745. For normal numbers this is the standard
 #   deviation. Both are rounded. They are learned from at most 100,000 random rows.
-# - *Where to see the columns.* The summary lists the columns that enter so, and the names of their
-#   terms have the constants. A coefficient is a slope per unit of the function.
+# - *Where to see the columns.* The summary lists the compressed columns, and the names of their
+#   terms have center and spread. The coefficient of such a column is the slope per unit of the
+#   compressed column.
 # - *How to keep a column as it is.* A column that the formula names enters as it is, such as
 #   `income` in `y ~ income + .`.
 # - *Exceptions.* Columns with one or two distinct values always enter as they are. Extreme outliers
@@ -196,5 +198,6 @@ legend = axes[0].legend(frameon=False)
 # | more than 65,536 rows, with an L1 penalty or `monotone=` | 1e-5 | 1e-6 |
 # | any number of rows, with the identity activation | 1e-8 | 1e-13 |
 #
-# Fits to more than 65,536 rows that are not in the table end when ten further steps would lower the
-# objective by at most a quarter of the standard error of the mean loss.
+# The other fits to more than 65,536 rows have no such tolerance. They end when, at the present
+# rate, ten further steps would lower the objective by at most a quarter of the standard error of
+# the mean loss.

@@ -41,12 +41,12 @@ ax = fit.plot("coefficients")
 # higher one", per class.
 #
 # **Quantiles** (`family="quantile", quantile=0.9`). The score is the quantile, and the coefficients
-# minimize the check loss (Koenker 2005). A linear program finds the exact minimum: `QuantReg` of
-# statsmodels stops its iterations near it. Standard errors are those of `QuantReg` with
-# `vcov="iid"`: they assume errors of the same distribution in all rows. The bandwidth of their
-# density (Hall and Sheather) needs at least 8 rows for the median, 42 for the 0.9 quantile and 347
-# for the 0.99 quantile. With fewer rows, standard errors are missing. `gbmap` and `costnet` smooth
-# the kink of the same loss.
+# minimize the check loss (Koenker 2005). A linear program finds the exact minimum; `QuantReg` of
+# statsmodels only comes near it. Standard errors are those of `QuantReg` with `vcov="iid"`, which
+# assume that the errors of all rows have the same distribution. They need an estimate of the
+# density of these errors at the quantile. Its bandwidth (Hall and Sheather) exists only with enough
+# rows: 8 for the median, 42 for the 0.9 quantile and 347 for the 0.99 quantile. With fewer rows,
+# standard errors are missing. `gbmap` and `costnet` smooth the kink of the same loss.
 #
 # **Numbers with outliers** (`family="huber"`). Residuals up to a limit count with their square, and
 # larger ones linearly. The limit is 1.345 times a robust standard deviation, the median absolute

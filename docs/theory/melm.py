@@ -35,8 +35,9 @@ ax = fit.plot("view")
 # directions that separate the classes, and from random directions. New rows are classified by the
 # densities in the view. [The vignette](../vignettes/melm) has examples.
 #
-# D depends only on the plane, not on its basis. So the penalty |VᵀV − I|² of the paper's Eq. 2 is
-# unnecessary, and `melm` searches in coordinates with unit covariance within classes.
+# The divergence D depends only on the plane that V spans, not on the basis V of the plane. So the
+# penalty |VᵀV − I|² of the paper's Eq. 2, which chooses a basis, is unnecessary. `melm` first
+# transforms the features to unit covariance within classes, and searches there.
 #
 # ## Entries of `control`, and constants
 #
@@ -65,9 +66,9 @@ ax = fit.plot("view")
 #
 # If you omit `gamma`, `melm` compares three values, 16, 4 and 1, by the deviance on held-out rows.
 #
-# - *Folds.* The rows are split into five random folds several times: 6 times if n is at most 250,
-#   1,500 / n times if n is at most 1,500, and once if n is at most 4,000. With more rows, a fifth
-#   of at most 20,000 random rows is held out once.
+# - *Folds for the choice of `gamma`.* The rows are split into five random folds several times: 6
+#   times if n is at most 250, about 1,500 / n times if n is at most 1,500, and once if n is at most
+#   4,000. With more rows, a fifth of at most 20,000 random rows is held out once.
 # - *Average.* The chosen log(gamma) is a weighted mean of the logarithms of 16, 4 and 1. The weight
 #   of a value is exp(−(loss − lowest loss) / s). Here s is two standard errors of the loss, but at
 #   least 10 / n.
@@ -87,9 +88,9 @@ ax = fit.plot("view")
 #   are improved on up to 8,192 rows.
 #
 # - *Classification.* Kernel densities in the view classify new rows. With `covariance="shrunk"`,
-#   the covariance of each class in the view is averaged with the identity matrix, which has the
-#   weight of k + 1 rows in k dimensions. The kernel width has the lowest leave-one-out log-loss, on
-#   at most 10,000 rows.
+#   the covariance of each class in the view is averaged with the identity matrix, which counts like
+#   k + 1 rows in a view of k dimensions. The kernel width is the one with the lowest leave-one-out
+#   log-loss, on at most 10,000 rows.
 # - *Calibration.* Held-out predictions calibrate the probabilities, and give the held-out balanced
 #   accuracy and log-loss. With at most 250 rows (or groups) and at most five classes, each row (or
 #   group) is left out once. Otherwise the folds are those of the choice of `gamma`.

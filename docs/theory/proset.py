@@ -72,11 +72,12 @@ ax = fit.plot("surface")
 # ### Choice of the penalties
 #
 # - *`lambda_v`, up to 1,000 rows.* Cross-validation of the first batch compares six values, on up
-#   to three sets of five random folds: a penalty that gives the null model, and 100, 30, 10, 3 and
-#   1 divided by n. The six values are numbered from 1 to 6, and each gets the weight exp(−2 (loss −
-#   lowest loss) / standard error). The weighted mean of the numbers, rounded to 1, 1.5, 2, ..., is
-#   the choice; 1.5 stands for the geometric mean of the first two values. If no value is better
-#   than the null model by two standard errors of the difference, the fit is the null model.
+#   to three sets of five random folds. The first is a penalty that gives the null model; the others
+#   are 100 / n, 30 / n, 10 / n, 3 / n and 1 / n. The choice is between values with similar losses:
+#   `proset` averages their positions in this list, with weights exp(−2 (loss − lowest loss) /
+#   standard error), and rounds the mean to the nearest half. Half a position is the geometric mean
+#   of two values. If no value is better than the null model by two standard errors of the
+#   difference, the fit is the null model.
 # - *`lambda_v`, otherwise.* The value is 10 / n, without a choice. This applies to more than 1,000 rows, to `loss="density"`, to `lambda_w=None` or `n_batches=None`, and to `path` and `cv`.
 # - *`lambda_w`.* The default is 1e-8 for classes and 1e-6 for a numeric response. For a numeric response with more than 1,000 rows it is 1e-6 × 1000 / n.
 #
@@ -84,15 +85,14 @@ ax = fit.plot("surface")
 #
 # ### Differences from the report (Ruf 2022)
 #
-# 1. The loss includes the candidates, each without its own vote. In the report, half of the rows
-#    are candidates and the other half are in the loss; `control={"max_fraction": 0.5}` does the
-#    same.
+# 1. A row can be a candidate for a prototype and also count in the loss; in its own loss, its vote
+#    as a prototype is left out. In the report, half of the rows are candidates and only the other
+#    half count in the loss; `control={"max_fraction": 0.5}` does the same.
 # 2. Hard rows are the 10% of each class with the lowest estimated probability of this class. In the
 #    report they are the misclassified rows.
 # 3. Later batches may use new features only if these lower the loss by two standard errors.
-# 4. In the first iterations, the squares v_d² are the variables, with a smoothed L1 penalty. If the
-#    weights v_d themselves were used from the start, one long step could set a weight to 0, from
-#    where it rarely returns.
+# 4. The first iterations optimize the squares v_d², with a smoothed L1 penalty. Otherwise one long
+#    step could set a feature's weight to 0, from where it rarely returns.
 #
 # Algorithm 2.2 of the report chooses penalties and batches by cross-validation. To repeat it, call
 # `cv` twice with `folds=5, rule="1se"`: first with `n_batches=1` and 50 random (log-uniform) pairs

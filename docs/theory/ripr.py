@@ -31,9 +31,10 @@ ax = fit.plot("view")
 #   neighbours have more weight. The prediction adds the log-odds of all views, relative to the
 #   class shares. `ripr` selects the views one by one, by the leave-one-out loss.
 # - **"assignment"** (Fiterau 2014): each row is predicted in one view. Row i has a loss L_ij in
-#   view j, and shares B_ij of the views that sum to one. The shares minimize a loss plus `lambda_`
-#   times a penalty, which is smaller for views that many rows use. `ripr` keeps the views with more
-#   than 5% of the rows. [The vignette](../vignettes/ripr) has the formulas.
+#   view j, and a share B_ij of each view; the shares of a row sum to one. The shares minimize a
+#   loss, which is small if rows use the views in which their own loss is small, plus `lambda_`
+#   times a penalty on views that few rows use. `ripr` keeps the views with more than 5% of the
+#   rows. [The vignette](../vignettes/ripr) has the formulas.
 #
 # Without a response, the formula `"~ ."` finds views with clusters, or reports that there are none.
 #
@@ -50,27 +51,32 @@ ax = fit.plot("view")
 #
 # ### Votes (`method="vote"`)
 #
-# - *Weights.* The vote of a neighbour at distance d has the weight 1 − d² / (1.1 ν²), where ν is the distance of the k-th neighbour. Neighbours at equal distances share their weight. Two additional votes go to the class shares of all rows (or to the mean of all rows).
+# - *Weights.* The vote of a neighbour at distance d has the weight 1 − d² / (1.1 ν²), where ν is
+#   the distance of the k-th neighbour. Neighbours at equal distances share their weight. Two
+#   additional votes are divided among the classes by their shares in all rows (numeric response:
+#   they are for the mean of all rows).
 # - *Missing features.* A row with a missing feature is not predicted in the views that use this feature.
-# - *Factor t.* The log-odds of all views are multiplied by a factor t that minimizes the loss of all rows. So that t is finite, the targets are not 0 and 1: for a class with n_c rows, the target of its own rows is 1 − 1 / (n_c + 2).
+# - *Factor t.* The log-odds of all views are multiplied by a factor t that minimizes the loss of
+#   all rows. As in Platt scaling, t stays finite because the target of a row of class c is 1 − 1 /
+#   (n_c + 2) instead of 1, where n_c is the number of rows of the class.
 #
 # ### Selection of views (`method="vote"`)
 #
-# 1. For each number of features, `ripr` compares up to 2,000 views, each alone, on at most 1,000
-#    random rows. The 200 best views are candidates.
+# 1. Which views are good alone? For views of one, two and three features, `ripr` computes the loss
+#    of up to 2,000 views each, on at most 1,000 random rows. The 200 best views become candidates.
 # 2. `ripr` adds up to eight views (or `n_views`), one by one. Each step adds the view with the
 #    lowest leave-one-out loss, on at most 2,000 rows.
 # 3. A view is added if it lowers the loss by 1%, and by at least 0.1% of the loss of the null
-#    model. A view with more features than another must be better by 0.5%.
+#    model. A view with more features is preferred to one with fewer only if its loss is 0.5% lower.
 # 4. Half or twice the default number of neighbours k is used if it lowers the leave-one-out loss by
 #    10%.
 #
 # ### Selection of views (`method="assignment"`)
 #
-# If you give `lambda_`, Algorithm 2.1.1 of the thesis selects the views. Otherwise `ripr` compares
-# increasing penalties, from 0.03 (in units of (1 − α)²) to one that leaves a single view. It
-# chooses the largest penalty whose leave-one-out error is within `tolerance` standard errors of the
-# lowest error.
+# If you give `lambda_`, the views are selected with this penalty (Algorithm 2.1.1 of the thesis).
+# Otherwise `ripr` compares increasing penalties, from 0.03 (1 − α)² to one that leaves a single
+# view, where 1 − α is the exponent of the loss. It chooses the largest penalty whose leave-one-out
+# error is within `tolerance` standard errors of the lowest error.
 #
 # For classes, `ripr` then also tries forward selection: it adds views one by one from the 60 best
 # single views. It uses these views if their leave-one-out error is clearly lower than that with a
@@ -91,12 +97,12 @@ ax = fit.plot("view")
 #
 # ### Clusters
 #
-# - *Loss.* The loss of a row is (r / volume)^(1 − α), where r = (ν_k(rows) / ν_k(uniform
-#   sample))^dim compares the distances ν_k to its k-th neighbour among the rows and in a uniform
-#   sample over a box; dim is the number of features of the view. If two features are strongly
-#   correlated, the rows lie near a line, and r is small even without clusters. So r is divided by
-#   `volume`, the volume of the box along the principal components relative to that of the box along
-#   the features (Tibshirani et al. 2001).
+# - *Loss.* Without a response, `ripr` looks for views with clusters: there, the distance ν_k from a
+#   row to its k-th neighbour is smaller than in a uniform sample over a box. With r = (ν_k(rows) /
+#   ν_k(uniform sample))^dim, for a view of dim features, the loss of a row is (r / volume)^(1 − α).
+#   If two features are strongly correlated, the rows lie near a line, and r is small even without
+#   clusters. So r is divided by `volume`, the volume of the box along the principal components
+#   relative to that of the box along the features (Tibshirani et al. 2001).
 # - *Number of clusters.* Prediction strength (Tibshirani and Walther 2005) compares the clusters of
 #   two random halves of the rows. The number of clusters is the largest with a mean prediction
 #   strength of at least 0.85. On 360 synthetic samples with 1 to 8 groups, this number was correct
