@@ -172,14 +172,14 @@ CLAIMS = {
         "`weight` has a negative coefficient": "fit.coef()['weight'] < 0",
     },
     "gbmap_drift": {
-        "predictions for cars below the threshold are as wrong as those for cars above it":
+        "below the threshold are as wrong as those for cars above it":
             "watch.evaluate(late[~alarm])['deviance'][0]"
             " >= watch.evaluate(late[alarm])['deviance'][0]",
     },
     "proset": {
         "From here on we use the sparser model": "len(tumour.estimates) < len(fit.estimates)",
         "the malignant tumour that": "missed['diagnosis'].tolist() == ['malignant']",
-        "Here it is not near zero": "explanation.quantile > 0.05",
+        "This one is not unusual": "explanation.quantile > 0.05",
         "so they have no prototypes": "len(more.estimates) == len(fit.estimates)",
     },
     "proset_numbers": {
