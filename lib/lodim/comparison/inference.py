@@ -45,7 +45,9 @@ class Rows:
 
 
 def means(losses, rows):
-    """Return the weighted means (q,) of losses (n, q), and the covariance (q, q) of the means."""
+    """Return the weighted means (q,) of losses (n, q), and the covariance (q, q) of the means.
+
+    rows : Rows, whose weights (n,) and groups are used"""
     mean = rows.weight @ losses
     return mean, rows.covariance(rows.weight[:, None] * (losses - mean))
 

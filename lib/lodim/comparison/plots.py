@@ -47,8 +47,8 @@ def differences(comparison, ax=None):
 def _drawn_to_scale(center, high):
     """Return which differences are drawn to scale; the others, too large for the axis, are text.
 
-    center, high : increasing differences, and upper ends of their intervals. The text starts at the
-        first difference in the larger half that is over twice the largest upper end before it."""
+    center, high : increasing differences, and upper ends of their intervals. In the larger half, a
+        difference over twice all upper ends before it is text, and so are all after it."""
     near = np.ones(len(center), bool)
     for k in range((len(center) + 1) // 2, len(center)):
         if center[k] > FAR * high[:k].max():

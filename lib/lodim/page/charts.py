@@ -162,7 +162,9 @@ def _in_turn(alt, classes, marks, times=1):
 
 
 def _beside_colour(alt, encoding, picture, names, marks):
-    """Return altair encodings (a dict) of shapes or dashes, `marks`, if classes share a colour."""
+    """Return a dict with an altair encoding of classes by `marks`, such as shapes or dashes.
+
+    It is empty unless classes share a colour. encoding : altair class, such as alt.Shape"""
     many = _many_classes(picture)
     if not many:
         return {}
@@ -192,7 +194,7 @@ def _names_across(alt, picture):
 
 
 def _listed(alt, picture, names):
-    """Return both axes of a picture with one row per name, such as bars: names on the left."""
+    """Return the altair encodings (dict) of x and y, for pictures with names on the left."""
     y = _field(alt.Y, picture, names, picture.y, sort=None, axis=alt.Axis(title=None))
     return {"x": _field(alt.X, picture, names, picture.x), "y": y}
 

@@ -30,7 +30,7 @@ def thinned(frame, most):
 
 
 def with_columns(rows, new):
-    """Return a frame with its row labels and the columns `new` added, and the added names.
+    """Return the frame `rows` with further columns (its row labels, and `new`), and their names.
 
     new : dict name -> values. A name that is in use gets a blank at its end."""
     new = {"row": [str(label) for label in rows.index]} | new

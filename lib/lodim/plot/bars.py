@@ -22,7 +22,7 @@ LONGEST_NAME = 36  # largest number of characters of a name next to a mark
 
 
 def bars(names, values, xlabel, ax=None, spread=None, title=None):
-    """Draw horizontal bars of values, first name on top; `spread` adds faint bars behind them."""
+    """Draw horizontal bars, first name on top; `spread` (n,) are lengths of faint bars behind."""
     (ax, y), rising = listed(ax, names, 0.32, 1.2), np.asarray(values) >= 0
     if spread is not None:
         faint = {"color": GREY, "alpha": 0.35, "height": 0.75}

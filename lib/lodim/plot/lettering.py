@@ -1,4 +1,4 @@
-"""Texts of plots show names literally: without mathematics, and only with available letters."""
+"""Draw names in plots literally: $ starts no formula, and a box replaces what the font lacks."""
 
 import warnings
 from functools import lru_cache, wraps

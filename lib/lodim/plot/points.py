@@ -59,7 +59,9 @@ class Key:
 
     @classmethod
     def from_response(cls, name, labels, values, size=""):
-        """Return the Key of a response: `labels` of classes or None, and a scale for `values`."""
+        """Return the Key of the response `name`; its colour scale is the range of `values`.
+
+        labels : names of classes, None for numbers; size : what the areas of points show"""
         known = values[np.isfinite(values)]
         ends = (known.min(), known.max()) if len(known) else (0.0, 1.0)
         return cls(name, labels, float(ends[0]), float(ends[1]), size)
@@ -150,7 +152,10 @@ def surface(x, y, Z, key, names, ax=None, *, level=None, **over):
 
 
 def classes(x, y, P, key, names, ax=None, **over):
-    """Draw the most probable class by P (len(y), len(x), K), paler if less probable."""
+    """Draw the most probable class over a grid x, y, paler if less probable; return the Axes.
+
+    P : (len(y), len(x), K) probabilities; key, names : Key of the classes, labels of the axes
+    over : arguments points, edge, star and title of `_draw_over`"""
     ax = ensure_axes(ax, SIZE)
     K = P.shape[2]
     certainty = (P.max(axis=2) - 1.0 / K) / (1.0 - 1.0 / K)

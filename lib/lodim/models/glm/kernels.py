@@ -32,8 +32,8 @@ def scores(X, columns, coef, out):
 def products(X, columns, T, live, slopes, curvatures, gradient, information):
     """Add slope times z of all rows to `gradient`, and curvature times z z' to `information`.
 
-    z = T'x for the `columns` x of a row (-1 is the constant). slopes (S, n) are for S predictors,
-    curvatures (P, n) for P pairs of them. Only the rows marked in `live` count."""
+    z = T'x, where x are a row's values in `columns` of X (-1: constant 1). slopes (S, n) are for S
+    predictors, curvatures (P, n) for P pairs of predictors. Only the rows `live` count."""
     x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)
     z = np.empty_like(x)
     for first in range(0, len(X), TILES):
@@ -67,8 +67,8 @@ def squared_lengths(X, columns, T, live, out):
 def group_sums(X, columns, T, live, slopes, group, out):
     """Add slope times z of each row to its group's sums, out[group[i]] (S, q).
 
-    z = T'x for the `columns` x of a row (-1 is the constant); slopes (S, n) are for S linear
-    predictors. Only the rows `live` count."""
+    z = T'x, where x are a row's values in `columns` of X (-1: constant 1). slopes (S, n) are for S
+    linear predictors. Only the rows `live` count."""
     x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)
     for first in range(0, len(X), TILES):
         _fill(X, columns, live, first, x)
@@ -84,7 +84,7 @@ def group_sums(X, columns, T, live, slopes, group, out):
 
 @njit(**FAST, forceinline=True)
 def _fill(X, columns, live, first, x):
-    """Copy the `columns` of some rows to x (q, m): blocks of 64 rows from number `first` on.
+    """Copy the `columns` of blocks of 64 rows to x (q, m), m / 64 blocks from number `first` on.
 
     Blocks of which no row is marked in `live` get zeros; column -1 is the constant 1."""
     x[:] = 0.0

@@ -98,7 +98,7 @@ def _variances(state, prototypes):
 
 
 def _cdf_at_response(state, prototypes):
-    """Return each training row's distribution function at its response, without itself."""
+    """Return P(Y <= y_i) for each training row's response y_i, estimated without row i, (n,)."""
     X, n = state.batch.X, state.batch.n
     F = distribution.cdf(prototypes, X, n, state.y, state.threads)
     rows, w = state.prototype_rows(prototypes)

@@ -25,7 +25,7 @@ ROOT_HALF = math.sqrt(0.5)  # exp(-z^2 / 2) is exp(-(ROOT_HALF z)^2): constants 
 
 
 def count_blocks(n_tiles):
-    """Return the number of GPU thread blocks that share n_tiles blocks of 64 rows evenly."""
+    """Return the number of GPU thread blocks that share n_tiles tiles (64 rows each) evenly."""
     each = -(-n_tiles // (PROCESSORS * RESIDENT))
     return -(-n_tiles // each)
 
@@ -39,7 +39,7 @@ def loss_gradient(X, rows, own, candidates, points, v, w, u, active, order, loss
     """Return a vector: loss of the scoring rows, and its derivatives by u, v (D,) and w (J,).
 
     v are weights of the features `active`, w of the candidates `order` (positive ones first), u an
-    inverse width. X are features on the GPU. rows to points are from `upload_rows`."""
+    inverse width. X are features on the GPU; `upload_rows` returns the next four arguments."""
     D, J, n_blocks = active.size, order.size, count_blocks(len(X))
     live = np.count_nonzero(w.astype(X.dtype))
     tail = [1.0, ROOT_HALF * u, u / ROOT_TAU, 1.0 / ROOT_TAU]
@@ -91,8 +91,8 @@ def _gather_points(candidates, theta, index, D, J, points):
 def _stage(tile, j, first, size, stage):
     """Copy weighted features of 64 rows and 64 points to shared memory, `stage`.
 
-    `tile` is (X, number of the block of rows, active features, their weights, points, number of
-    features). `size` features from `first` on are copied, of the points from j on."""
+    They are features first to first + size - 1 of the block's rows and of points j to j + 63.
+    tile : (X, number of the block, active features, their weights, points, number of features)"""
     (X, t, active, v, points, _), (row, point) = tile, stage
     for e in range(cuda.threadIdx.x, size * TILE, THREADS):
         k, i = e // TILE, e % TILE
@@ -127,7 +127,7 @@ def _similarities(tile, j, stage, G):
 
 @cuda.jit(device=True)
 def _leave_out(own, t, index, D, J, first, G):
-    """Set the similarity G of a row with itself, as a candidate, to zero, in this thread's part.
+    """Set the similarity G of a row with itself to zero, if it is among this thread's candidates.
 
     own[t, i] is the candidate that row i of block t is, or -1; index[D:] are the numbers of the J
     candidates. The thread's candidates are among the 64 from `first` on."""
@@ -142,10 +142,10 @@ def _leave_out(own, t, index, D, J, first, G):
 
 @cuda.jit(device=True)
 def _agreement(y, target, normal, loss):
-    """Return a point's agreement with a row's response y, and its derivative by u.
+    """Return a point's agreement with a row's response y, and its derivative by an inverse width u.
 
-    Agreement is as in `cpu_kernels.agreement`: `target` is the point's response, u an inverse
-    width. normal = (1, u / sqrt(2), u / sqrt(2 pi), 1 / sqrt(2 pi))."""
+    It is 1 or 0 for classes (equal to `target` or not), `target` for squared loss, and else the
+    normal density around `target`. normal = (1, u / sqrt(2), u / sqrt(2 pi), 1 / sqrt(2 pi))."""
     one, narrow, height, peak = normal
     if loss == CLASSES:
         return one if y == target else one - one, one - one
@@ -169,10 +169,11 @@ def _slopes(y, a, b, weight, loss):
 
 @cuda.jit(device=True)
 def _estimates(tile, rows, own, J, live, normal, loss, stage, G, A, B, room):
-    """Write this thread's part of the numerators and denominators of 64 estimates to `room`.
+    """Write this thread's part of the numerators and denominators of 64 rows' estimates to `room`.
 
-    Denominators sum weight times similarity over the first `live` of J points; numerators sum this
-    times agreement. `room` and `stage` are shared memory; A, B, G are work arrays."""
+    Denominators sum weight times similarity over the first `live` of J points; numerators sum
+    weight times similarity times `_agreement`. Only these points have weight. `own` is as in
+    `_leave_out`. `room` and `stage` are shared memory; A, B, G are work arrays of the thread."""
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     _, t, index, _, points, D = tile
     for r in range(ROWS_PER_THREAD):
@@ -207,9 +208,9 @@ def _column_sum(room, start, i):
 def _feature_sums(tile, j, stage, C, zero, room, out):
     """Add sum_ij C_ij (v_d (x_id - x_jd))^2 / 2 over 64 rows i and 64 points j to out[d].
 
-    The features x and their weights v are in `tile` (see `_stage`); points start at j. C (4, 4) is
-    the thread's part of C_ij: weight of point j times derivative of row i's loss by it. `zero` is 0
-    in the precision of the sums; `stage` and `room` are shared memory."""
+    C_ij is w_j dL_i/dw_j, for the weight w_j of point j and the loss L_i of row i; C (4, 4) is the
+    part of this thread. The features x and their weights v are in `tile` (see `_stage`); points
+    start at j. `zero` is 0 in the precision of the sums; `stage` and `room` are shared memory."""
     D, (row, point) = tile[5], stage
     thread = cuda.threadIdx.x
     mine, yours = thread % SIDE, thread // SIDE
@@ -246,9 +247,9 @@ def _feature_sums(tile, j, stage, C, zero, room, out):
 def _loss_gradient(X, rows, own, index, theta, points, D, J, live, loss, partials):
     """Write the loss of a thread block's rows, and its derivatives, to a row of `partials`.
 
-    Sums over rows of the loss, its derivatives by u, features and weights are as in the CPU kernel.
-    `theta` has the feature weights, the candidates' weights and constants from u; `index` has the
-    positions of both. The first `live` columns of `points` have weight > 0."""
+    It has the loss, its derivative by u, the `_feature_sums`, and derivatives by candidates'
+    weights. `theta` has the feature weights, the candidates' weights and constants from u; `index`
+    has the positions of both. The first `live` columns of `points` have weight > 0."""
     row = cuda.shared.array((CHUNK, TILE), X.dtype)
     point = cuda.shared.array((CHUNK, TILE), X.dtype)
     room = cuda.shared.array(N_EXCHANGED, X.dtype)
@@ -318,7 +319,9 @@ def _add_partials(partials, sums):
 
 @cuda.jit(cache=True, **limit_registers(REGISTERS))
 def _kernel_sums(X, active, v, points, values, out):
-    """Run `cpu_kernels.kernel_sums` on the GPU; `points` (D, n_points) are multiplied by v."""
+    """Add sum_j values[q, j] G_ij to out[t, q, i], for row i of each block t of 64 rows.
+
+    G_ij is the similarity with prototype j; `points` are `active` features multiplied by v."""
     row = cuda.shared.array((CHUNK, TILE), X.dtype)
     point = cuda.shared.array((CHUNK, TILE), X.dtype)
     held = cuda.shared.array((TILE, TILE), X.dtype)

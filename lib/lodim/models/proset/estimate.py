@@ -147,9 +147,9 @@ def _previous_batch(prototypes, c, state):
 def minimize(objective, loss, features, J, settings):
     """Minimize the loss of one batch; return the parameters (p + J + 1,) and a Minimum.
 
-    They are feature weights (zero outside `features`), candidates' weights and an inverse width.
-    The first minimization is over squared feature weights: a weight that a long step sets to zero
-    would stay zero, because its derivative is zero there."""
+    They are feature weights v (zero outside `features`), candidates' weights and an inverse width.
+    The first minimization is over v^2, since derivatives by v are zero at v = 0: a weight that a
+    long step sets to zero would stay zero."""
     D, p = int(features.sum()), len(features)
     w_unit = np.sqrt(J) * (10.0 if loss == CLASSES else 1.0)
     unit = np.concatenate([np.ones(D), np.full(J, w_unit), [1.0]])

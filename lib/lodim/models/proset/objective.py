@@ -31,7 +31,9 @@ class ScoringRows(NamedTuple):
 
     @classmethod
     def from_tiles(cls, packed, y, a, b, weight, own):
-        """Return ScoringRows of features `packed`, in blocks; the other arrays (n,) are padded."""
+        """Return ScoringRows of features `packed` (tiles of 64 rows); other arrays (n,) are padded.
+
+        a, b : numerators and denominators so far; own : row's position as a candidate, or -1"""
         dtype = packed.dtype.type
         y, a, weight = (tiles.pad(z, len(packed), dtype) for z in (y, a, weight))
         # Padding has no weight, but the logarithm of its estimate must exist.
@@ -41,7 +43,7 @@ class ScoringRows(NamedTuple):
 
 
 def penalize(p, J, settings):
-    """Return the penalty of p feature weights, J candidates' weights and one inverse width."""
+    """Return penalty factors (ElasticNet) of p feature weights, J point weights and one width."""
     s = settings
     lambda_ = np.repeat([s.lambda_v, s.lambda_w, s.lambda_u], [p, J, 1])
     l1_ratio = np.repeat([s.l1_ratio_v, s.l1_ratio_w, 0.0], [p, J, 1])
@@ -49,10 +51,11 @@ def penalize(p, J, settings):
 
 
 class BatchObjective:
-    """Penalized loss of the scoring rows, as a function of nonnegative v (p,), w (J,) and u.
+    """Penalized loss that a batch of prototypes minimizes, as a function of v (p,), w (J,) and u.
 
-    v are feature weights, w candidates' weights, u an inverse width. x (J, p) and target (J,) are
-    the candidates' features and responses. With engine="cuda", rows stay on the GPU."""
+    v are feature weights, w weights of the candidate prototypes, and u an inverse width of
+    densities; all are nonnegative. x (J, p) and target (J,) are the candidates' features and
+    responses. The loss is that of the rows `scoring`. With engine="cuda", rows stay on the GPU."""
 
     def __init__(self, scoring, x, target, loss, penalty, threads, engine="cpu"):
         self._scoring, self._loss, self._penalty = scoring, loss, penalty

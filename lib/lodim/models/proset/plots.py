@@ -102,9 +102,10 @@ def shapley(fit, ax, *, data, row=0, reference=None, level=None, top=15):
 
 
 def _plane(fit, ax, to_plane, names, of, data, row, named, title=None):
-    """Draw the prototypes at positions `of`, rows of `data` and one row; label the `named` largest.
+    """Draw the prototypes at positions `of`, and rows of `data` and one `row` if given, in a plane.
 
-    to_plane(x) returns coordinates (n, 2) of active features (n, A); `names` label the axes."""
+    to_plane(x) returns coordinates (n, 2) of active features (n, A); `names` label the axes. The
+    `named` prototypes of largest weight, or of largest impact on `row`, are labelled."""
     t, levels = fit.estimates, fit.levels
     size, meaning, star, faint = t.w[of], "prototype weight", None, None
     if row is not None:
@@ -158,7 +159,7 @@ class BatchMap:
     share: np.ndarray  # (R,) share of the weighted variance
 
     def __call__(self, x):
-        """Return the first two components (n, 2) of points x (n, A); 0 if there is only one."""
+        """Map points x (n, A) to the first two principal axes, (n, 2); 0 without a second axis."""
         plane = np.zeros((len(x), 2))
         scores = (x * self.v - self.centre) @ self.axes[:, :2]
         plane[:, : scores.shape[1]] = scores
@@ -166,7 +167,9 @@ class BatchMap:
 
 
 def batch_map(x, w, v):
-    """Return the BatchMap of prototypes x (J, A) with weights w (J,) and feature weights v (A,)."""
+    """Return the BatchMap of a batch's prototypes: a weighted PCA that maps rows to a plane.
+
+    x : (J, A) active features of the prototypes; w : (J,) weights; v : (A,) feature weights"""
     Z = x * v
     centre = w @ Z / w.sum()
     # The right singular vectors of W^(1/2) Z are the eigenvectors of Z' W Z, but more accurate.
@@ -210,7 +213,7 @@ def _two_features(fit, features):
 
 
 def _unfamiliar(fit, mass):
-    """Return how much `mass` exceeds the familiarity of unusual training rows, and a label."""
+    """Return familiarity `mass` less the training rows' 1st percentile, and a label, or None."""
     if fit.calibration is None:
         return None
     beyond = mass - fit.calibration.familiarity[STRANGE]

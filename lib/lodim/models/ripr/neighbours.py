@@ -28,8 +28,9 @@ class Neighbours:
 
     @classmethod
     def among(cls, Q, X, category_distance=None, own=None):
-        """Prepare to seek neighbours of rows Q among rows X; without Q, of X among the others.
+        """Prepare to seek the neighbours of rows Q among rows X; None: of rows X among the others.
 
+        category_distance : (features,) squared distance of two levels; 0 (the default) for numbers
         own : position of each row of Q in X, which is left out; -1 (the default) if it is new"""
         far = np.zeros(X.shape[1]) if category_distance is None else category_distance
         refs = spread_codes(X, far)
@@ -58,7 +59,7 @@ class Neighbours:
     def positions(self, view, k, *, like=None, threads=1):
         """Return positions (rows, k) of the k nearest rows in a view (feature set); -1 for none.
 
-        If too many rows tie for the last place, take evenly spaced ones by the value `like`."""
+        If too many rows tie for the last places, take evenly spaced ones by their values `like`."""
         args, order = self._sorted(view, k)
         rank = np.empty(len(order), np.int64)
         rank[rows_by_content(self.refs.T, like)] = np.arange(len(order))
@@ -68,7 +69,9 @@ class Neighbours:
         return np.where(out >= 0, order[out], -1)
 
     def _sorted(self, view, k):
-        """Return arguments of a search, with `refs` sorted by one feature, and their order."""
+        """Prepare a search in one view; return arguments for its kernel, and the order of `refs`.
+
+        `refs` are sorted by the feature of the view with most distinct values."""
         at = np.array(sorted(features(view), key=lambda f: (-self.distinct[f], f)), np.int64)
         order = self.order[at[0]]
         place = np.append(np.argsort(order), -1)  # the last is for rows that are not among the refs

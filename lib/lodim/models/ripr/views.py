@@ -191,8 +191,8 @@ class Axes:
     def category_distance(self, A, weight):
         """Return the squared distance of two levels of the factor on each axis; 0 for numbers.
 
-        It depends on the frequency of levels in rows A. For scaled features, two random rows differ
-        on average by 2 on a factor, as on a standardized number; otherwise the distance is 1."""
+        It is 1 for unscaled features. For scaled ones, it depends on the frequency of the levels in
+        A (rows, axes): two random rows then differ on average by 2, as on a standardized number."""
         out = np.zeros(A.shape[1])
         for axis in factors(self.of):
             known = ~np.isnan(A[:, axis])
@@ -204,7 +204,7 @@ class Axes:
 
 
 def factors(axis_of):
-    """Return which axes are factors: those of several features. axis_of has each feature's axis."""
+    """Return positions of factors: the axes of several features, given each feature's axis."""
     return np.flatnonzero(np.bincount(axis_of) > 1)
 
 
@@ -222,6 +222,6 @@ def axis_values(X, axis_of):
 
 
 def spread_codes(A, category_distance):
-    """Return axis values A with codes of levels so far apart that a search separates levels."""
+    """Return A (rows, axes) with codes of a factor's levels spread out, so that none are close."""
     # Twice the distance of the levels, so that no two codes are close.
     return A * np.where(category_distance > 0.0, 2.0 * np.sqrt(category_distance), 1.0)

@@ -151,7 +151,9 @@ def mean_distances(x):
 
 
 def _borda_points(x):
-    """Rank rows from the outermost to the most central, which gets the most points, n - 1, (n,)."""
+    """Return points (n,) for rows x: 0 for the outermost row, up to n - 1 for the most central one.
+
+    Central rows have a small mean distance to all rows."""
     distance = mean_distances(x)
     size = max(distance.max(initial=0.0), 1e-300)
     return len(x) - rankdata(np.round(distance / size, 12))  # rounding errors are ties

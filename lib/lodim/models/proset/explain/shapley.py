@@ -138,7 +138,7 @@ def half_squares(x, prototypes, player_of, n_players):
 
 
 def coalition_values(at_row, at_reference, w, mixture):
-    """Return a function of C sets of terms, bool (C, P), that gives the estimates (C, K).
+    """Return a function that predicts for C sets of terms: bool (C, P) -> predictions (C, K).
 
     Terms in a set have the row's values, others the reference's. at_row and at_reference (M, P) are
     from `half_squares`. w (M,) are prototypes' weights times similarity in the unchanged terms."""

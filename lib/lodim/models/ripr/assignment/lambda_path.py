@@ -11,8 +11,9 @@ from lodim.models.ripr.views import row_blocks
 def assignment_path(L, unit, least, *, weight=None, threads=1):
     """Assign the rows to views for many penalties; return the penalties and their Assignments.
 
-    Penalties increase, in units of `unit`; L (rows, views) has the losses. The largest one selects
-    at most one view; the two smallest select the same, those with more than `least` of the rows."""
+    Penalties increase, in units of `unit`; L (rows, views) has the losses. A view with a share of
+    rows above `least` is selected. The largest penalty selects at most one view; the two smallest
+    ones select the same views."""
 
     def at(penalty):
         return assign(L, unit * penalty, weight=weight, threads=threads)
@@ -71,11 +72,11 @@ def _errors(path, views, errors_of):
 
 
 def class_errors(ratios, y, columns):
-    """Return a function of an Assignment and some views J that returns the rows' errors.
+    """Return a function of an Assignment and some views J: the rows' errors if J predict classes.
 
-    The Assignment is not used: the class with the smallest distance ratio in any view of J is
-    predicted, leaving the row out. Errors are 0 or 1, between for ties, and NaN without a class.
-    ratios : (rows, views, classes) log distance ratios; columns : their views, as numbers"""
+    Each row is left out: it gets the class with the smallest distance ratio in any view of J.
+    Errors are 0 or 1, between for ties, and NaN without a class. The Assignment has no effect.
+    ratios : (rows, views, classes) log distance ratios; columns : numbers of these views"""
 
     def errors_of(_, J):
         own = ratios[:, np.searchsorted(columns, J)]
@@ -90,9 +91,10 @@ def class_errors(ratios, y, columns):
 
 
 def number_errors(near, y, L, weight=None):
-    """Return a function of an Assignment and some views J that returns the rows' squared errors.
+    """Return a function of an Assignment and some views J: squared errors if J predict numbers.
 
-    A row is predicted in the view of J to which most of its neighbours belong; y is standardized.
+    A row is predicted in the view of J to which most of its neighbours are assigned, with penalties
+    from the Assignment; y is standardized.
     near : distances and positions of the rows' neighbours, by view; L : (rows, views) losses"""
 
     def errors_of(assignment, J):

@@ -48,7 +48,9 @@ def _assignment(views, first, second, share, mass, lambda_, log, converged):
 
 
 def with_log(own, search):
-    """Return Assignment `own` with the log of the search before it; converged if both are."""
+    """Return Assignment `own` with the objectives of `search`, the Assignment that came before.
+
+    The result has converged if both Assignments have."""
     converged = search.converged and own.converged
     return replace(own, objective=search.objective, converged=converged)
 
@@ -60,8 +62,9 @@ def with_log(own, search):
 def next_vertex(row, delta, u, v):
     """Find the next vertex of a convex hull; return its view j (-1 if none) and the slope to it.
 
-    The points are (loss, penalty) = (row[j], delta[j]) of the views. The lower left hull is
-    followed from the point (u, v); the slope is the fall of the penalty per rise of the loss."""
+    View j is a point: its loss for the row is row[j], its penalty delta[j]. The lower left hull
+    goes from (u, v) to larger losses and smaller penalties; the slope is the fall of the penalty
+    per rise of the loss."""
     at, slope = -1, 0.0
     for j in range(row.size):
         if delta[j] < v and row[j] < np.inf:
@@ -73,7 +76,9 @@ def next_vertex(row, delta, u, v):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def assign_rows(lo, hi, L, delta, lambda_, first, second, share):
-    """Find the best one or two views of rows lo to hi - 1; write the results of `solve_rows`."""
+    """Write the best one or two views of rows lo to hi - 1, by the rule of `solve_rows`.
+
+    `first` and `second` get the views, `share` the second one's share; delta : view penalties"""
     for i in range(lo, hi):
         row, at = L[i], -1
         for j in range(row.size):
@@ -166,9 +171,10 @@ def assign(L, lambda_, *, weight=None, threads=1):
 
 
 def reassign(L, search, mass, weight=None):
-    """Assign rows to views with the penalties search.lambda_ * (1 - mass); return the Assignment.
+    """Assign rows to views again, after an Assignment `search`; return the Assignment.
 
-    L (rows, views) are losses, `search` an earlier Assignment, mass (views,) shares of the rows."""
+    View v has the penalty search.lambda_ * (1 - mass[v]); mass[v] is its share of the rows so far.
+    L (rows, views) has the losses, `weight` the row weights."""
     rows = solve_rows(_equalize_ties(L, search.lambda_), 1.0 - mass, search.lambda_)
     c = _masses(*rows, np.ones(len(L)) if weight is None else weight, L.shape[1])
     first, second, share = rows
@@ -177,7 +183,7 @@ def reassign(L, search, mass, weight=None):
 
 
 def _masses(first, second, share, weight, n_views):
-    """Return the weight of the rows in each view; `share` is the share of the second view."""
+    """Return the weight of rows in each view, (n_views,); row i has share[i] in view second[i]."""
     rows = first >= 0
     mass = np.bincount(first[rows], ((1.0 - share) * weight)[rows], n_views)
     return mass + np.bincount(second[rows], (share * weight)[rows], n_views)
@@ -186,8 +192,9 @@ def _masses(first, second, share, weight, n_views):
 def _objective(L, best, first, second, share, weight, c, lambda_):
     """Return the objective of `assign`, which falls in each round.
 
-    It is sum_i w_i (u_i - best_i)^2 + lambda_ (W - sum_j c_j^2 / (2 W)). Row i has weight w_i, mean
-    loss u_i over its views, and smallest loss best_i. View j has rows of weight c_j, out of W."""
+    It is sum_i w_i (u_i - best_i)^2 + lambda_ (W - sum_j c_j^2 / (2 W)). Row i has weight w_i and
+    smallest loss best_i. Its mean loss u_i is over the views first[i] and second[i], which count
+    with 1 - share[i] and share[i]. View j has rows of weight c_j, out of W."""
     rows = np.flatnonzero(first >= 0)
     t = share[rows]
     u = (1.0 - t) * L[rows, first[rows]] + t * L[rows, second[rows]]
