@@ -202,9 +202,9 @@ def _weights(fit, data):
 
 
 def _weighted(batch, weights):
-    """Return a batch with its rows' weights, given those (N,) of all rows of the data, or None.
+    """Return a batch with new row weights, without the rows of missing weight.
 
-    Rows of missing weight are left out. Without weights, the batch is unchanged."""
+    weights : (N,) weights of all rows of the data, or None to leave the batch unchanged"""
     if weights is None:
         return batch
     own = weights[batch.rows]
@@ -221,7 +221,9 @@ def _known(fit, data, offset):
 
 
 def _is_training(fit, design, batch):
-    """Return whether a batch seems to have the training rows: the same number, and zero means."""
+    """Return whether a batch seems to have the training rows.
+
+    It must have as many rows, and its standardized features must have mean zero."""
     if fit.n != batch.n_positive:
         return False
     if fit.arguments.get("weights") is not None and design.weights is None:

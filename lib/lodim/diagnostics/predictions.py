@@ -12,7 +12,9 @@ EDGE = 1e-9  # smallest distance of a probability from 0 and 1, for its logit
 
 
 def overfit(subject):
-    """Check whether other rows are explained much worse; return Findings, or a text why skipped."""
+    """Check whether new or held-out rows are explained much worse than training rows.
+
+    Return a list of Finding, or a text that says why the check is skipped."""
     fit, row = subject.fit, in_pandas(subject.fit.glance)().iloc[0]
     if fit.design.response is None:
         return "there is no response"
@@ -52,8 +54,8 @@ def _held_out(fit, row):
 def _explained(subject, before):
     """Return the share of null deviance explained in a Subject's rows, and a standard error.
 
-    The error is for comparison with `before`, the share in the training rows, whose own error is
-    part of it. Return None if there are too few rows."""
+    The standard error is that of the difference between this share and `before`, the share in the
+    training rows. Return None if there are too few rows."""
     fit, batch = subject.fit, subject.answered
     weight, family = batch.weight, subject.fit.family
     loss = family.deviance(batch.y, subject.score)

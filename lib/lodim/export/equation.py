@@ -30,8 +30,8 @@ def build(kind, design, family, new_levels, scores):
     """Return the Equation of a fit; raise ArgumentError if a part of it cannot be written as code.
 
     kind : name of the model; new_levels : as in `Fit.predict`
-    scores : function of features and offset, as expressions. It returns linear predictors (without
-        a response: pairs (label, expression)), and conditions for a missing prediction."""
+    scores : function of features and offset. It returns expressions of linear predictors (without a
+        response, pairs with a label), and conditions of rows without a prediction."""
     inputs = Inputs(design, new_levels)
     offset = _offset(inputs)
     found, unknown = scores(inputs.features, offset)

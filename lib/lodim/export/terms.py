@@ -50,10 +50,10 @@ class Inputs:
     # Columns -----------------------------------------------------------------------------------
 
     def _known_levels(self, forgiven):
-        """Return the known levels of each categorical column, and new ones that count as missing.
+        """Return a dict column -> (known levels, new levels that count as missing).
 
-        It is a dict column -> (known, new); None instead of new levels means all others. Entries of
-        the dict `forgiven` replace those found."""
+        If the latter is None, all new levels are missing. The dict `forgiven` has overriding
+        entries."""
         found = {}
         for part in self.parts:
             name = factors.column_with_levels(part)
@@ -99,7 +99,7 @@ class Inputs:
         return ex.either([missing, ex.call("among", column, *forgiven)]) if forgiven else missing
 
     def _check(self, name):
-        """Store when a column's values make predict() raise (new level) or return NaN (missing)."""
+        """Store the conditions on a column for which predict() raises (new level) or gives NaN."""
         column = self.columns[name]
         if name in self.known and self.known[name][1] is not None:
             levels, forgiven = self.known[name]
@@ -195,7 +195,9 @@ class Inputs:
         return out
 
     def _source(self, part):
-        """Return the expression of a categorical factor's value; refuse new levels."""
+        """Return the expression of the value of a categorical factor, a `part` of a term.
+
+        If the value is computed from columns, new levels are added to the refusals."""
         name = factors.column_with_levels(part)
         if name is not None:
             return self.columns[name]
@@ -372,7 +374,7 @@ class _Translation:
 def _between(breaks, degree, values):
     """Return polynomials that equal q functions between `breaks`, given the functions' degree.
 
-    values : the functions of x (n,), as one that returns (n, q)
+    values : function of x (n,) that returns the q functions at x, as (n, q)
     Coefficients (m, degree + 1, q), constants first, are for x scaled to [-1, 1] between breaks."""
     u = np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
     into = np.linalg.inv(np.vander(u, increasing=True))

@@ -53,7 +53,8 @@ def side_by_side(n, columns, size, solid=()):
 def draw(kinds, kind, fit, ax, arguments):
     """Draw a plot of a fit and return the Axes.
 
-    kinds : dict kind -> function that draws it; kind : by default the first with the arguments"""
+    kinds : dict kind -> function that draws it
+    kind : kind of plot; by default the first whose function takes all `arguments`"""
     if kind is None:
         takers = (name for name in kinds if _takes(kinds[name], fit, ax, arguments))
         kind = next(takers, next(iter(kinds)))

@@ -126,7 +126,7 @@ def missing(design):
 
 
 def lacking(design):
-    """Return a phrase: how many training rows miss each column for which rows were dropped."""
+    """Return a phrase: the number of training rows dropped for a missing value, per column."""
     counts = sorted(design.lacking.items(), key=lambda item: -item[1])
     more = f"; and {len(counts) - FILLS} more, see design.lacking" if len(counts) > FILLS else ""
     return ", ".join(f"{name} in {counted(n, 'row')}" for name, n in counts[:FILLS]) + more

@@ -149,7 +149,9 @@ class HeldOut:
         return out
 
     def sets(self, scores, level):
-        """Return which of C classes are in the sets of m new rows, (m, C), by scores (K, m, C)."""
+        """Return which of C classes are in the prediction sets of m new rows, (m, C) bool.
+
+        scores : (K, m, C) scores that K fits give the classes of a new row; level : coverage"""
         if self.of_class is None:
             return self.below(scores) < self._needed(level)
         each = (self.of(c).sets(scores[..., [c]], level) for c in range(scores.shape[2]))
@@ -195,7 +197,7 @@ class HeldOut:
 def held_out_weights(given, units):
     """Scale the weights `given` (n,) of held-out rows so that a new row has weight one.
 
-    Then their mean is one; with groups, `units`, the sum in each is one (Lee et al. 2023)."""
+    Without groups, their mean becomes one; with groups (`units`), each sum (Lee et al. 2023)."""
     if units is None:
         return given / given.mean()
     code = np.unique(units, return_inverse=True)[1]

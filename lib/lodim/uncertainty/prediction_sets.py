@@ -509,7 +509,9 @@ class Conformal(Generic[FitT_co]):
         return frame[known], y[known]
 
     def _limits(self, answers, level):
-        """Return limits (m,), (m,) at a level; answers (K, 3, m) : low, high and step of K fits."""
+        """Return lower and upper prediction limits, (m,) each, at a level.
+
+        answers : (K, 3, m) low, high, and step (change of both per unit of score) of K fits"""
         low, high, step = np.moveaxis(answers, 1, 0)
         lower = -self.held_out.upper(-low, step, level)
         upper = self.held_out.upper(high, step, level)

@@ -23,7 +23,7 @@ FAR = 1e5  # parameter above which the tails of r-concave distributions do not c
 
 
 def worst_case(q, p, cutoff):
-    """Return q^2 / (p (2 cutoff - 1)), a bound on the expected number of terms stable by chance.
+    """Return a bound on the expected number of terms stable by chance: q^2 / (p (2 cutoff - 1)).
 
     A half of the rows selects q of p terms on average. A stable term is selected by at least a
     share `cutoff` of the halves (Shah and Samworth 2013, Theorem 1)."""
@@ -31,9 +31,10 @@ def worst_case(q, p, cutoff):
 
 
 def unimodal(q, p, cutoff, n_pairs):
-    """Return `worst_case`'s bound for unimodal shares; NaN if cutoff is too small or q too large.
+    """Bound the expected number of terms that are stable by chance, if their shares are unimodal.
 
-    A term's share is the share of the n_pairs pairs whose halves both select it (Theorem 2)."""
+    A term's share is that of the n_pairs pairs whose halves both select it (Theorem 2). q, p,
+    cutoff are as in `worst_case`; NaN if cutoff is too small or q too large."""
     theta, B = q / p, n_pairs
     least = min(0.5 + theta**2, 0.5 + 0.5 / B + 0.75 * theta**2)
     if theta > 3.0**-0.5 or cutoff <= least:
@@ -44,10 +45,11 @@ def unimodal(q, p, cutoff, n_pairs):
 
 
 def r_concave(q, p, cutoff, n_pairs):
-    """Return `worst_case`'s bound for r-concave shares; NaN if cutoff is too small or q too large.
+    """Bound the expected number of terms that are stable by chance, if their shares are r-concave.
 
     The share of the n_pairs pairs whose halves both select a term is (-1/2)-concave, the share of
-    halves (-1/4)-concave (Eq. 8)."""
+    halves (-1/4)-concave (Eq. 8). q, p, cutoff are as in `worst_case`; NaN if cutoff is too small
+    or q too large."""
     theta, B = q / p, n_pairs
     t = int(np.ceil(cutoff * 2.0 * B - ROUNDING))
     most = min(largest_tail(theta**2, t - B, B, 0.5), largest_tail(theta, t, 2 * B, 0.25))

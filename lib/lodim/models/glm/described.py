@@ -68,7 +68,7 @@ class Described:
 
     @property
     def theta_error(self) -> float:
-        """Standard error of theta; NaN for other families."""
+        """Standard error of the negative binomial theta; NaN for other families."""
         return self.log["theta_error"]
 
     @property

@@ -150,8 +150,9 @@ def _means(batch, estimates, family):
 def is_separated(family, X, y, H, zero_limit, free=None):
     """Return whether the likelihood has no maximum at finite coefficients (Konis 2007, ch. 4).
 
-    It has one if all eigenvalues of the information H exceed `zero_limit`. If `free` is given,
-    coefficients move only along its columns, and H is for these. X (n, q) has the used columns."""
+    There is a maximum if all eigenvalues of the information H exceed `zero_limit`. X (n, q) has the
+    used columns. If `free` is given, coefficients only move along its columns, and H refers to
+    these."""
     if family.name in ("gaussian", "gamma", "huber"):  # no mean at the edge of its range fits a row
         return False
     if np.linalg.eigvalsh(H).min(initial=np.inf) > zero_limit:

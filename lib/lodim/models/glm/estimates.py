@@ -78,7 +78,9 @@ class Estimates:
         return np.where(along > ALONG * size, np.inf, np.sqrt(variance))
 
     def is_estimable(self, X):
-        """Return which rows of X have an estimable prediction: aliased columns as in training."""
+        """Return which rows of X have an estimable prediction, (n,) bool.
+
+        In these rows, aliased columns depend on the other columns as in training."""
         left_out = np.setdiff1d(np.arange(X.shape[1]), self.kept)
         X, others = X[:, self.kept], X[:, left_out]
         made = X @ self.combination

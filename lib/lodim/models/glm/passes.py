@@ -53,7 +53,9 @@ class RowBlock:
 
     @property
     def basis(self):
-        """First arguments of kernels: X, columns (-1: constant), T, rows with positive weight."""
+        """First arguments of kernels: X, its used columns (-1: the constant), T, and a row mask.
+
+        T combines these columns to z = T'x; the mask is True for rows of positive weight."""
         live = self.padded(self.of_live(self.weights)[None])[0] > 0.0
         return np.asarray(self.X), self.kept - 1, np.ascontiguousarray(self.T), live
 
@@ -127,7 +129,10 @@ def sums(X, y, weights, offset, *, kept, T, family, coef, observed):
 
 
 def parts(found, coef):
-    """Split `found`, a result of `sums`, into totals (3,), gradient (S q,) and information."""
+    """Split a vector from `sums` into totals (3,), gradient (S q,) and information (S q, S q).
+
+    Totals are deviance, squared Pearson residuals, and weight up to Huber's limit; coef is (S,
+    q)."""
     size = coef.size
     totals, gradient = found[:N_TOTALS], found[N_TOTALS : N_TOTALS + size]
     return totals, gradient, found[N_TOTALS + size :].reshape(size, size)

@@ -63,10 +63,11 @@ class Rows:
         return int(self.batch.clusters.max()) + 1
 
     def free_directions(self, S, q):
-        """Return directions in which coefficients may move, as columns (S q, r); None: in all.
+        """Return directions in which coefficients may move, as columns (S q, r), or None if all.
 
-        Coefficients of classes without rows are fixed. Ordered thresholds share slopes, and also
-        constants if there are no rows between them. S predictors have q coefficients each."""
+        S predictors have q coefficients each. Coefficients of unordered classes without rows are
+        fixed. Ordered thresholds have equal slopes, and equal constants if no rows are between
+        them."""
         if S == 1:
             return None
         present = self.sizes > 0.0
@@ -135,7 +136,9 @@ class Basis:
         return cls(kept, R, solve_triangular(R, np.eye(len(R))))
 
     def of_features(self, matrix):
-        """Convert coefficients of combinations z, (S q, k), to coefficients of design columns x."""
+        """Convert coefficients (S q, k) of combinations z to coefficients of design columns x.
+
+        matrix : k columns, with q coefficients for each of S linear predictors"""
         q, k = len(self.T), matrix.shape[1]
         return np.einsum("ab,sbk->sak", self.T, matrix.reshape(-1, q, k)).reshape(-1, k)
 

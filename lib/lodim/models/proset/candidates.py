@@ -106,7 +106,9 @@ def check_rows(problem):
 
 
 def _check_loss(problem, levels):
-    """Raise ArgumentError if the loss, or control's lambda_u, has no effect with these levels."""
+    """Raise ArgumentError if the loss does not suit the response, or lambda_u has no effect.
+
+    levels : classes of the response, or None for numbers"""
     loss, control = problem.settings.loss, problem.arguments["control"] or {}
     if levels and loss != "squared":
         raise ArgumentError(

@@ -80,7 +80,8 @@ def similarity_matrix(x, v, rows, columns):
 def similarities(tile, points, T, G):
     """Fill G with similarities exp(-1/2 sum_d v_d^2 (x_id - x_jd)^2) of points and rows (Eq. 2.3).
 
-    tile (p, 64) holds the rows i, `points` the points j. G is flat, 64 values per point."""
+    tile (p, 64) has the features of rows i; `points` (Points) has those of points j, and weights v.
+    G is flat, 64 values per point; T gets the weighted features of the rows."""
     active, v, V, w, _ = points
     zero, minus_half, D = tile.dtype.type(0), tile.dtype.type(-0.5), active.size
     half_norm = T[(D + 1) * TILE : (D + 2) * TILE]
@@ -109,10 +110,10 @@ def leave_out(own, G):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def agreement(y, target, u, loss, h):
-    """Fill h (64,) with the agreement of a prototype's response, `target`, with y of 64 rows.
+    """Fill h (64,) with the agreement of y of 64 rows with a prototype's response, `target`.
 
-    For classes it is 1 if they are equal, else 0; for squared loss it is the target; for densities
-    it is the normal density of y around the target with SD 1 / u."""
+    For loss=CLASSES it is 1 if they are equal, else 0. For DENSITY it is the normal density of y
+    around the target with SD 1 / u. For SQUARED it is the target, so that estimates are means."""
     zero, one = h.dtype.type(0), h.dtype.type(1)
     if loss == DENSITY:
         half, height = h.dtype.type(0.5), u / h.dtype.type(ROOT_TAU)
@@ -167,8 +168,8 @@ def add_impacts(G, first, stop, w, h, A, B):
 def weight_slope(G, j, w, slope):
     """Return the derivative of the loss of 64 rows by the weight w of candidate j.
 
-    slope (64,) is the derivative by w times similarity. Row j of the similarities G is multiplied
-    by w and slope, in place: the gradient by feature weights needs these products."""
+    slope (64,) is the derivative of a row's loss by the product of w and similarity. Row j of the
+    similarities G is multiplied by w and slope, in place, for the gradient by feature weights."""
     row, s = G[j * TILE : (j + 1) * TILE], w - w
     for i in range(TILE):
         c = row[i] * slope[i]
@@ -179,7 +180,7 @@ def weight_slope(G, j, w, slope):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def width_slope(G, j, y, target, u, h, alpha):
-    """Return prototype j's part, divided by its weight, in the derivative of 64 rows' loss by u.
+    """Return the derivative of 64 rows' loss by u through prototype j, divided by its weight.
 
     u is the inverse SD of the normal densities, h (64,) the density of y around `target`. G are
     similarities; alpha (64,) is the derivative of the loss by the estimates' numerators."""
@@ -192,10 +193,11 @@ def width_slope(G, j, y, target, u, h, alpha):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def feature_sum(T, Y, k, last):
-    """Return the part of 64 rows in the derivative of the loss by the weight of feature k.
+    """Return what 64 rows add to the derivative of the loss by the weight of feature k.
 
-    It is sum_i s_i t_i^2 - 2 t_i Y_ki: t is row k of T, the weighted feature, and s row `last` of
-    Y. Y sums the products from `weight_slope` over points, times the points' features or 1."""
+    It is sum_i s_i t_i^2 - 2 t_i Y_ki, where t is row k of T, the weighted feature, and s row
+    `last` of Y. With the products from `weight_slope`, C_ij, row k of Y is the sum over points j of
+    C_ij times the point's weighted feature k, and row `last` is the sum of C_ij."""
     t, y = T[k * TILE : (k + 1) * TILE], Y[k * TILE : (k + 1) * TILE]
     reach, s = Y[last * TILE : (last + 1) * TILE], T[0] - T[0]
     for i in range(TILE):
@@ -208,9 +210,10 @@ def loss_gradient(lo, hi, partials, scoring, step, points, runs, u, loss):
     """Write the loss of the scoring rows and its gradient (Ruf 2022, Eqs. 2.8-2.12) to `partials`.
 
     The estimate of row i is A_i / B_i, where A_i = a_i + sum_j w_j h_ij G_ij and B_i = b_i + sum_j
-    w_j G_ij. Candidate j has weight w_j, similarity G_ij (0 if it is row i) and agreement h_ij (see
-    `agreement`). In `points`, candidates of positive weight come first; each run of equal responses
-    starts at a position in `runs`.
+    w_j G_ij. Candidate j has weight w_j, similarity G_ij (0 if it is row i) and agreement h_ij,
+    which depends on the inverse width u (see `agreement`).
+    scoring : ScoringRows, where a_i and b_i are from earlier batches
+    points : Points of the candidates, of positive weight first; runs : starts of equal responses
 
     Row k of `partials`, for k from lo to hi - 1, sums over `step` blocks of 64 rows: the loss, its
     derivative by u, sum_ij C_ij v_d^2 (x_id^2 - 2 x_id x_jd) per feature d, and derivatives by w_j.
@@ -258,7 +261,7 @@ def kernel_sums(lo, hi, X, step, points, values, out):
     """Add sum_j values[q, j] G_ij over prototypes j to out[t, q, i], for row i of each block t.
 
     G_ij is the similarity. Blocks of 64 rows in X from lo * step to hi * step - 1 are processed.
-    values (Q, J) include the prototypes' weights; zeros pad both sides to multiples of four."""
+    values (Q, J) include the prototypes' weights; zeros pad Q and J to multiples of four."""
     V, kind = points.V, X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.zeros(V.shape[0] * TILE, kind)
     S = np.empty(values.shape[0] * TILE, kind)
@@ -272,10 +275,10 @@ def kernel_sums(lo, hi, X, step, points, values, out):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def agreement_sums(lo, hi, X, step, y, points, u, loss, A, B):
-    """Add prototypes to the numerators A and denominators B of the rows' estimates A / B.
+    """Add prototypes j to the numerators A and denominators B of the rows' estimates A / B.
 
-    Each adds its weight times its similarity to B, and this times its agreement with the response y
-    to A (see `agreement`). Blocks of 64 rows from lo * step to hi * step - 1 are processed."""
+    A_i grows by sum_j w_j h_ij G_ij, and B_i by sum_j w_j G_ij: w are weights, G similarities, h is
+    the `agreement`. Blocks of 64 rows from lo * step to hi * step - 1 are processed."""
     V, w, kind = points.V, points.w, X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.empty(V.shape[0] * TILE, kind)
     h = np.empty(TILE, kind)
@@ -288,7 +291,9 @@ def agreement_sums(lo, hi, X, step, y, points, u, loss, A, B):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def kernel_rows(lo, hi, X, step, points, out):
-    """Fill out[t, j, i] with weight times similarity of prototype j, for row i of each block t."""
+    """Fill out[t, j, i] with weight times similarity of prototype j, for row i of each block t.
+
+    Blocks of 64 rows in X from lo * step to hi * step - 1 are processed."""
     V, w, kind = points.V, points.w, X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.empty(V.shape[0] * TILE, kind)
     for t in range(lo * step, min(hi * step, X.shape[0])):
@@ -300,7 +305,7 @@ def kernel_rows(lo, hi, X, step, points, out):
 
 @njit(cache=True)
 def square_sums(V, c, out):
-    """Add sum_j c_j V_jk^2 to out[k]: the part of the gradient by feature weights without rows."""
+    """Add sum_j c_j V_jk^2 to out[k], the terms of the gradient without features of the rows."""
     for j in range(c.size):
         if c[j] != 0.0:
             for k in range(out.size):

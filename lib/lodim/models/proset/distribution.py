@@ -66,7 +66,7 @@ def quantiles(prototypes, calibration, X, n, levels, threads):
 def _inverse_cdf(prototypes, W, total, p):
     """Return the quantile at level p of each row's mixture of normals, (r,), by bisection.
 
-    W (r, M) are the weights of the prototypes' normals; total (r,) = 1 + their sum per row."""
+    W (r, M) are weights of the prototypes' normals, total (r,) = their sum + 1 (null model)."""
     y, width = prototypes.y, _widths(prototypes)
     # A mixture's quantile lies between the quantiles of its normals. Bisection in arcsinh keeps
     # steps fine for narrow normals although others are wide.
@@ -104,7 +104,7 @@ def _mixed(prototypes, X, n, y, threads, normal):
 def _mixtures(prototypes, X, n, threads):
     """Yield each block of rows with its mixtures of normals, as (rows, W, total).
 
-    W (r, M) are the weights of the prototypes' normals, total (r,) = 1 + their sums."""
+    W (r, M) are weights of the prototypes' normals, total (r,) = their sum + 1 (null model)."""
     for lo in range(0, len(X), CHUNK):
         rows = slice(lo * TILE, min(n, (lo + CHUNK) * TILE))
         W = impacts(prototypes, X[lo : lo + CHUNK], rows.stop - rows.start, threads)

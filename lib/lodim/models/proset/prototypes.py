@@ -210,10 +210,10 @@ def response_values(prototypes):
 
 
 def null_sums(null, base):
-    """Return the null model's part (n, Q) of the sums over prototypes that give the estimates.
+    """Return what the null model adds to sums over prototypes, (n, Q), before estimates are formed.
 
-    For classes, they are the class probabilities at offsets `base`. For numbers, they are the sum
-    of weights, 1, and of weighted responses, 0. `null` is a Prototypes or BatchState."""
+    For classes, it adds class probabilities at offsets `base`. For numbers, it adds 1 to the sum of
+    weights, and 0 to that of weighted responses. `null` is a Prototypes or BatchState."""
     if null.loss == CLASSES:
         return prior(null.level, base, null.n_classes)
     return np.tile([1.0, 0.0], (len(base), 1))
@@ -266,7 +266,7 @@ class Mixture:
 
 
 def estimates_at(prototypes, x, threads):
-    """Return estimates (n, K) without offset and familiarity (n,) at standardized x (n, A)."""
+    """Return estimates (n, K) at offset 0, and familiarity (n,), for standardized x (n, A)."""
     mixture = Mixture.from_prototypes(prototypes, np.zeros((len(x), len(prototypes.level))))
     active = replace(prototypes, features=np.arange(x.shape[1]))
     values = np.column_stack([mixture.targets, np.ones(len(prototypes))])
@@ -292,7 +292,9 @@ def score_nodes(prototypes, features, offset):
 
 
 def _kernel_sum(t, values, features):
-    """Return a symbolic expression: sum over prototypes of values times weight and similarity."""
+    """Return sum of values (M,) times weight times similarity over prototypes t, as an expression.
+
+    features : expressions of the row's features, with which similarities are computed"""
     parts = []
     for c in range(1, t.n_batches + 1):
         of = t.of_batch(c)

@@ -107,10 +107,10 @@ class BatchState:
         return a if self.loss == SQUARED else np.maximum(a, self.a), np.maximum(b, self.b)
 
     def _with_sums(self, part, loss, start):
-        """Return numerators and denominators (n,) of estimates with prototypes `part` added.
+        """Return numerators and denominators (n,) of estimates with the prototypes `part` added.
 
-        `start` (n,) are the numerators so far. `loss` is the code that `cpu_kernels.agreement`
-        takes. A row's own prototype is subtracted, which needs float64."""
+        A row that is itself a prototype does not count for its own estimate: its term is
+        subtracted, in float64. `start` (n,) are numerators so far, `loss` is for `agreement`."""
         X, n = self.batch.X, self.batch.n
         y, a, b = (tiles.pad(z, len(X)) for z in (self.y, start, self.b))
         points = batch_points(part, 1, np.arange(len(part)))

@@ -74,7 +74,9 @@ class Ensemble:
         return np.where(np.isfinite(self.y), self.y, -1.0).astype(np.int64)
 
     def rows(self, batch):
-        """Return a batch's values on the axes in use, rounded to close values of training rows."""
+        """Return a batch's values on the axes that some view uses, (rows, axes).
+
+        A value that differs from a training row's only by rounding is replaced by the latter."""
         X = axis_values(tiles.unpack(batch.X, batch.n).astype(np.float64), self.axis_of)
         return ties.match_close(X[:, self.features], self.X[self.weight > 0.0])
 

@@ -30,7 +30,7 @@ class ViewRows(NamedTuple):
 
 @njit(cache=True, fastmath=SUMS, forceinline=True)
 def squared_distances(rows, lo, hi, x, out):
-    """Write squared distances between x (dim,), in a view, and the rows refs[:, lo:hi] to `out`."""
+    """Write squared distances of x to rows lo to hi - 1, in the features of a view, to `out`."""
     refs, view, dim, level_gap = rows
     m, a, xa, levels = hi - lo, refs[view[0], lo:hi], x[0], np.float32(0)
     for f in range(dim):
@@ -57,7 +57,7 @@ def squared_distances(rows, lo, hi, x, out):
 
 @njit(cache=True, fastmath=SUMS, inline="always")
 def mixed_distances(rows, lo, hi, x, out):
-    """Write squared distances to `out`, like `squared_distances`, in views of more kinds.
+    """Write squared distances to `out`, as `squared_distances` does, in other views.
 
     These are views with factors or with more than three features."""
     refs, view, dim, level_gap = rows
@@ -169,12 +169,12 @@ def window(rows, start, stop, x, reach):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def kth_squared(rows, start, stop, x, k, member, guess, d):
-    """Return the squared distance from x to the k-th nearest of some rows, and a range of rows.
+    """Return (nu, first, length): nu is the squared distance from x to the k-th nearest row.
 
-    The rows are start to stop - 1. The range (start, length) contains all rows at least as near;
-    their squared distances are written to d. If fewer than k rows are complete, the farthest
-    counts; without any, the result is 1e30.
-    member : 1 if x is one of the rows, which is then left out, else 0; guess : expected result"""
+    Only rows start to stop - 1 count. Rows first to first + length - 1 contain all rows at least as
+    near; d gets their squared distances. If fewer than k rows are complete, nu is that of the
+    farthest; without any, it is 1e30.
+    member : 1 if x is one of the rows, which is then left out, else 0; guess : expected nu"""
     k = k + member
     reach = max(guess, LEAST)
     while True:
@@ -198,7 +198,7 @@ def kth_squared(rows, start, stop, x, k, member, guess, d):
 
 @njit(cache=True, forceinline=True)
 def load_row(X, i, rows, x):
-    """Copy the view's features of row i from X (features, rows) to x; return whether all exist."""
+    """Copy the view's values of row i of X (features, n) to x; return whether none is missing."""
     complete, view = True, rows.features
     for f in range(rows.dim):
         x[f] = X[view[f], i]
@@ -208,7 +208,9 @@ def load_row(X, i, rows, x):
 
 @njit(cache=True)
 def count_equal(rows, start, stop, x, member, d):
-    """Return how many of rows start to stop - 1 equal x in the view; x itself does not count."""
+    """Return how many of rows start to stop - 1 equal x in all features of the view.
+
+    member : 1 if x is one of these rows, which then does not count, else 0; d : work space"""
     least = np.float32(1e-6) * x[0]  # rounding must not exclude x itself
     lo, m = window(rows, start, stop, x, max(least * least, LEAST))
     squared_distances(rows, lo, lo + m, x, d)
@@ -241,10 +243,10 @@ def pair_ratio(rows, starts, pair, x, k, member, guess, d):
     """Return the log ratio of the distances from x to the k-th nearest rows of two groups.
 
     It is infinite if a group has no complete row. If a distance is zero, the numbers of rows equal
-    to x are compared instead.
-    pair : two groups, and a constant to add; group g has rows starts[g] to starts[g + 1] - 1
+    to x are compared instead. Group g has the rows starts[g] to starts[g + 1] - 1.
+    pair : (group, group, constant that is added to the log ratio)
     member : (groups,) 1 if x is in the group, which is then left out
-    guess, d : expected squared distances per group, which are updated; work space"""
+    guess : (groups,) expected squared distances, which are updated; d : work space"""
     a, b, prior = pair
     lo, hi = starts[a], starts[a + 1]
     nu_a, _, m = kth_squared(rows, lo, hi, x, k, member[a], guess[a], d)
@@ -268,10 +270,12 @@ def log_ratios(lo, hi, out, views, dims, X, member, groups, pairs, k, pair):
 
     out is (views, rows, pairs) for the views lo to hi - 1; with one column, it gets the smallest
     ratio of each row. Ratios are infinite if a feature is missing. X is (features, rows).
+    views, dims : positions of the features of each view, and their number
     groups : (refs, starts, level_gap) group g is refs[:, starts[g]:starts[g + 1]], sorted by the
         first feature of the views; level_gap is the squared distance of two levels per factor
     pairs : (own, other, prior) numbers of two groups per pair, and a constant to add to the ratio
-    member : (rows, groups) 1 if a row is in a group; pair : the only pair that a row uses, or -1"""
+    member : (rows, groups) 1 if a row is in a group, which is then left out
+    pair : (rows,) number of the only pair that is used for a row, or -1 for all pairs"""
     refs, starts, level_gap = groups
     n, d = X.shape[1], np.empty(refs.shape[1] + 1, np.float32)
     x, guess = np.empty(views.shape[1], np.float32), np.full(member.shape, np.float32(0.01))
@@ -292,7 +296,7 @@ def log_ratios(lo, hi, out, views, dims, X, member, groups, pairs, k, pair):
 
 @njit(cache=True, inline="always")
 def tie_bounds(nu, x, dim):
-    """Return bounds between which squared distances from x equal the k-th, nu, up to rounding."""
+    """Return (low, high): squared distances in this range equal the k-th, nu, up to rounding."""
     reach = np.float32(math.sqrt(nu))
     slack = rounding_error(x, dim) + TIE * reach
     low = (reach - slack) * (reach - slack) if reach > slack else np.float32(-1)
@@ -317,6 +321,7 @@ def tie_share(d, m, bounds, k, member):
 def widened_window(rows, x, bounds, start, m, d):
     """Widen a range of rows to all that tie at the k-th distance; return its start and length.
 
+    rows : ViewRows, sorted by the view's first feature; bounds : squared distances that tie
     start, m : start and length before; d : squared distances from x in the range, updated"""
     # Rounding must not exclude rows at the ends of the window, or x itself.
     reach = max(bounds[1] * np.float32(1.001), LEAST)
@@ -338,10 +343,11 @@ def widened_window(rows, x, bounds, start, m, d):
 def find_nearest(i, X, rows, own, k, reach, x, d):
     """Find the k nearest of the reference rows, `rows`, to row i of X (features, rows).
 
-    Return the squared k-th distance (1e30 if there is none), two bounds between which distances tie
-    with it, and start and length of a range of references that contains all neighbours.
+    Return (nu, (low, high), start, length). nu is the squared k-th distance, 1e30 if there is none.
+    Squared distances from low to high tie with nu. The references start to start + length - 1
+    contain all neighbours; d gets their squared distances.
     own : position of row i among the references, or -1; it is left out
-    reach : a guess of the squared k-th distance; x, d : get row i, and distances in the range"""
+    reach : a guess of nu; x : gets row i"""
     n, zero, member = rows.refs.shape[1], np.int64(0), np.int64(1 if own >= 0 else 0)
     if not load_row(X, i, rows, x):
         return FAR, (FAR, FAR), zero, zero

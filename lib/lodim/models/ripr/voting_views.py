@@ -71,15 +71,15 @@ def voters_of(e):
 
 
 def evidence_of(e, voters, X=None, threads=1):
-    """Return evidence (feature sets, rows, classes) of the nearest voters for the classes of X.
+    """Return the evidence for each class by the nearest voters of each row, (sets, rows, classes).
 
-    If X is None, the rows are the training rows, and no row is its own neighbour."""
+    X : rows to predict by the sets of VotingViews e; by default the training rows, each left out"""
     X, own = e.queried(X)
     return voters.evidence(voters.sums(e.views, e.k, X, threads, own))
 
 
 def calibrated(e, threads=1):
-    """Return e with its factor chosen by leave-one-out loss, and its shares and view per row."""
+    """Return VotingViews e with the best factor (leave-one-out), shares and view of each row."""
     voters = voters_of(e)
     evidence, known = evidence_of(e, voters, threads=threads), e.complete(e.X)
     total = evidence[:, e.references].sum(axis=0)

@@ -65,15 +65,17 @@ class RecoveryData:
         return losses.cluster_losses(X, views, k, alpha=alpha, seed=self.seed, **how)
 
     def log_ratios(self, k, columns):
-        """Return log distance ratios (rows, views, classes): small for the nearest class."""
+        """Return log distance ratios (rows, views, classes) in the views at positions `columns`.
+
+        They compare the k-th nearest row of a class with that of others: small for near classes."""
         how = {"balanced": self.control.balanced, "leave_out": True, "threads": self.threads}
         return losses.class_ratios(self.X, self.X, self.y, self.views[columns], k, **how)
 
     def held_out_errors(self, L, k, columns):
-        """Return a function of an Assignment and some views that returns the rows' errors.
+        """Return a function of an Assignment and some views: leave-one-out errors of the rows.
 
-        Each row is predicted by its k neighbours, in these views only. The views must be among
-        `columns`; L (rows, views) has the losses."""
+        The errors are those of predictions by k neighbours in the given views only.
+        columns : all views that may be given, as columns of the losses L (rows, views)"""
         X, y = self.X, self.y
         if self.task == "class":
             return lambda_path.class_errors(self.log_ratios(k, columns), y, columns)
@@ -99,9 +101,10 @@ class Recovery:
 def recover(data, *, k=None, lambda_=None, L=None):
     """Select views (feature sets) by Algorithm 2.1.1 of Fiterau (2014); return the Recovery.
 
-    lambda_ is the penalty divided by `Recovery.unit`. By default leave-one-out errors choose it;
-    for clustering, it is 2. For classes, forward selection then replaces the algorithm if its
-    errors are clearly fewer. L has the losses (rows, views), if known."""
+    lambda_ : penalty in units of `Recovery.unit`. By default leave-one-out errors choose it; for
+        clusters it is 2. For classes, the default also tries forward selection, and prefers it if
+        it has clearly fewer errors.
+    k : number of neighbours; L : losses (rows, views), if known"""
     number = k or data.default_k
     best, errors = _by_penalty(data, number, lambda_, L)
     if data.task != "class" or lambda_ is not None:
@@ -116,7 +119,7 @@ def recover(data, *, k=None, lambda_=None, L=None):
 def _better(rival, best, n_more, weight):
     """Return whether a rival with n_more more views has clearly fewer errors than the best so far.
 
-    The sums of their errors (rows,) must differ by more than n_more + 0.5 standard errors."""
+    The sum of the errors (rows,) must fall by more than (n_more + 0.5) times its standard error."""
     known = ~np.isnan(rival) & ~np.isnan(best)
     w = np.where(known, 1.0 if weight is None else weight, 0.0)
     gain = w * np.where(known, best - rival, 0.0)
@@ -125,7 +128,10 @@ def _better(rival, best, n_more, weight):
 
 
 def _by_penalty(data, k, lambda_, L):
-    """Return the Recovery for lambda_; if it is None, choose it, and also return the errors."""
+    """Select views with the penalty lambda_; return the Recovery, and errors of the rows or None.
+
+    If lambda_ is None, leave-one-out errors choose it, and are returned; for clusters, it is 2.
+    k : number of neighbours; L : losses (rows, views), or None to compute them"""
     L = data.losses(k) if L is None else L
     unit = (
         lambda_path.mean_row_variance(L)
@@ -159,7 +165,9 @@ def _select_lambda(data, k, L, unit):
 
 
 def _by_forward_selection(data, k, L):
-    """Select views one by one; return the Recovery and the leave-one-out errors of the rows."""
+    """Select views one by one; return the Recovery and the leave-one-out errors of the rows.
+
+    k : number of neighbours; L : losses (rows, views), or None to compute them"""
     L, unit = data.losses(k) if L is None else L, (1.0 - data.control.alpha) ** 2
     tried = candidates(L, data.weight)
     ratios = data.log_ratios(k, tried)
@@ -183,7 +191,7 @@ def keep_largest(L, search, control, weight=None):
 def largest(mass, control):
     """Return the positions of the views to keep, given each view's share of the rows, `mass`.
 
-    At most `control.most` views have a share above `control.least`; at least one is kept."""
+    Of those with a share above `control.least`, keep the `control.most` largest, at least one."""
     order = ties.descending(mass)
     return order[mass[order] > min(control.least, 0.999 * mass.max())][: control.most]
 
@@ -210,7 +218,7 @@ def single_errors(L, weight=None):
 
 
 def candidates(L, weight=None, most=60):
-    """Return the columns of L (rows, views) of the `most` views that predict best alone."""
+    """Return columns of the losses L (rows, views): up to `most` views that predict best alone."""
     return np.sort(ties.descending(-single_errors(L, weight))[:most])
 
 

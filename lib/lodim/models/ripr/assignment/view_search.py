@@ -145,7 +145,8 @@ class ViewSearch:
     def recover(self, lambda_, L=None):
         """Return the Recovery: selected feature sets, and the rows assigned to each.
 
-        lambda_ is divided by `Recovery.unit`; if None, leave-one-out errors choose it."""
+        lambda_ : penalty in units of `Recovery.unit`; if None, leave-one-out errors choose it
+        L : losses (rows, views); by default they are computed"""
         recovery = recover(self.data, k=self.settings.k, lambda_=lambda_, L=L)
         if self.settings.constraints is None and self.order is None:
             return recovery
@@ -155,7 +156,9 @@ class ViewSearch:
         return replace(recovery, views=self.views[columns], assignment=own, forward=False)
 
     def _constrained(self, L, recovery):
-        """Select views under a user's constraints; return columns of L, and a Mixture of them."""
+        """Select views under a user's constraints, with the penalty of `recovery`.
+
+        Return the selected columns of the losses L (rows, views), and the Mixture of these."""
         lambda_, rows = recovery.lambda_ * recovery.unit, self.rows[self.used]
         constraints, weight = self.settings.constraints, self.weights
         every = constraints.on_views(self.views, rows)
@@ -170,7 +173,9 @@ class ViewSearch:
         return J[order], own
 
     def _in_order(self, L, recovery):
-        """Select views if each change in time has a cost; return columns of L, and Assignment."""
+        """Select views if changes of view between rows in order of time have a cost.
+
+        Return the selected columns of the losses L (rows, views), and the rows' Assignment."""
         rank = np.argsort(self.order[self.used], kind="stable")
         weight = None if self.weights is None else self.weights[rank]
         lambda_ = recovery.lambda_ * recovery.unit
