@@ -237,7 +237,6 @@ def _ranges(points):
 
 
 def _place(row):
-    """Return the feature value, or pair of values, of a row of Effects.tidy(), as text."""
     if "value_2" not in row or pd.isna(row["value_2"]):
         return significant(row["value"])
     return f"{significant(row['value'])}, {significant(row['value_2'])}"

@@ -132,7 +132,6 @@ def _tooltip(alt, picture, names):
 
 
 def _shades(alt, picture, names):
-    """Return the altair encodings of a picture's colours and tooltips, as a dict."""
     return {"color": _color(alt, picture, names), "tooltip": _tooltip(alt, picture, names)}
 
 

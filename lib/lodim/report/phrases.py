@@ -93,7 +93,6 @@ def by_cross_validation(fit, name):
 
 
 def _groups(fit):
-    """Return a phrase that says that folds hold out whole groups; "" if they hold out rows."""
     return "" if fit.arguments.get("groups") is None else ", folds of whole groups"
 
 

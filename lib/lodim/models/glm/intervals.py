@@ -113,7 +113,7 @@ def _count(family, score, error, share):
 
 
 def _log_amount(score, error, share, dispersion):
-    """Return logs of the quantiles (n,) of a gamma response, see `_quantile` for the arguments."""
+    """Return logs of `share` quantiles (n,) of amounts with predictors from N(score, error^2)."""
     shape = 1.0 / dispersion
     log_y = score + np.log(stats.gamma.ppf(share, shape, scale=dispersion))
     low, high = log_y - WIDE * error, log_y + WIDE * error

@@ -34,7 +34,6 @@ def calibrate(problem, prototypes, widen=True):
 
 
 def _state_with(problem, batch, prototypes):
-    """Return the training state (BatchState) of a batch of rows after adding all prototypes."""
     state = BatchState(batch, problem.family, problem.settings)
     for c in range(1, prototypes.n_batches + 1):
         state.add(prototypes.single_batch(c))
@@ -66,7 +65,7 @@ def _error_sizes(state, prototypes):
 
 
 def _new_error_sizes(state, prototypes, batch):
-    """Return the absolute errors of held-out rows `batch`, (n,), computed as in `_error_sizes`."""
+    """Return the absolute errors (n,) of held-out rows `batch`, in the units of `_error_sizes`."""
     y = (batch.y - batch.offset_matrix(1)[:, 0] - state.level) / state.scale
     X, n = batch.X, batch.n
     if state.loss == DENSITY:

@@ -154,8 +154,8 @@ def slopes(y, weight, A, B, loss, alpha, beta):
 def add_impacts(G, first, stop, w, h, A, B):
     """Add points `first` to `stop` - 1 to numerators A and denominators B of 64 estimates A / B.
 
-    Each adds its weight w times its similarity G to B, and h times this to A. h (64,) is the
-    agreement of the points' common response with those of the rows."""
+    B_i grows by sum_j w_j G_ij, and A_i by h_i times this: w are weights, G similarities. h (64,)
+    is the agreement of the points' common response with those of the rows."""
     for j in range(first, stop):
         row, wj = G[j * TILE : (j + 1) * TILE], w[j]
         for i in range(TILE):

@@ -185,5 +185,4 @@ def _known_values(fit, held_out):
 
 
 def _share_below(known, values):
-    """Return the share of the sorted numbers `known` that do not exceed each of `values`."""
     return np.searchsorted(known, values, side="right") / len(known)

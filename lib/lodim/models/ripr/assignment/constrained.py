@@ -228,7 +228,6 @@ def _features_by_name(design):
 
 
 def _budget(budget, n):
-    """Return a user's budget as a number, an array (n,) or None."""
     if budget is None or np.ndim(budget) == 0:
         return None if budget is None else float(_numbers([budget], "budget")[0])
     return _numbers(_by_row(budget, "budget", n), "budget")

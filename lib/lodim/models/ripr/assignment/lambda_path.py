@@ -61,7 +61,8 @@ def select_lambda(path, errors_of, control, weight=None):
 def _errors(path, views, errors_of):
     """Return leave-one-out errors (penalties, rows), computed once for equal assignments.
 
-    path : Assignment per penalty; views : its selected views; errors_of : as in `select_lambda`"""
+    path : Assignment per penalty; views : its selected views; errors_of(Assignment, views) :
+        errors"""
     known, errors = {}, []
     for a, J in zip(path, views, strict=True):
         key = tuple(J), a.mass[np.isin(a.views, J)].tobytes()

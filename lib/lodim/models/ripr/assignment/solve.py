@@ -211,7 +211,7 @@ def cheapest_chain(price, switch):
     """Return a view per row such that prices plus costs of changes are smallest; -1 for none.
 
     price : (rows, views), rows in order of time, infinite if a view cannot predict the row
-    switch : cost of another view than that of the row before"""
+    switch : cost of a change of view from the row before"""
     n, A = price.shape
     came = np.empty((n, A), np.int64)
     total = np.zeros(A)
