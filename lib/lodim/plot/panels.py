@@ -119,7 +119,9 @@ def _places(views, axes, bar):
 
 
 def _cloud(ax, view, value, key):
-    """Draw a view's rows in two or three dimensions, coloured by `key`; return what has colours."""
+    """Draw the rows of a view in 2 or 3 dimensions; return an artist for the colour scale, or None.
+
+    value : (n,) class codes or numbers, coloured by `key`"""
     x, shades = _spread(view), None
     known = np.isfinite(x).all(axis=1)
     solid = {"depthshade": False} if x.shape[1] == 3 else {}

@@ -208,7 +208,7 @@ def _quadratic(estimates, positions, n_scores=1):
 
 
 def _wald(fit, estimates, term):
-    """Return Wald statistic and df of a term, by `estimates` of the fit or of its first terms."""
+    """Return a term's Wald statistic and df; `estimates` are of all terms, or of those up to it."""
     columns = np.arange(len(fit.design.names))
     if estimates is not fit.estimates:
         before = _in_order(fit)[: _in_order(fit).index(term) + 1]

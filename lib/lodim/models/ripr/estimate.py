@@ -63,7 +63,10 @@ ASSIGNMENT_DEFAULTS |= {"tolerance": Settings.tolerance, "smooth": Settings.smoo
 
 
 def _with_method(problem):
-    """Return the problem with its method; None stays if a penalty could still decide it."""
+    """Return a problem with its method and axes; raise if method="vote" cannot be used.
+
+    The method is "assignment" if the response or an argument needs it. It may stay None: with a
+    penalty, a fit then uses "assignment", else "vote"."""
     s = problem.settings
     reasons = [
         ("needs a response; use 'assignment'", task_of(problem.family) == CLUSTERS),
@@ -218,7 +221,7 @@ def _common_fields(search, X, views):
 
 
 def _assigned(e, search):
-    """Return e with `assigned_view` set: the view that predicts each training row, left out."""
+    """Return Ensemble e with `assigned_view`, the view of each training row in leave-one-out."""
     return replace(e, assigned_view=e.query(threads=search.threads).view)
 
 

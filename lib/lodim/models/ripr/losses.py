@@ -37,10 +37,11 @@ def class_losses(X, y, views, k=None, *, alpha=ALPHA, balanced=False, threads=1)
 
 @dataclass(frozen=True)
 class ReferenceGroups:
-    """Groups of rows, such as classes, and pairs of groups: which of the two is nearer to a row?
+    """Groups of rows, such as classes, and pairs of groups whose distances from a row are compared.
 
     A pair is a group in `own` and one in `other`; its `prior` is added to the log ratio of
-    distances. `members` has the rows of each group; `counts` tells which rows can be neighbours."""
+    distances. `members` has the rows of each group; `counts` (n,) marks rows that can be
+    neighbours."""
 
     members: list
     own: np.ndarray
@@ -52,7 +53,8 @@ class ReferenceGroups:
     def from_classes(cls, y, n_classes=None, balanced=False, counts=None):
         """Return one group per class, paired with all other rows; y has class codes, -1 for none.
 
-        `balanced` corrects log ratios for group sizes; only rows with `counts` are neighbours."""
+        balanced : whether log ratios of distances are corrected for group sizes
+        counts : (n,) True for rows that can be neighbours; by default all rows with a class"""
         counts = (y >= 0) & (True if counts is None else counts)
         K = int(n_classes or y.max() + 1)
         members = [np.flatnonzero(counts & (y == c)) for c in range(K)]
@@ -80,8 +82,9 @@ class ReferenceGroups:
 def cluster_losses(X, views, k=None, *, alpha=ALPHA, seed=0, n_samples=N_SAMPLES, threads=1):
     """Return losses (rows, views) that are small where a view's rows are denser than random points.
 
-    A loss is the geometric mean over samples of ((nu / nu_random)^d / volume)^(1 - alpha) in d
-    features. The nu are distances to the k-th nearest row and random point (Fiterau, Ch. 2.2.2)."""
+    A loss is the geometric mean of ((nu / nu_random)^d / volume)^(1 - alpha) over n_samples samples
+    of points in the rows' box, in d features (Fiterau, Ch. 2.2.2). nu is the distance to the k-th
+    nearest row, nu_random to the k-th random point; `reference_volumes` has the volume."""
     volumes, how = reference_volumes(X, views), {"seed": seed, "n_samples": n_samples}
     ratios = cluster_ratios(X, X, views, volumes, k, leave_out=True, threads=threads, **how)
     return np.exp((1.0 - alpha) * ratios[:, :, 0])
@@ -109,8 +112,9 @@ def regression_losses(X, y, views, k=None, *, weight=None, threads=1):
 def log_ratios(X, references, groups, member, views, k, threads=1, pair=None):
     """Return log ratios (rows, views, pairs) of the distances from rows X to two groups of rows.
 
-    A ratio is d log(nu_own / nu_other) + prior in d features; nu is the distance to the k-th
-    nearest row of a group. `groups` has the pairs of groups, rows of `references`, and priors.
+    In d features, the ratio of a pair of groups, own and other, is d log(nu_own / nu_other) +
+    prior; nu is the distance to the k-th nearest row of a group.
+    groups : ReferenceGroups of the rows `references`
     member : (rows, groups) 1 if a row is in a group, which is then left out
     pair : pair to use for each row (-1: all); if given, only the smallest ratio is returned"""
     n_columns, pair = (len(groups.own), np.full(len(X), -1)) if pair is None else (1, pair)
@@ -155,10 +159,11 @@ def fill_by_first_feature(fill, shape, views, refs):
 
 
 def uniform_references(X, rows, seed, draw=0):
-    """Return rows X, followed by a random point in their bounding box for each of the `rows`.
+    """Return all rows of X, followed by as many random points as there are `rows` (positions).
 
-    The box is that of X[rows]. Repeated values in X are spread at random, up to halfway to the next
-    values, since equal rows would look infinitely dense."""
+    The points are uniform in the bounding box of X[rows]. Values that repeat in X[rows] are spread
+    at random, up to halfway to the next values, since equal rows would look infinitely dense.
+    `draw` is the number of the sample, so that samples of the same seed differ."""
     spread, sample, order = X.copy(), np.empty((len(rows), X.shape[1])), None
     for f, draws in zip(by_content(X[rows]), _generators(X[rows], seed, draw), strict=True):
         known = rows[~np.isnan(X[rows, f])]
@@ -174,10 +179,10 @@ def uniform_references(X, rows, seed, draw=0):
 
 
 def reference_volumes(X, views):
-    """Return the volume of the box around the rows in each view, relative to a box along the axes.
+    """Return the volume of the box around rows X along their principal components, in each view.
 
-    It is at most one. The box is along the principal components (Tibshirani, Walther and Hastie
-    2001): correlated rows would otherwise always look dense."""
+    It is divided by the volume of the box along the features, so it is at most one. Without it,
+    correlated rows would always look dense (Tibshirani, Walther and Hastie 2001)."""
     out = np.ones(len(views))
     for j, view in enumerate(views):
         Z = X[:, features(view)]
@@ -245,9 +250,10 @@ def cluster_ratios(
 ):
     """Return log ratios (rows of Q, views, 1), small where rows X are denser than random points.
 
-    In d features, a ratio is the mean over random samples of log((nu / nu_random)^d / volume). The
-    nu are distances to the k-th nearest row (of those with `counts`) and random point. With
-    `leave_out`, Q is X, and no row is its own neighbour."""
+    In d features, a ratio is the mean of log((nu / nu_random)^d / volume) over n_samples samples of
+    random points. nu and nu_random are the distances to the k-th nearest row and random point.
+    volumes : `reference_volumes` of the views; counts : (rows of X,) bool, which can be neighbours
+    leave_out : whether Q is X, and no row is its own neighbour"""
     rows = np.arange(len(X)) if counts is None else np.flatnonzero(counts)
     member = np.zeros((len(Q), 2), np.int64)
     if leave_out:

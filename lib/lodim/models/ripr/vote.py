@@ -207,7 +207,7 @@ def single_losses(voters, views, k, threads):
 
 
 def best_factors(voters, total, new, threads=1):
-    """Return for each set j that may join the best factor t of the summed evidence, and the loss.
+    """Return, for each set j that may be added, the factor t of least loss, and this loss.
 
     Scores of the training rows (voters) are prior + t (total + new[j]). `total` (rows, C) is the
     evidence of the selected sets, new[j] that of set j; the prior is log class shares or a mean."""
@@ -247,10 +247,11 @@ def forward_selection(voters, views, k, most, threads=1):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def class_factors(lo, hi, factor, losses, base, total, new, goal, weight):
-    """Find the best factor t for classes, of each set lo to hi - 1; write it and the loss.
+    """Find the factor t of least loss for each set lo to hi - 1, for a response of classes.
 
-    Class probabilities are softmax(base + t (total + new[j])): log priors, evidence of the selected
-    sets, and evidence of set j. `goal` (rows, classes) has target probabilities."""
+    `factor` and `losses` get the results. With set j added, class probabilities are softmax(base +
+    t (total + new[j])). `base` has log priors, `total` the evidence of the selected sets, new[j]
+    that of set j, `goal` (rows, classes) target probabilities."""
     n, K = total.shape
     z = np.empty(K)
     for j in range(lo, hi):

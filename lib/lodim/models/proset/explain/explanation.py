@@ -395,7 +395,7 @@ def _joined(fit, rows):
 
 
 def _with_features(fit, frame, query, shown, on):
-    """Return `frame` with the features at positions `on` of the row and its prototypes added."""
+    """Add the features `on` (positions) to `frame`, for the row `query` and prototypes `shown`."""
     x = original_units(fit, np.vstack([query.x[None], fit.estimates.x[shown]]))[:, on]
     places = [0, *np.flatnonzero(frame["role"] == PROTOTYPE)]
     for k, name in enumerate(distinct_names([active_names(fit)[a] for a in on], frame.columns)):
@@ -433,10 +433,10 @@ def dominant_for_classes(impact, code, prior):
 
 
 def dominant_for_numbers(impact, y):
-    """Return which of M prototypes keep a numeric estimate above or below the null model's mean.
+    """Return which of M prototypes keep a numeric estimate above or below the null mean, bool (M,).
 
     Prototypes enter by decreasing impact, until the estimate would stay on its side whatever
-    observed responses the others had. y (M,) are responses minus the null model's mean."""
+    responses, from those observed, the others had. y (M,) are responses minus the null mean."""
     order, last = _by_impact(impact)
     moved = np.cumsum(impact[order] * y[order])[last]
     least, most = min(y.min(initial=0.0), 0.0), max(y.max(initial=0.0), 0.0)
@@ -456,9 +456,10 @@ def _later_sums(impact):
 
 
 def _dominant_set(order, last, decided):
-    """Mark the prototypes of all groups up to the first that is `decided`, bool (M,); else none.
+    """Return a mask (M,) of the prototypes in all groups up to the first group g with decided[g].
 
-    `order` has positions by decreasing impact; group g ends at last[g] in it."""
+    If there is none, all are False. `order` has positions by decreasing impact; g ends at
+    last[g]."""
     dominant = np.zeros(len(order), bool)
     if decided.any():
         dominant[order[: last[np.argmax(decided)] + 1]] = True
