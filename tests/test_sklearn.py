@@ -159,7 +159,7 @@ def test_answers_are_those_of_the_model(name, cars, wine):
 def test_classes_come_back_as_they_were(labels, wine):
     y = np.array(labels)[np.arange(60) % 2]
     X = np.column_stack([2 * (np.arange(60) % 2) + np.sin(np.arange(60)), np.cos(np.arange(60))])
-    for given in (y, y.tolist(), pd.Series(y, index=range(5, 65))):
+    for given in (y, y.tolist(), pd.Series(y, index=range(5, 65)), pd.Categorical(y)):
         answer = estimator("GbmapClassifier").fit(X, given).predict(X)
         assert set(answer.tolist()) == set(labels) and (answer == y).mean() > 0.8
 
@@ -398,6 +398,14 @@ def test_what_is_refused(name, wine):
     infinite = X.assign(ash=np.inf)
     with pytest.raises(ValueError, match="'ash' must be finite"):
         estimator(name).fit(infinite, y)
+
+
+def test_only_ordered_categories_give_the_order_of_classes(cars):
+    X, grade = cars[["weight"]], pd.cut(cars["mpg"], 3, labels=["low", "middle", "high"])
+    ordinal = ls.GlmClassifier(family="ordinal")
+    assert ordinal.fit(X, grade.array).classes_.tolist() == ["low", "middle", "high"]
+    with pytest.raises(ld.DataError, match="'high', 'low', 'middle' in no order"):
+        ordinal.fit(X, grade.astype(str).astype("category"))
 
 
 def test_bad_responses(wine):

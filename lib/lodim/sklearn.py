@@ -296,8 +296,9 @@ class _Regressor(_Supervised, RegressorMixin):
 class _Classifier(_Supervised, ClassifierMixin):
     def _response(self, y):
         family = getattr(self, "family", None)
-        is_category = isinstance(getattr(y, "dtype", None), pd.CategoricalDtype)
-        order = y.cat.categories if is_category else None
+        dtype = getattr(y, "dtype", None)
+        in_order = isinstance(dtype, pd.CategoricalDtype) and dtype.ordered
+        order = dtype.categories if in_order else None
         y = column_or_1d(y, warn=True)
         if (missing := pd.isna(y)).any():
             what = f"Input y contains NaN in {missing.sum()} of {len(y)} rows"

@@ -247,6 +247,16 @@ def test_the_gap_of_any_coefficients_bounds_what_they_lack(name, l1_ratio):
     assert ratios[-1] > 0.001
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_a_column_that_is_a_sum_of_others_leaves_no_rounding_errors(seed):
+    x, z, noise = np.random.default_rng(seed).normal(size=(3, 150))
+    X, y = np.column_stack([x, z, x + z]), 0.5 * x - 0.1 * z + noise
+    batch, g, family = batch_of(X, y), groups_of(network_of([(), (), ()])), family_of("gaussian")
+    for lambda_ in (0.003, 0.002, 0.001, 0.0005):  # each from the start, not along a path
+        trace = penalty_path(batch, family, g, np.array([lambda_]))
+        assert trace.converged.all() and trace.gap.max() <= 1e-9 * trace.null_deviance
+
+
 @pytest.mark.parametrize("l1_ratio", [1.0, 0.6])
 @pytest.mark.parametrize("name", FAMILIES)
 @pytest.mark.parametrize("shape", SHAPES)

@@ -181,7 +181,7 @@ def _warn(path):
         failed, of = np.count_nonzero(~path.converged), path.converged.size
         warn_not_converged(
             f"costnet did not converge at {failed} of {of} penalties: "
-            "raise control={'max_iter': ...} or lambda_min_ratio"
+            "raise control={'max_iter': ...} or the smallest penalty"
         )
 
 

@@ -99,6 +99,7 @@ def _newton_step(span, groups, H, c, w, lam, d):
             d[k, j] = step[k * s + position[j]] if position[j] >= 0 else 0.0
     crossings, nearest = _zero_crossings(w, d, groups, g0, g1)
     before, t = penalty(w, lam, groups, g0, g1), 1.0
+    old_w, old_c = w[:, lo:hi].copy(), c[:, lo:hi].copy()
     for trial in range(4):
         for k in range(K):
             for a in range(s):
@@ -113,11 +114,8 @@ def _newton_step(span, groups, H, c, w, lam, d):
         gain += before - penalty(w, lam, groups, g0, g1)
         if gain >= -1e-15 * before:
             return gain, t >= nearest
-        for k in range(K):
-            for j in range(lo, hi):
-                w[k, j] -= d[k, j]
-                d[k, j] *= -1.0
-        subtract_product(H, d, lo, hi, c, lo, hi)
+        # Copies, since going back along a very long step would leave large rounding errors.
+        w[:, lo:hi], c[:, lo:hi] = old_w, old_c
         t = nearest if trial == 0 and nearest < 1.0 else 0.25 * t
     return 0.0, False
 
