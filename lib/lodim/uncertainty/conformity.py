@@ -197,7 +197,7 @@ class HeldOut:
 def held_out_weights(given, units):
     """Scale the weights `given` (n,) of held-out rows so that a new row has weight one.
 
-    Without groups, their mean becomes one; with groups (`units`), each sum (Lee et al. 2023)."""
+    Their mean becomes one or, with groups (`units`), the sum in each group (Lee et al. 2023)."""
     if units is None:
         return given / given.mean()
     code = np.unique(units, return_inverse=True)[1]

@@ -213,7 +213,7 @@ def loss_gradient(lo, hi, partials, scoring, step, points, runs, u, loss):
     w_j G_ij. Candidate j has weight w_j, similarity G_ij (0 if it is row i) and agreement h_ij,
     which depends on the inverse width u (see `agreement`).
     scoring : ScoringRows, where a_i and b_i are from earlier batches
-    points : Points of the candidates, of positive weight first; runs : starts of equal responses
+    points : Points of the candidates, positive weights first; runs : starts of equal responses
 
     Row k of `partials`, for k from lo to hi - 1, sums over `step` blocks of 64 rows: the loss, its
     derivative by u, sum_ij C_ij v_d^2 (x_id^2 - 2 x_id x_jd) per feature d, and derivatives by w_j.

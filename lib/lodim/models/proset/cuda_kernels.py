@@ -127,7 +127,7 @@ def _similarities(tile, j, stage, G):
 
 @cuda.jit(device=True)
 def _leave_out(own, t, index, D, J, first, G):
-    """Set the similarity G of a row with itself to zero, if it is among this thread's candidates.
+    """Set the similarity G of rows with themselves to zero, among this thread's candidates.
 
     own[t, i] is the candidate that row i of block t is, or -1; index[D:] are the numbers of the J
     candidates. The thread's candidates are among the 64 from `first` on."""

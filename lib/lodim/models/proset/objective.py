@@ -33,7 +33,7 @@ class ScoringRows(NamedTuple):
     def from_tiles(cls, packed, y, a, b, weight, own):
         """Return ScoringRows of features `packed` (tiles of 64 rows); other arrays (n,) are padded.
 
-        a, b : numerators and denominators so far; own : row's position as a candidate, or -1"""
+        a, b : numerators, denominators of estimates so far; own : position as a candidate, or -1"""
         dtype = packed.dtype.type
         y, a, weight = (tiles.pad(z, len(packed), dtype) for z in (y, a, weight))
         # Padding has no weight, but the logarithm of its estimate must exist.

@@ -213,7 +213,9 @@ def _two_features(fit, features):
 
 
 def _unfamiliar(fit, mass):
-    """Return familiarity `mass` less the training rows' 1st percentile, and a label, or None."""
+    """Return familiarity `mass` less the training rows' 1st percentile, and a label.
+
+    Return None if no value is below the percentile, or the fit stores none."""
     if fit.calibration is None:
         return None
     beyond = mass - fit.calibration.familiarity[STRANGE]

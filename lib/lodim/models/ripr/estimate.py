@@ -221,7 +221,7 @@ def _common_fields(search, X, views):
 
 
 def _assigned(e, search):
-    """Return Ensemble e with `assigned_view`, the view of each training row in leave-one-out."""
+    """Return Ensemble e with `assigned_view`, the view of each row in leave-one-out prediction."""
     return replace(e, assigned_view=e.query(threads=search.threads).view)
 
 

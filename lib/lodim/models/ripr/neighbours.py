@@ -28,7 +28,7 @@ class Neighbours:
 
     @classmethod
     def among(cls, Q, X, category_distance=None, own=None):
-        """Prepare to seek the neighbours of rows Q among rows X; None: of rows X among the others.
+        """Prepare to seek neighbours of rows Q among rows X; Q=None: of rows X among the others.
 
         category_distance : (features,) squared distance of two levels; 0 (the default) for numbers
         own : position of each row of Q in X, which is left out; -1 (the default) if it is new"""

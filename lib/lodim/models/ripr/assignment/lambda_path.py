@@ -12,8 +12,8 @@ def assignment_path(L, unit, least, *, weight=None, threads=1):
     """Assign the rows to views for many penalties; return the penalties and their Assignments.
 
     Penalties increase, in units of `unit`; L (rows, views) has the losses. A view with a share of
-    rows above `least` is selected. The largest penalty selects at most one view; the two smallest
-    ones select the same views."""
+    rows above `least` is selected: by the largest penalty at most one, by the two smallest the
+    same."""
 
     def at(penalty):
         return assign(L, unit * penalty, weight=weight, threads=threads)
