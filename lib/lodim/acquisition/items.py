@@ -28,7 +28,7 @@ class Items:
 
     @cached_property
     def _options(self):
-        """Alternative sets of purchases that give a column, and the first row of each column.
+        """Alternative sets of purchases that give a column, and where each column's sets begin.
 
         The sets are rows of a bool matrix (sets, purchases), sorted by column."""
         net, options, first = self.network, [], []

@@ -11,11 +11,12 @@ LOG2 = np.log(2.0)
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def condition(x, known, rest, mixture):
-    """Condition a Gaussian mixture on the known values of a row x; return arguments of `extend`.
+    """Condition a Gaussian mixture on the known values of a row x.
 
-    `known` are the positions of the known features, `rest` of those that may become known.
-    `mixture` is `Mixture.arrays`. The result has the number of known features and their log density
-    per component, then mean, cov, cross, y_mean and y_var of the conditional mixture."""
+    known : positions of the known features; rest : of those that may become known
+    mixture : `Mixture.arrays`
+    The results are the number of known features and, per component: log density of known values;
+    mean and covariance of the rest; covariances of the rest with y; mean and variance of y."""
     log_share, mean, cov, cross, y_mean, y_var, _ = mixture
     Z, s, numeric = len(log_share), len(known), len(cross) > 0
     density, centre, residual = np.zeros(Z), y_mean.copy(), y_var.copy()
@@ -61,10 +62,10 @@ def condition(x, known, rest, mixture):
 def extend(V, columns, given, mixture, joint, centre, residual):
     """Condition a mixture on more features of many rows; fill the arrays joint, centre, residual.
 
-    given : result of `condition` for the features known before, whose values all rows share
-    V : values (columns, rows), own ones per row, of more features, whose positions are `columns`
-    mixture : `Mixture.arrays`, with scales that weaken the density of many features
-    joint : (components, rows) log weight + weakened log density of all features in a component
+    given : result of `condition` for the features known before, equal in all rows
+    V : (columns, rows) values of the features that become known; columns : their positions
+    mixture : `Mixture.arrays`, with factors that shrink the log density of many features
+    joint : (components, rows) log share + shrunken log density of all known features in a component
     centre, residual : mean (components, rows) and variance (components,) of a numeric response"""
     log_share, scales = mixture[0], mixture[-1]
     s, density, mean, cov, cross, y_mean, y_var = given
@@ -102,7 +103,7 @@ def to_shares(joint, log_share, contamination):
     """Turn log(weight times density), (components, rows), into probabilities of components.
 
     log_share : (components,) log of the components' shares of all rows
-    contamination : probability that a row's features say nothing about its component"""
+    contamination : share of outliers, whose features say nothing about their component"""
     most, total = joint[0].copy(), np.zeros(joint.shape[1])
     for z in range(1, len(joint)):
         for k in range(len(most)):
@@ -124,7 +125,7 @@ def observed_losses(joint, centre, y, label, log_share, contamination, out):
 
     joint : (components, rows) log of weight times density; it is overwritten
     centre : a number's mean (components, rows); label : class of each component, -1 for a number
-    log_share, contamination : as in `to_shares`"""
+    log_share : logs of the components' shares of all rows; contamination : share of outliers"""
     to_shares(joint, log_share, contamination)
     for k in range(joint.shape[1]):
         total = 0.0
@@ -151,7 +152,9 @@ def expected_losses(joint, centre, residual, label, log_share, contamination, ou
     """Write the expected loss to `out` (rows,): entropy of the classes, or variance of a number.
 
     joint : (components, rows) log of weight times density; it is overwritten
-    residual : a number's variance in each component; the others are as in `observed_losses`"""
+    centre, residual : mean (components, rows) and variance (components,) of a number
+    label : (components,) class of each component, -1 for a number
+    log_share : logs of the components' shares of all rows; contamination : share of outliers"""
     to_shares(joint, log_share, contamination)
     m = len(out)
     out[:] = 0.0

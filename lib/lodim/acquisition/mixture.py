@@ -69,7 +69,9 @@ class Mixture:
         return np.column_stack([np.interp(*column) for column in columns])
 
     def refit(self, X, y, weight, seed, settings):
-        """Return a mixture of equal `settings`, fitted to rows with transformed `features` X."""
+        """Return a Mixture fitted to other rows, with the scales of this one.
+
+        X : rows transformed by `features`; settings : dict with per_class, pooling, independence"""
         n_classes = max(self.label.max() + 1, 0)
         kept = {name: settings[name] for name in TRIED}
         fit = learn(X, y, weight, n_classes, seed, **kept)
@@ -114,8 +116,8 @@ class Mixture:
     def surprise(self, V, y, columns, n_classes):
         """Return by how much each row's loss exceeds the loss that the mixture expects, (rows,).
 
-        The excess is log-loss minus entropy, or squared error / variance - 1 of a number; its mean
-        is about 0. It ignores contamination. V (columns, rows) are the values of the known features
+        It is log-loss minus entropy, or squared error / variance - 1 for a number; the mean is
+        about 0. Contamination is ignored. V (columns, rows) has values of the known features
         `columns`."""
         answer = replace(self, contamination=0.0).predict(V, columns, n_classes)
         if not n_classes:
@@ -165,10 +167,11 @@ def group(X, y, weight, n_classes, seed, per_class):
 
 
 def _shrink_differences(label, common, share, rows, mean, cov):
-    """Shrink differences between classes; return new shares and means of the clusters.
+    """Shrink differences between clusters of different classes; return new shares and means.
 
-    Clusters with equal numbers in `common`, one per class, are compared. Their differences, with
-    sum of squares d, are multiplied by max(0, 1 - e / d) (James-Stein); e estimates noise in d."""
+    label, rows : class of each cluster, and its number of rows
+    common : number of each cluster; clusters of the same number, one per class, are compared
+    Differences with sum of squares d shrink by max(0, 1 - noise / d) (James-Stein)."""
     same_class, same_cluster = label[:, None] == label, common[:, None] == common
     equal = (same_class @ share) * (same_cluster @ share)
     found = rows.sum() * ((share - equal) ** 2 / equal).sum()

@@ -37,7 +37,9 @@ class Player:
     myopic: bool = False  # whether to compare single columns only, not sets
 
     def play(self, X, own=None):
-        """Simulate the policy on rows X; return a list of Played. own : see `State`, per row"""
+        """Simulate the policy on rows X; return a list of Played.
+
+        own : (n,) position of each row among the training rows, or -1; None: -1 for all"""
         own, known = np.full(len(X), -1) if own is None else own, {}
         size = len(X) * self.oracle.X.size
         return each(lambda i: self._play(X[i], int(own[i]), known), range(len(X)), size)
@@ -81,11 +83,10 @@ def play_within(mean_price, oracle, X, own, limit):
 
 
 def choose_contamination(oracle, fold, settings, trade_off):
-    """Return the contamination with the lowest held-out loss of predictions after the purchases.
+    """Choose the share of outliers that the mixture assumes (contamination), by held-out loss.
 
-    A policy stops when it expects a low loss, so errors of its predictions lead to overconfident
-    ones. The rows of each fold buy features, one feature ahead, by a mixture of the other rows.
-
+    A policy stops where a prediction looks certain, and so selects overconfident ones; outliers
+    make them less certain. Rows of each fold buy features, one by one, by a mixture of other rows.
     fold : (n,) fold that holds out a row, or -1; settings : those of the mixture
     trade_off : loss that one unit of price must save"""
     rows = np.random.default_rng(oracle.seed).permutation(np.flatnonzero(fold >= 0))[:HELD_OUT]

@@ -126,9 +126,10 @@ class Policy:
         return replace(self, trade_off=float(trade_off))
 
     def _calibrated(self, fold):
-        """Return the policy with the contamination of its mixture chosen by held-out purchases.
+        """Return the policy with a newly chosen share of outliers in its mixture (contamination).
 
-        `fold` (n,) is the fold that holds out a training row, or -1."""
+        It has the lowest held-out loss after simulated purchases. fold : (n,) fold of a row, or
+        -1"""
         contamination = choose_contamination(self._oracle, fold, self.settings, self._alpha(None))
         return replace(self, mixture=replace(self.mixture, contamination=contamination))
 

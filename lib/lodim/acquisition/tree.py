@@ -81,7 +81,7 @@ class Tree:
 
 
 def words_of(heads, answer):
-    """Return a prediction as text: "Barolo, 93%", or mean ± SD if `heads` are not classes."""
+    """Return a prediction as text: mean ± SD for `heads` ["fit", "se"], otherwise "Barolo, 93%"."""
     if heads == ["fit", "se"]:
         return f"{answer[0]:.3g} ± {answer[1]:.2g}"
     k = int(np.argmax(answer))
@@ -181,7 +181,7 @@ class _Growing:
         return now, item, groups, cuts
 
     def _groups(self, rows, columns):
-        """Group `rows` by the values of a data column, which the features `columns` code.
+        """Group `rows` by their values of one data column, whose features have positions `columns`.
 
         Return pairs (level or range of numbers, positions in `rows`), in order."""
         levels = self._levels(columns)

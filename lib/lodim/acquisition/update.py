@@ -38,9 +38,10 @@ def updated(policy, data, window, decay, every):
 
 
 def _recent_surprises(policy, X, y):
-    """Return by how much losses of up to 100 last rows exceeded their expectations.
+    """Return by how much the losses of the last rows, at most 100, exceeded their expectations.
 
-    If the mean excess is significantly above that in training, warn of drift and return none."""
+    If the mean excess is significantly above that in training, warn of drift; the result is
+    empty."""
     found = [_surprise(policy, x, v) for x, v in zip(X, y, strict=True)]
     values = np.append(policy.recent, found)[-ROWS:]
     mean, sd = policy.settings["surprise"], policy.settings["surprise_sd"]

@@ -28,7 +28,7 @@ def margin(learner, rng):
 
 
 def entropy(learner, rng):
-    """Return minus the scores of `uncertainty`: rows with a sure prediction are high."""
+    """Return minus the entropy of each row's class probabilities: certain rows have high scores."""
     return -entropies(learner.fit, learner.pool)
 
 
@@ -54,7 +54,7 @@ def committee(learner, rng):
 
 
 def diverse(learner, rng):
-    """Return the scores of `committee`; `Learner.query` chooses high ones that are far apart."""
+    """Score rows by disagreement, as `committee`; `Learner.query` also keeps rows far apart."""
     return committee(learner, rng)
 
 

@@ -68,7 +68,7 @@ def unused_prices(network, settings):
 
 
 def derived_names(design):
-    """Return the names of the terms, and of their factors, that are computed from other columns."""
+    """Return names of terms and factors computed from columns, such as a:log(b) and log(b)."""
     parts = {part.name for term in design.terms for part in term if not _plain((part,))}
     return parts | {design.term_names[t] for t, term in enumerate(design.terms) if not _plain(term)}
 

@@ -15,7 +15,7 @@ class Network:
     """Graph of V nodes with costs; a node needs its parents, and everything that they need.
 
     A node is a column, a term or another purchase; parents come before children. A series is a set
-    of alternative nodes. A node that needs one is copied, with its name, per alternative."""
+    of alternative nodes. A node that needs one has a copy, of the same name, per alternative."""
 
     names: tuple[str, ...] = forms.several("V")  # parents before children
     cost: np.ndarray = forms.real("V", least=0)  # (V,) costs, at least zero
@@ -70,12 +70,12 @@ class Network:
 
 
 def unfold(names, cost, parents, columns, sources=(), uses=None, set_cost=None):
-    """Return the Network of some nodes, in which a node that needs alternatives has copies.
+    """Return a Network in which a node has one copy per alternative among the nodes that it needs.
 
-    names, cost, parents, columns : an entry per node, as in Network
+    names, cost, parents, columns : an entry per node; set_cost : function; all as in Network
     sources : per series (set of alternatives, of which one is enough) the positions of its nodes
     uses : per node the series that it needs; a node must not need two sources of one series
-    Each copy, one per alternative, has its own coefficients (Jacob, Obozinski and Vert 2009)."""
+    Each copy has its own coefficients (Jacob, Obozinski and Vert 2009)."""
     uses = uses or ((),) * len(names)
     source_of = {v: k for k, nodes in enumerate(sources) for v in nodes}
     copies, first = _copies(names, parents, sources, uses, source_of)
@@ -95,7 +95,8 @@ def _copies(names, parents, sources, uses, source_of):
 
     Return pairs (node, positions of the copies that this copy needs), needed copies first. Then
     return a dict from each node to its first copy.
-    uses : sets of alternatives (series) that a node needs; source_of : dict node -> its series"""
+    parents, uses : per node the nodes, and the series (sets of alternatives), that it needs
+    sources : per series its nodes; source_of : dict from such a node to its series"""
     used = [[u for k in series for u in sources[k]] for series in uses]
     needed = [(*some, *more) for some, more in zip(parents, used, strict=True)]
     copies: dict[int, list] = {}
@@ -119,11 +120,11 @@ def _copies(names, parents, sources, uses, source_of):
 
 
 def _combined_sources(v, parents, source_of, serving):
-    """Return which alternatives a copy of node v uses: a dict from series (set of them) to node.
+    """Return a dict from series (set of alternatives) to the node of it that a copy of node v uses.
 
     The result is None if the copy would use two nodes of one series.
-    parents : positions of the copies that it needs; serving : this dict for each of these copies
-    source_of : dict node -> series that it belongs to"""
+    parents : positions of the copies that it needs; serving : this dict for each earlier copy
+    source_of : dict from node to the series that it belongs to"""
     combined = {source_of[v]: v} if v in source_of else {}
     for u in parents:
         for series, source in serving[u].items():
@@ -133,9 +134,11 @@ def _combined_sources(v, parents, source_of, serving):
 
 
 def _choices(v, parents, uses, sources, copies):
-    """Yield the ways to choose copies of the nodes that node v needs, as pairs (choice, positions).
+    """Yield the ways to choose one copy of each node that node v needs: (choice, positions).
 
-    A choice is a dict from series (set of alternatives) to the node used; positions are of copies.
+    A node has a copy per combination of alternatives that it needs. A choice is a dict from series
+    (set of alternatives) to the node used; positions are those of the chosen copies.
+    parents, uses : per node the nodes, and the series, that it needs; sources : nodes of a series
     copies : per earlier node a list of pairs (its choice, its position), one per copy"""
     options = [copies[u] for u in parents[v]]
     for k in uses[v]:

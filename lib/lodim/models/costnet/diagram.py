@@ -1,4 +1,4 @@
-"""Diagram of the items of a costnet fit: what each one needs, and from which price it is bought."""
+"""Diagram of a costnet fit: what each item needs, and the lowest total price of a model with it."""
 
 from dataclasses import dataclass, replace
 from textwrap import wrap
@@ -24,7 +24,7 @@ class Box:
 
 
 def graph(fit, ax, *, most=30):
-    """Draw at most `most` items of the frontier, coloured by price, with lines to their needs."""
+    """Draw a graph of at most `most` items, with a line from each item to what it needs."""
     if fit.estimates.frontier is None:
         raise ArgumentError("a fit of one lambda_ has no frontier to draw")
     every = _boxes(fit)
@@ -77,8 +77,9 @@ def _boxes(fit):
         at[int(b)] = len(boxes)
         boxes.append(Box(text, tuple(needs), step, chosen))
         for k in needs:
-            if boxes[k].series:
-                boxes[k] = _joined(boxes[k], step, chosen)
+            if boxes[k].series:  # a series has the earliest step of the items that need it
+                first = min((s for s in (boxes[k].step, step) if s), default=0)
+                boxes[k] = replace(boxes[k], step=first, chosen=boxes[k].chosen or chosen)
     return boxes
 
 
@@ -88,12 +89,6 @@ def _bought(fit, copies):
     Models of the frontier count from 1, and 0 means none. `copies` are the item's graph nodes."""
     has = fit.estimates.frontier.bought[:, copies].any(axis=1)
     return int(has.argmax()) + 1 if has.any() else 0, bool(fit.step.bought[copies].any())
-
-
-def _joined(box, step, chosen):
-    """Return a series' Box, updated for an item that needs it; step, chosen : the item's (Box)."""
-    steps = [s for s in (box.step, step) if s]
-    return replace(box, step=min(steps, default=0), chosen=box.chosen or chosen)
 
 
 def _first(boxes, most):
@@ -138,10 +133,9 @@ def _draw(ax, boxes, x, y, width, cost):
         bar.ax.tick_params(labelsize=8)
 
 
-def _edge(ax, x0, y0, x1, y1, on):
-    """Draw a smooth line from (x0, y0) to (x1, y1), thick if `on`: part of predict()'s model."""
+def _edge(ax, x0, y0, x1, y1, thick):
     t = np.linspace(0.0, 1.0, 30)
-    style = {"color": "black", "lw": 1.1} if on else {"color": axes.GREY, "lw": 0.6}
+    style = {"color": "black", "lw": 1.1} if thick else {"color": axes.GREY, "lw": 0.6}
     ax.plot(x0 + (x1 - x0) * t, y0 + (y1 - y0) * t * t * (3.0 - 2.0 * t), zorder=1, **style)
 
 
@@ -173,7 +167,10 @@ def layers(parents):
 
 
 def heights(parents, order):
-    """Return the height of each node, (n,): one row per leaf; a parent is between its children."""
+    """Return the vertical position (n,) of each node of a graph: leaves are one unit apart.
+
+    A parent is at the mean position of its children.
+    parents : positions of each node's parents; order : (n,) numbers, smaller ones come first"""
     n = len(parents)
     roots = sorted((v for v in range(n) if not len(parents[v])), key=lambda v: order[v])
     rank = {v: k for k, v in enumerate(roots)}

@@ -100,7 +100,7 @@ def _frontier(batch, family, settings, path, draws):
 
 
 def _penalties(settings, p):
-    """Return the penalty of each search rule as a dict: "group", and "lasso" if it differs."""
+    """Return a dict from search rule to its penalty (Groups): "group", and "lasso" if different."""
     groups = Groups.from_network(settings.network, settings.dependents, p, settings.monotone)
     lasso = rules.lasso_groups(settings.network, p, settings.monotone)
     return {"group": groups} | ({} if groups.same_as(lasso) else {"lasso": lasso})

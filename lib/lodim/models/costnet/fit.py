@@ -106,7 +106,7 @@ class CostnetFit(Fit):
 
     @cached_property
     def step(self) -> ListedModel:
-        """Model that predict() uses: one step of the frontier or of the penalized path."""
+        """Model (ListedModel) that predict() uses, from the frontier or from the penalized path."""
         return ListedModel.from_position(self.position, self.estimates, self.paid)
 
     # The contract of Fit -----------------------------------------------------------------------

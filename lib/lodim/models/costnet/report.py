@@ -105,7 +105,7 @@ def _prices(fit):
 
 
 def _rules(frame):
-    """Return each model's search rule as text, with the share of the refit if it is below 1."""
+    """Return each model's search rule as text, with r, the weight of the refit, if r is not 1."""
     pairs = zip(frame["rule"], frame["relax"], strict=True)
     return [f"{rule} r={relax:g}" if relax < 1.0 else rule for rule, relax in pairs]
 
@@ -163,7 +163,7 @@ def short(name, most=32):
 
 
 def _purchases(fit):
-    """Return the table of the items that the model buys in a tuple; () if it buys none."""
+    """Return a tuple with one Table, of the items that the model buys; () if it buys none."""
     frame = frontier_models.bought(fit)
     if frame.empty:
         return ()

@@ -66,9 +66,12 @@ class TrainingRows:
         return self.given[2].shape[1]
 
     def derivatives(self, f, columns, curvatures=0, step=None, least=None):
-        """Return loss, negative gradient (K, C) and moments of C columns, and a sum over rows.
+        """Return loss, negative gradient (K, C), second moments, and the row sum of l'^2 / l''.
 
-        See `passes.derivatives`, also for the arguments; f are linear predictors.
+        The gradient is by K coefficients of each of C columns. The moments are weighted by l'',
+        second derivatives of the rows' losses l.
+        f : linear predictors; step : (K, C) change of the coefficients to make first, or None
+        curvatures : K^2 for all second derivatives, 1 for their mean, 0 for no moments
         least : smallest curvature of a row of weight one, by default that of the loss"""
         loss = self.loss if least is None else (self.loss[0], least, *self.loss[2:])
         known = {"loss": loss, "columns": columns, "curvatures": curvatures}
@@ -89,10 +92,11 @@ class TrainingRows:
 
 
 def _loss(given, family, spread, null):
-    """Return the loss of the response divided by `spread`, as compiled passes take it.
+    """Return the code and constants, for compiled passes, of the loss of response / `spread`.
 
-    Of losses with linear parts, the least curvature gets the unit l'^2 / (2 l) at the null model:
-    the curvature that a squared error with loss l and slope l' has."""
+    Losses with linear parts need a least curvature. Its unit is l'^2 / (2 l) at the null model, the
+    curvature of a squared error with loss l and slope l'.
+    given : response, weights, offset; null : the null model's intercept"""
     if family.n_scores > 1:
         return passes.SOFTMAX
     y, weight, offset = given
@@ -106,9 +110,10 @@ def _loss(given, family, spread, null):
 
 
 def next_least(least, size):
-    """Return the least curvature of rows after a Newton step of relative `size`; 1 is a full step.
+    """Return the new lower limit of the rows' curvatures, which damps Newton steps.
 
-    The damping falls while full steps succeed (Levenberg-Marquardt), so that they converge fast."""
+    least : the present limit; size : relative size of the last step; 1 is a full step
+    The limit falls after full steps, so that they converge fast (Levenberg-Marquardt)."""
     return least * (0.2 if size == 1.0 else 1.0 / size)
 
 
@@ -133,7 +138,7 @@ def _rows(batch, n_scores):
 
 
 def _known_rows(batch, n_scores):
-    """Return the response, weight and offset of a batch whose features are on cluster workers."""
+    """Return response, weight and `n_scores` offsets of a batch whose features are on workers."""
     X, (y, weight, offset) = batch.X, _rows(batch, n_scores)
     X.know(weight, batch.worker_weight)
     X.know(offset, X.column(batch.offset).map(_of_scores, n_scores, shape=(n_scores, TILE)))

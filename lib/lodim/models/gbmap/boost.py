@@ -146,7 +146,7 @@ class _SmallData:
     def starts(self, k, waves, n_starts):
         """Return class k's best starting learners (n_starts per sign), their signs, the null loss.
 
-        waves : random (n, MIXTURES); sums of rows, with weights curvature * wave, are directions"""
+        waves : (n, MIXTURES) random; sums of rows with weights curvature * wave are directions"""
         null_value = prepare_class(*self.rows, k, self.state.class_table(), *self.way)
         shape = self.ridge[-1], True, n_starts, self.room
         return *draw_starts(*self.start_rows, waves, *shape), null_value
@@ -189,8 +189,8 @@ def _fit_small_data(state, small_data, stage, rng, warm_start):
 def _fit_in_turn(state, stage, rng, warm_start, rejected, X):
     """Run boosting step number `stage` by L-BFGS, class by class; return (learners, log).
 
-    rejected[k] is class k's learner of the other sign in the last step, (theta, sign), or None. It
-    is a starting point, and is replaced in place. X are the features before a rotation."""
+    rejected[k] is the pair (theta, sign) that was not chosen for class k in the last step, or None.
+    It is a starting point; this step's pair replaces it. X : features before a rotation"""
     learners, logs = [None] * state.family.n_functions, [{}] * state.family.n_functions
     for k in state.starts.class_order:
         learners[k], logs[k], rejected[k] = _fit_learner(
@@ -204,8 +204,8 @@ def _fit_in_turn(state, stage, rng, warm_start, rejected, X):
 def _fit_learner(state, stage, k, rng, warm_start, rejected):
     """Fit class k's learner for both signs; return the better learner, its log, and the other one.
 
-    The other learner is a pair (theta, sign). `rejected` is that of the last step; it and the
-    learners `warm_start` are additional starting points."""
+    `rejected` is the other learner of the previous boosting step, as a pair (theta, sign), like the
+    third result. It and the learners `warm_start` are additional starting points."""
     penalty = penalize(state.settings, state.X.shape[1], state.p)
     objective = stage_objective(state, state.rows(k), penalty)
     warm = _warm_starts(warm_start, stage, k, state)
@@ -352,7 +352,10 @@ def _refine(objective, sampled, theta, stop, state):
 
 
 def _without_rounding_errors(end, preconditioner, state):
-    """Refine the Minimum `end` until its parameters have no rounding errors, if rows are few."""
+    """Return the Minimum `end` of a smooth fit to few rows with fewer rounding errors.
+
+    If three digits suffice (`low_precision`), its parameters are rounded. Otherwise Newton steps on
+    the loss `preconditioner` refine it, unless this is None or the user gave a tolerance."""
     settings = state.settings
     if not (state.exact and settings.softplus):
         return end

@@ -161,7 +161,9 @@ def add_loss_gradient(tile, y, f, weight, v, b, form, rows, out):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def add_projected(tile, y, f, weight, v, b, form, rows, out):
-    """Add loss and gradient like `add_loss_gradient`, if rows.z holds intercept + w'x already."""
+    """Add loss and gradient as `add_loss_gradient`, but take intercept + w'x from rows.z.
+
+    Other arguments are the same: parameters v and sign b of the learner, sums `out` (3 + p,)."""
     slope, r = rows.slope, rows.r
     add_learner(f, v, b, form, rows)
     tile_loss_slope(form.loss, y, rows.score, weight, rows.value, r)
@@ -230,8 +232,8 @@ def add_gram(tile, c, scaled, out):
 def add_hessian(tile, y, weight, b, form, convex, rows, column, H):
     """Add the Hessian of 64 rows' loss by one learner's parameters to H (d, d), lower triangle.
 
-    `rows` has z, scores and derivatives as `add_loss_gradient` leaves them. If `convex`, negative
-    terms with g'' are left out. `column` (p,) is a work array."""
+    The learner is a + b g(intercept + w'x); `form` defines g. `rows` is as `add_loss_gradient`
+    leaves it; `column` (p,) is a work array. If `convex`, negative terms with g'' are left out."""
     slope, r, z, c, beta = rows.slope, rows.r, rows.z, rows.c, form.beta
     one, zero = slope.dtype.type(1), slope.dtype.type(0)
     tile_curvature(form.loss, y, rows.score, weight, c)
@@ -314,11 +316,11 @@ def tile_multinomial(y, score, weight, p, value, slope):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def joint_gradient(lo, hi, partials, X, y, offset, weight, theta, sign, target, beta, loss):
-    """Sum the loss of all M learners together, and its gradient, over each block of rows.
+    """Sum the loss of all M learners together, and its gradient, over blocks lo to hi - 1 of rows.
 
-    Learner j is a + b g(intercept + w'x), theta[j] = (a, intercept, w), added to class target[j].
-    For blocks lo to hi - 1, partials (n_blocks, M, 4 + p) gets its derivatives in [:, j, 2:]. [:,
-    0, 0] gets the loss, and [:, 0, 1] the sum of the rows' squared losses."""
+    Learner j is a + b g(intercept + w'x), theta[j] = (a, intercept, w), added to class target[j] of
+    `offset`. g is the softplus with sharpness `beta`. partials[block, j] (4 + p,) gets the loss,
+    the sum of squared losses (these two for j = 0 only), and the derivatives by theta[j]."""
     dtype = X.dtype
     v, b, softness = theta.astype(dtype), sign.astype(dtype), dtype.type(beta)
     M, K = len(theta), offset.shape[1]

@@ -70,14 +70,14 @@ def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
 
 
 def forward(X, theta, sign, beta, activation, derivative, into, out):
-    """Run `cpu_kernels.forward` on the GPU for an array `out` in main memory."""
+    """Run `add_learners`, which adds values of learners on the GPU, for `out` in main memory."""
     there = upload(out)
     add_learners(X, theta, sign, beta, activation, derivative, into, there)
     there.copy_to_host(out)
 
 
 def add_learners(X, theta, sign, beta, activation, derivative, into, out):
-    """Run `cpu_kernels.forward` on the GPU for an array `out` on the GPU."""
+    """Add values of learners at rows X to columns of `out` on the GPU, as `cpu_kernels.forward`."""
     learners = upload(np.column_stack([sign, theta]))
     blocks = max(1, min(16 * PROCESSORS, X.shape[0] // (THREADS // TILE)))
     rest = beta, activation, derivative, upload(into), out
@@ -139,10 +139,10 @@ def _restage(X, t, first, size, stage):
 
 @cuda.jit(device=True)
 def _back_project(stage, r, first, size, width, start, partials, slot):
-    """Add the gradient by `size` weights of learners `slot` and slot + 1 to `partials`.
+    """Add gradients of 64 rows' loss to `partials`, for learners `slot` and slot + 1.
 
-    It is summed over 64 rows, with features `stage` from column `first` on, and loss derivatives r
-    (2, 64) by w'x. Groups of `width` threads share the rows. `start` overwrites `partials`."""
+    They are by the weights of `size` features, from column `first` on, with values `stage`. r (2,
+    64) are loss derivatives by w'x. `width` threads share the rows; `start` replaces `partials`."""
     k, segment = cuda.threadIdx.x % width, cuda.threadIdx.x // width
     if k >= size:
         return

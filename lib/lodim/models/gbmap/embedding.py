@@ -28,7 +28,7 @@ class Reference:
 
     @classmethod
     def from_batch(cls, learners, batch, numeric, settings):
-        """Return a Reference of rows, sampled if many; `numeric` y is stored minus the offset."""
+        """Return a Reference of rows, sampled if many; a `numeric` response excludes the offset."""
         count, most = batch.n_positive, settings.reference_rows
         rows = slice(None)
         if count > most:

@@ -71,8 +71,8 @@ def find_directions(X, slope, curvature, waves, U, P, Q):
     """Fill rows of U with directions along which to search for hinges; return their number.
 
     They are the gradient of the loss, random sums of rows, and approximate principal Hessian
-    directions (Li 1992). X is (p, n), a row of data per column; slope and curvature (n,) are loss
-    derivatives. `waves` are random; in sum j, row i has weight curvature_i waves_ij."""
+    directions (Li 1992). In random sum j, row i has weight curvature_i waves_ij. X is (p, n), a row
+    of data per column; slope, curvature (n,) are loss derivatives, P and Q work arrays."""
     first = Q.shape[0]
     for j in range(first):
         for i in range(slope.size):
@@ -159,7 +159,7 @@ def _pick_best(k, level, n_starts, room):
     """Write the best n_starts learners per sign to room.theta and room.sign; return their number.
 
     They are hinges along the first k rows of room.U or their opposites, with the largest decreases
-    of the loss, room.gain. Each has the mean -level, the Newton step of a constant."""
+    of the loss, room.gain. A constant makes their mean -level, a constant learner's Newton step."""
     U, gain, theta, sign = room.U, room.gain, room.theta, room.sign
     (knots, steps, centres), count = (room.rest[0], room.rest[1], room.rest[2]), 0
     for b in range(2):
@@ -184,9 +184,10 @@ def _pick_best(k, level, n_starts, room):
 def place_hinges(k, X, slope, curvature, ridge, hinges, n_starts, room):
     """Find the hinges max(u'x - knot, 0) along k directions u that lower the loss most.
 
-    The directions are the first k rows of room.U, scaled in place. room.theta and room.sign get at
-    most n_starts learners per sign; return their number. X is (p, n); slope and curvature (n,) are
-    loss derivatives; `ridge` penalizes squared weights. `hinges=False` gives linear learners."""
+    room : HingeArrays; the directions are the first k rows of room.U, and are scaled in place.
+        room.theta and room.sign get at most n_starts learners per sign; return their number.
+    X : (p, n); slope, curvature : (n,) loss derivatives; ridge : penalty of squared weights
+    hinges : False for linear learners"""
     U, Z, gain, rest = room.U, room.Z, room.gain, room.rest
     _project(X, U, k, Z)
     k = _to_unit_variance(k, curvature, room)

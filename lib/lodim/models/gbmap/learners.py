@@ -103,7 +103,9 @@ class WeakLearners:
         return slopes * self.sign > 0.5 * self.scale
 
     def gradients(self, slopes):
-        """Return the gradients in x of the K linear predictors, [(n, p), ...], given `slopes`."""
+        """Return the gradients in x of the K linear predictors, [(n, p), ...].
+
+        slopes : (n, M) derivatives of the learners by w'x, which the method `slopes` returns"""
         groups = [self.target == k for k in range(self.n_scores)]
         return [slopes[:, group] @ self.w[group] for group in groups]
 
@@ -115,8 +117,8 @@ class WeakLearners:
     def add_to(self, out, tiles, into, derivative=False, threads=1, runs=None):
         """Add each learner's values at all rows to a column of out (n_tiles, width, 64), in place.
 
-        Learner j, or its derivative by w'x if `derivative`, is added to out[:, into[j]], without
-        the factor `scale`. `runs` are ranges (lo, hi) of blocks of rows to use, None for all."""
+        Learner j, or its derivative by w'x if `derivative`, is added to out[:, into[j]], unscaled.
+        tiles : features; runs : ranges (lo, hi) of blocks of rows to use, None for all"""
         shape = self.beta, self.activation, derivative
         how = {"threads": threads, "runs": runs}
         over_rows(forward, tiles, self.theta, self.sign, *shape, into, out, **how)

@@ -102,9 +102,9 @@ def _newton_step(H, damping, slope, L, step):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _straighten(H, slope, b, beta, intercept, convex):
-    """Express Hessian H and gradient `slope` by c = a + b softplus(intercept), not a, in place.
+    """Change variables in the Hessian H and gradient `slope`, in place: parameter c replaces a.
 
-    c is the learner's value at w'x = 0. `convex` leaves out a negative second-derivative term."""
+    c = a + b softplus(intercept), a learner's value at w'x = 0. `convex` omits a negative term."""
     e = math.exp(-abs(beta * intercept))
     share = 1.0 / (1.0 + e) if intercept > 0.0 else e / (1.0 + e)
     t = b * share
@@ -131,10 +131,10 @@ def _tile_rows(room, t):
 def newton(problem, y, f, theta, sign, ftol, of_one, results, room):
     """Minimize the losses of r learners on few rows by damped Newton steps; theta changes in place.
 
-    theta has rows (a, intercept, w), sign (r,) the factors b. y and the sum f of earlier learners
-    are in blocks of 64 rows. Row j of results (r, 5) gets the fields of a NewtonResult. The search
-    ends after two successive gains below ftol times the loss; with `of_one`, times max(loss, 1).
-    `room` are work arrays.
+    Learner j is a + b softplus(intercept + w'x), with (a, intercept, w) in theta[j] and b in
+    sign[j]. y and the sum f of earlier learners are in blocks of 64 rows. Row j of results (r, 5)
+    gets the fields of a NewtonResult; `room` are work arrays. The search ends after two successive
+    gains below ftol times the loss; with `of_one`, times max(loss, 1).
 
     A step solves (H + mu max(diag H) I) step = -gradient (Nocedal & Wright 2006, Sects. 3.4, 10.3).
     It changes c = a + b softplus(intercept) instead of a, which straightens the valley of low

@@ -75,7 +75,9 @@ def precision_of(dtype):
 
 
 def penalize(settings, width, p):
-    """Return the penalty on a learner's a, intercept and w (`width` weights), divided by p."""
+    """Return the ElasticNet penalty per parameter of a learner: a, intercept, `width` weights w.
+
+    It is divided by p, the number of features that vary."""
     penalized = np.ones(2 + width)
     # With the identity, `a` replaces the intercept of w, which is then not penalized.
     penalized[:2] = 0.0, settings.penalize_intercept and settings.softplus
@@ -84,9 +86,9 @@ def penalize(settings, width, p):
 
 
 def stage_objective(state, rows, penalty):
-    """Return a function that makes the loss of q learners, a BoostObjective, from their signs (q,).
+    """Return objective(signs), a function that returns the loss of learners as a BoostObjective.
 
-    `rows` are X, response, linear predictor and weight, in blocks of 64 rows."""
+    signs : (q,); rows : X, response, linear predictor and weight, in blocks of 64 rows"""
     form, threads = Form(*state.settings.shape, state.loss), state.settings.n_threads
     how = {"threads": threads, "runs": state.runs if rows[0] is state.X else None}
     return partial(BoostObjective, *rows, form=form, penalty=penalty, **how)

@@ -76,9 +76,9 @@ def combine(parts):
 
 
 def joint_refit(batch, family, settings, learners, log, from_boosts=True):
-    """Optimize all learners together from `learners`, with fixed signs; return learners, log.
+    """Optimize the parameters of all learners together, from `learners`; return learners, log.
 
-    If these are boosts, they are rounded first, so that rounding errors of boosting are lost."""
+    Signs are kept. from_boosts : whether to round the start, to lose boosting's rounding errors"""
     state = BoostState.from_batch(batch, family, settings)
     level, start = np.zeros((len(learners), 1)), learners.theta.copy()
     first = [np.flatnonzero(learners.target == k)[0] for k in range(family.n_functions)]
@@ -161,7 +161,7 @@ def _weighted_embedding(learners, threads, X, weight):
 
 
 def count_learners(batch, K):
-    """Return a joint fit's default number of boosts (of K learners each); 0 if rows are too few."""
+    """Return the default number of boosts of K learners in a joint fit; 0 if rows are too few."""
     p = int(varies(batch.X).sum())
     most = batch.n_positive / (K * (2 + p))
     return max((m for m in ROUND if p and m <= most), default=0)

@@ -18,7 +18,7 @@ TIED = 1e-9  # relative difference up to which two objectives are tied
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _derivatives(at, responses, offsets, weight, loss, slope, curvature):
-    """Fill slope and curvature with the first and second loss derivatives of the rows `at`."""
+    """Fill slope and curvature with loss derivatives of rows `at` by the predictors `offsets`."""
     total = 0.0
     for i in range(at.size):
         total += weight[at[i] // TILE, at[i] % TILE]
@@ -33,10 +33,11 @@ def _derivatives(at, responses, offsets, weight, loss, slope, curvature):
 def prepare_class(
     y, score, weight, target, table, loss, start_at, responses, offsets, slope, curvature
 ):
-    """Prepare a learner of class `target`: write responses, offsets; return the loss without it.
+    """Prepare the fit of a learner of class `target`; return the loss before it is added.
 
-    With several classes, responses are 1 for this class, else 0, and offsets its logit; `table` is
-    `Ordinal.class_table`. slope and curvature get loss derivatives of the rows at `start_at`."""
+    With several classes, `responses` become 1 for this class, else 0; `offsets` become the logit of
+    this class. `table` is `Ordinal.class_table` for ordered classes. slope and curvature get loss
+    derivatives of the rows at positions `start_at`."""
     n_scores, null = score.shape[1], 0.0
     for t in range(y.shape[0]):
         for i in range(TILE):
@@ -126,7 +127,9 @@ def _lowest(ends):
 
 
 def _choose(sign, ends, lowest):
-    """Return the position in `ends` of the fit with loss `lowest`; prefer converged fits."""
+    """Return the position in `ends` (fits from several starts) of the fit with the lowest loss.
+
+    If several are close to `lowest`, prefer converged fits, then positive signs."""
     limit = lowest + TIED * abs(lowest)
     tied = [m for m, end in enumerate(ends) if end.objective <= limit]
     converged = [m for m in tied if ends[m].converged > 0.0]

@@ -75,7 +75,9 @@ def weight_signs(sign, monotone):
 
 
 def rounded(theta, unit):
-    """Round parameters theta (r, d), measured in `unit` (d,), to 12 bits of the largest weight."""
+    """Round each learner's parameters, theta (r, d) in units `unit` (d,), to a common precision.
+
+    They become multiples of a power of two: a learner's largest weight keeps 12 bits."""
     u = theta / unit
     exponent = np.frexp(np.abs(u[:, 2:]).max(axis=1, initial=0.0))[1]
     grid = np.ldexp(1.0, np.maximum(exponent, -500) - 12)[:, None]
@@ -85,8 +87,8 @@ def rounded(theta, unit):
 def start_by_sample(objective, penalty, state, k, rng, stop, warm_theta, warm_sign):
     """Fit starting learners for class k to sampled rows (all rows if few); return a Start.
 
-    objective(signs) returns a loss; `stop` are the optimizer's limits. The learners `warm_theta`
-    with signs `warm_sign`, from another penalty, are additional starting points."""
+    objective(signs) returns the loss function; `stop` are the optimizer's limits. The learners
+    `warm_theta` with signs `warm_sign`, from another penalty, are additional starting points."""
     settings, exact = state.settings, state.exact
     if state.sample is not None:
         objective = stage_objective(state, state.sample_rows(k), penalty)
@@ -106,9 +108,9 @@ def start_by_sample(objective, penalty, state, k, rng, stop, warm_theta, warm_si
 def start_in_subspace(objective, penalty, state, k, warm_theta, warm_sign, rejected):
     """Fit starting learners for class k whose weights are combinations of few directions.
 
-    Return a Start, or None if the loss is flat. The directions are of the data, of learners
-    `warm_theta` with signs `warm_sign`, and of `rejected`, (theta, sign) or None. objective(signs)
-    returns the loss."""
+    Return a Start, or None if the loss is flat. Directions are principal Hessian directions, and
+    weights of the learners `warm_theta` (signs `warm_sign`) and `rejected`, (theta, sign) or None.
+    objective(signs) returns the loss function."""
     settings, p = state.settings, state.X.shape[1]
     n_starts = 1 if len(warm_theta) else settings.n_starts
     if rejected is not None:
@@ -146,7 +148,7 @@ def start_in_subspace(objective, penalty, state, k, warm_theta, warm_sign, rejec
 
 
 def _best_of_each_sign(end, sign, theta, n_eval):
-    """Return a Start with the lowest-loss learner of each sign; `end` has the losses of theta.
+    """Return a Start with the best of the learners theta for each sign; end.value has their losses.
 
     n_eval : number of evaluations so far, for the log"""
     groups = [np.flatnonzero(sign == b) for b in np.unique(sign)[::-1]]  # b = 1 first
@@ -211,9 +213,9 @@ def draw_starts(X, slope, curvature, key, ridge, hinges, n_starts, rng):
 
 
 def place_hinges(U, X, slope, curvature, ridge, n_starts):
-    """Return the best starting learners along the rows of U (k, p), and signs; X is (n, p).
+    """Return the best starting learners, hinges of X (n, p) along directions U (k, p), and signs.
 
-    Other arguments are those of `draw_starts`."""
+    slope, curvature : loss derivatives; ridge : penalty; n_starts : number of learners per sign"""
     X = np.ascontiguousarray(X.T)
     return kernels.starts_along(U, X, slope, curvature, float(ridge), n_starts)
 

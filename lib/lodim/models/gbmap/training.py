@@ -28,7 +28,7 @@ class Rotation:
 
     @classmethod
     def from_batch(cls, batch):
-        """Return the Rotation of the rows of a batch; it is computed once per batch."""
+        """Return the Rotation of a batch to principal axes of its rows, computed once per batch."""
         return batch.once(cls, lambda: cls._of_rows(tiles.unpack(batch.X, batch.n), batch.X.dtype))
 
     @classmethod
@@ -59,7 +59,9 @@ class StartRows:
 
     @classmethod
     def from_batch(cls, batch, X, sample, sample_X, family, seed):
-        """Choose rows of positive weight for starting learners, from `sample` or all rows."""
+        """Choose rows of positive weight for computing starting learners.
+
+        They are from `sample`, with features sample_X, or if this is None, from all rows, X."""
 
         def choose():
             return cls(*_start_rows(batch, sample, family), X if sample is None else sample_X)
@@ -73,7 +75,7 @@ class StartRows:
 
 @dataclass(frozen=True)
 class BoostState:
-    """Training rows and linear predictors so far; `scale` divides those of numeric responses."""
+    """Training rows during boosting; numeric responses and predictors are divided by `scale`."""
 
     family: Any
     settings: Settings
@@ -181,7 +183,9 @@ class BoostState:
         return self.X, y, self.score.astype(self.X.dtype), weight
 
     def class_table(self):
-        """Return response and shift of each ordered class, (2, K), or (2, 0) for other families."""
+        """Return the responses and predictor shifts with which ordered classes are fitted, (2, K).
+
+        For other families the result is empty, (2, 0)."""
         if self.family.shared_slopes:
             return self.family.class_table(self.shift)
         return np.empty((2, 0))
@@ -218,7 +222,7 @@ class BoostState:
         return np.sqrt(variance * dot(self.weight, self.weight))
 
     def start_rows(self, k):
-        """Return features, loss derivatives and keys of the rows from which starts are computed."""
+        """Return features, loss derivatives for class k, and keys of the rows in `starts`."""
         i = self.starts.at
         y, score, weight = (v[i] for v in self.sample_margin(k))
         by_row = derivatives(self.loss, y, score, weight / weight.sum())
@@ -299,8 +303,7 @@ def _draw_sample(batch, X, settings):
 def _start_rows(batch, sample, family):
     """Choose rows for starting learners, from `sample` if it is given.
 
-    Return their positions, their keys (numbers from each row's content), and an order of the
-    classes."""
+    Return their positions, their keys (numbers from row contents), and an order of the classes."""
     rows = np.arange(batch.n) if sample is None else sample
     at = np.flatnonzero(batch.weight[rows])
     if sample is not None:

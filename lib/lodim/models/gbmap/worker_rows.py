@@ -40,7 +40,9 @@ class WorkerRows:
         return cls(family, loss, X, y, batch.worker_weight, score)
 
     def problem(self, k, shift):
-        """Return response, linear predictor and weight for a learner of class k, with X's dtype."""
+        """Return response, linear predictor and weight for a learner of class k, with X's dtype.
+
+        With several classes, the response is 1 for class k, else 0. shift : class thresholds"""
         to = {"shape": (tiles.TILE,), "dtype": self.X.dtype}
         columns = [
             self.score.map(_margin_tiles, self.y, self.family, k, shift, i, self.X.dtype, **to)
@@ -49,10 +51,9 @@ class WorkerRows:
         return *columns, self.weight.astype(self.X.dtype)
 
     def gram_problem(self, y, score, weight):
-        """Return a response, linear predictor and weight per row, for computing X' diag(s) X v.
+        """Return a squared-loss problem with gradient X' diag(s) X v at v; s are loss derivatives.
 
-        s are the rows' loss derivatives. With response and predictor 0 and weight s / 2, the
-        gradient of the squared loss of X v is X' diag(s) X v."""
+        It has per row the response 0, the linear predictor 0 and the weight s / 2."""
         half = score.map(_half_slope, y, weight, self.loss)
         zero = score.map(np.zeros_like)
         return zero, zero, half
@@ -67,12 +68,12 @@ class WorkerRows:
     def margin_spans(self, function, k, shift, *args):
         """Call `function` on each range of rows, on its worker; return a list of the results.
 
-        Its arguments are X, the results of `margin` for class k, the weights, and *args."""
+        Its arguments are X, `margin` (response and predictor) for k and `shift`, weight, *args."""
         columns = self.y, self.score, self.weight
         return self.X.spans(_of_margin, *columns, self.family, k, shift, function, args)
 
     def deviance(self, shift):
-        """Return the weighted mean deviance of scaled responses; `shift` : thresholds, or empty."""
+        """Return the mean deviance at the present predictors; shift : class thresholds, or empty"""
         return reduce(np.add, self.score.spans(_deviance, self.y, self.weight, self.family, shift))
 
     def threshold_sums(self, boundaries):
@@ -88,8 +89,9 @@ def _null_score(offset, null):
 def margin(family, y, score, k, shift):
     """Return response and linear predictor for fitting a learner of class k, (n,) each.
 
-    With several classes they are 1 for rows of class k, else 0, and its logit, from score (n, K).
-    If K is 1, they are y and score; with ordered classes, see `Ordinal.class_table`."""
+    With several classes, the response is 1 for rows of class k, else 0. The predictor is the logit
+    of class k, from score (n, K). If K is 1, they are y and score. With ordered classes, which have
+    thresholds `shift`, see `Ordinal.class_table`."""
     if family.shared_slopes:
         response, middle = family.class_table(shift)[:, y.astype(int)]
         return response, score[:, 0] + middle

@@ -17,10 +17,10 @@ from lodim.models.costnet.penalty.prox import (
 
 @njit(**INNER)
 def _newton_direction(H, c, w, lam, groups, g0, g1, at, position):
-    """Return the Newton step (K s,) of s coefficients: those at positions `at` of w (K, A).
+    """Return the Newton step (K s,) of w (K, A) for s of its columns, those at positions `at`.
 
     The objective is a quadratic plus lam sum_g cost_g ||w_g|| over groups g0 to g1 - 1. H is its
-    Hessian, c its negative gradient. position (A,) inverts `at`; other coefficients have -1."""
+    Hessian, c its negative gradient. position (A,) is a column's place in `at`, or -1."""
     start, member, cost = groups.start, groups.member, groups.cost
     K, s = w.shape[0], at.size
     M, rhs = np.empty((K * s, K * s)), np.empty(K * s)
@@ -77,7 +77,9 @@ def newton_steps(span, groups, H, c, w, lam, d, eps):
 
 @njit(**INNER)
 def _newton_step(span, groups, H, c, w, lam, d):
-    """Make one of the `newton_steps`; return its gain, and whether a group became zero."""
+    """Make one Newton step of `newton_steps`, with the same arguments, in place.
+
+    Return by how much the objective falls, and whether a group became zero."""
     lo, hi, g0, g1 = span
     K, start, member = w.shape[0], groups.start, groups.member
     position = np.full(hi, -1)
@@ -167,9 +169,10 @@ def _move(H, c, w, lo, hi, d):
 def _proximal_step(b, groups, H, c, w, dual, lam, L, u, d, eps):
     """Make a proximal gradient step on the coefficients w of block b, in place.
 
-    Return its squared length, and whether the same coefficients are zero as before. The negative
-    gradient c, and the dual vectors `dual` of overlapping groups, are updated.
-    L : largest eigenvalue of the Hessian H in the block; eps : negligible gain; u, d : arrays"""
+    The negative gradient c, and the dual vectors `dual` of overlapping groups, are updated. Return
+    the squared length of the step, and whether the same coefficients are zero as before.
+    lam : factor of the group penalty; eps : negligible gain; u, d : work arrays (K, A)
+    L : largest eigenvalue of the Hessian H in the block"""
     lo, hi = groups.block[b], groups.block[b + 1]
     g0, g1 = groups.first[b], groups.first[b + 1]
     t, length, same_support = 1.0 / L, 0.0, True

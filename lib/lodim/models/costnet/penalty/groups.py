@@ -158,6 +158,7 @@ class Layout:
     def _sorted(cls, at, block, block_of_group, size, member, cost, nested, sign):
         """Return the Layout of coefficients and groups that are sorted by block.
 
+        at, sign : positions of the coefficients among all q, and their required signs (0 for none)
         block, block_of_group : block of each coefficient and group; size : coefficients per group
         member : coefficients of all groups; nested : whether each block's groups form a tree"""
         kept, width = np.unique(block, return_counts=True)

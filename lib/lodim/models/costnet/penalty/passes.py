@@ -32,10 +32,9 @@ def derivatives(X, y, weight, f, *, loss, columns, curvatures, step, threads):
     """Return half the weighted mean deviance and its derivatives, as one flat array.
 
     Its parts: the loss; the sum over rows of l'^2 / l'', where l is a row's loss; the negative
-    gradient (K, C) in K predictors and C columns; second moments of the columns (J, J, C, C).
-    curvatures : J^2, the number of second derivatives per row that weight the moments: K^2 for all,
-        1 for their mean, 0 for no moments
-    f : linear predictors in blocks of 64 rows, to which `step` (K, C) is added first"""
+    gradient (K, C) by K coefficients of each of C columns; second moments (J, J, C, C).
+    curvatures : J^2; K^2 if each second derivative of l weights moments, 1 if their mean does, or 0
+    f : linear predictors in blocks of 64 rows; step : (K, C) change of the coefficients, or None"""
     if step is not None:
         f = scores_after(X, columns, step, f, threads)
     r, h = np.empty_like(f), np.empty((len(f), max(1, curvatures), TILE))

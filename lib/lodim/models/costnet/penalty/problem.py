@@ -31,7 +31,7 @@ class PathProblem(TrainingRows):
 
     @property
     def lambda_unit(self):
-        """Factor that converts a penalty for the response divided by `spread` to one without it."""
+        """Factor that converts lambda for the response / `spread` to units of the response."""
         return self.spread ** (self.family.degree - 1)
 
     @cached_property
@@ -47,8 +47,8 @@ class PathProblem(TrainingRows):
     def at_offset(self):
         """Return loss, two negative gradients and second moments where all coefficients are zero.
 
-        The gradients are in penalized, then unpenalized coefficients, (predictors, coefficients).
-        Second moments have the unpenalized columns first. The loss must be quadratic."""
+        The first gradient is by penalized coefficients, the second by unpenalized ones, with a row
+        per linear predictor. Moments have unpenalized columns first. The loss must be quadratic."""
         columns, F = np.r_[self.free_columns, self.columns], len(self.free_columns)
         loss, gradient, G, _ = self.derivatives(self.offset, columns, 1)
         return loss, gradient[:, F:], gradient[:, :F], G
@@ -56,8 +56,8 @@ class PathProblem(TrainingRows):
     def at_scores(self, f):
         """Return the loss at linear predictors f, two negative gradients, and a sum over rows.
 
-        The gradients are in penalized, then unpenalized coefficients, (predictors, coefficients).
-        The weighted sum is that of l'^2 / l'', where l is a row's loss."""
+        The first gradient is by penalized coefficients, the second by unpenalized ones, with a row
+        per linear predictor. The weighted sum is that of l'^2 / l'', where l is a row's loss."""
         loss, gradient, _, bend = self.derivatives(f, np.arange(-1, self.X.shape[1]))
         return loss, *(gradient.take(at, axis=1) for at in self._at), bend
 
@@ -120,8 +120,8 @@ class PenaltyPath:
     def from_solution(cls, problem, lambdas, scaled, ridges, solution, null, tol):
         """Return the path in units of the response, from a solver's PathSolution.
 
-        scaled, ridges : penalties that the solver used, of the groups and of |w|^2 / 2, (L,) each
-        null : objective without penalized coefficients; a gap of at most tol * null is converged"""
+        scaled, ridges : (L,) factors of the group penalty and of |w|^2 / 2, in the solver's units
+        null : objective without penalized coefficients; gaps of at most tol * null are converged"""
         L, spread, groups = len(solution.loss), problem.spread, problem.groups
         unit = spread**problem.family.degree  # of the deviance
         w, b = solution.w, solution.b
@@ -169,7 +169,9 @@ class ReducedQuadratic:
 
     @classmethod
     def from_moments(cls, G, n_free):
-        """Return the quadratic with second moments G, n_free unpenalized columns first."""
+        """Return the quadratic after minimizing over the unpenalized coefficients.
+
+        G : second moments of the columns, whose first n_free are unpenalized"""
         J, F, A = G.shape[0], n_free, G.shape[2] - n_free
         flat = G.transpose(0, 2, 1, 3)
         inverse, least = _pseudo_inverse(flat[:, :F, :, :F].reshape(J * F, J * F), J)
@@ -182,9 +184,9 @@ class ReducedQuadratic:
         return cls(np.ascontiguousarray(H), elimination, inverse, alone, least)
 
     def slope(self, c, free):
-        """Return the negative gradient in the penalized coefficients, the others being optimal.
+        """Return minus the gradient by penalized coefficients, with the unpenalized ones optimal.
 
-        c, free : negative gradients of both at a point, (predictors, coefficients) each"""
+        c, free : negative gradients at one point, by penalized and by unpenalized coefficients"""
         return (c - self._multiply(free, self.elimination.T).reshape(c.shape)) * self.alone
 
     def free_step(self, free, step):
@@ -210,7 +212,7 @@ def _spread(y, weight, offset):
 def _pseudo_inverse(M, J):
     """Return the pseudo-inverse of a semidefinite matrix M, and its smallest relative eigenvalue.
 
-    M is in the coefficients of J linear predictors. Negligible eigenvalues are ignored."""
+    M has a block of rows and columns for each of J predictors. Eigenvalues near 0 are ignored."""
     unit = np.tile(np.sqrt(np.diag(M).reshape(J, -1).mean(axis=0)), J)
     unit = 1.0 / np.where(unit > 0.0, unit, np.inf)
     value, vector = np.linalg.eigh(0.5 * (M + M.T) * unit * unit[:, None])

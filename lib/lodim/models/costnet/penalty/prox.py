@@ -55,8 +55,8 @@ def prox_tree(u, scale, groups, g0, g1):
 def prox_overlapping(u, dual, t, lam, groups, g0, g1, tol):
     """Apply the proximal map of t lam sum_g cost_g ||u_g|| to coefficients u, in place.
 
-    Groups g0 to g1 - 1 may overlap. `dual` has starting values of their dual vectors and gets the
-    solution, to a precision of `tol`."""
+    Groups g0 to g1 - 1 may overlap. Each has a dual vector, a part of `dual`: these are the
+    starting values, and are optimized in place, to a precision of `tol`."""
     K, start, member, cost = u.shape[0], groups.start, groups.member, groups.cost
     for g in range(g0, g1):
         for i in range(start[g], start[g + 1]):
@@ -72,10 +72,10 @@ def prox_overlapping(u, dual, t, lam, groups, g0, g1, tol):
 
 @njit(**FAST)
 def _dual_ascent(u, dual, t, lam, on, groups, g0, g1, tol):
-    """Find the dual vectors of overlapping groups g0 to g1 - 1, in place, to a precision of `tol`.
+    """Solve the proximal map of a penalty of overlapping groups by ascent in their dual vectors.
 
-    Only groups marked in `on` change. u is the argument of a proximal map minus t times the sum of
-    all dual vectors, and is updated."""
+    The vectors of groups g0 to g1 - 1 that are marked in `on` change in place, until changes are at
+    most `tol`. u = (argument of the map) - t (sum of all dual vectors) is updated."""
     start, member, cost = groups.start, groups.member, groups.cost
     K, i0, i1 = u.shape[0], start[g0], start[g1]
     old = dual[:, i0:i1].copy()
@@ -114,9 +114,10 @@ def _inside_ball(dual, limit, i0, i1):
 
 @njit(**FAST)
 def _update_dual(u, dual, t, limit, i0, i1, member):
-    """Optimize a dual vector, dual[:, i0:i1], up to length `limit`; return its largest change.
+    """Optimize the dual vector of one group, with length up to `limit`; return its largest change.
 
-    t times the change is subtracted from u, in place."""
+    The vector is dual[:, i0:i1], for the coefficients member[i0:i1]. u = (argument of the proximal
+    map) - t (sum of all dual vectors) is updated."""
     square = 0.0
     for i in range(i0, i1):
         for k in range(u.shape[0]):
@@ -148,10 +149,10 @@ def penalty(w, lam, groups, g0, g1):
 
 @njit(**FAST)
 def duality_gap(w, c, dual, lam, groups, u, tol):
-    """Bound the duality gap at coefficients w: it is at most s + d Omega(v); return s and d.
+    """Return numbers s and d such that the duality gap at coefficients w is at most s + d Omega(v).
 
-    Omega is the group penalty, v the minimizer, and c the negative gradient of the loss at w. u
-    becomes the rest of c that dual vectors do not explain, to a precision of `tol`."""
+    Omega is the group penalty, lam its factor, v the minimizer, and c the negative gradient of the
+    loss at w. `dual` gets dual vectors, u gets c minus their sum, to a precision of `tol`."""
     (K, A), G = w.shape, groups.cost.size
     first, nested, owner, cost = groups.first, groups.nested, groups.owner, groups.cost
     slack = penalty(w, lam, groups, FIRST, G)
@@ -179,9 +180,10 @@ def duality_gap(w, c, dual, lam, groups, u, tol):
 
 @njit(**INNER)
 def _dual_residual(w, dual, lam, groups, g0, g1, u, tol):
-    """Subtract the dual vectors of groups g0 to g1 - 1 at coefficients w from u, in place.
+    """Subtract from a gradient u, in place, the gradient of the group penalty at w.
 
-    Group g has the vector lam cost_g w_g / ||w_g||; if w_g is zero, the one that makes u small."""
+    For each of the groups g0 to g1 - 1 it is lam cost_g w_g / ||w_g||. If w_g is zero, it is the
+    vector up to length lam cost_g that makes u smallest. `dual` gets these vectors."""
     start, member, cost = groups.start, groups.member, groups.cost
     K, zero, least = w.shape[0], np.empty(g1 - g0, np.bool_), np.inf
     for g in range(g0, g1):

@@ -89,9 +89,10 @@ def _loss(problem, n, w, b):
 
 
 def _power_loss(power, constant, y, score):
-    """Return the losses of rows with log means `score`, in CVXPY; a perfect fit has loss zero.
+    """Return a CVXPY expression of the losses of rows, given the logs of their means, `score`.
 
-    The variance is proportional to mean^power (Poisson, gamma, Tweedie)."""
+    The variance is proportional to mean^power (Poisson, gamma, Tweedie). `constant` is subtracted,
+    so that a perfect fit has mean loss zero."""
     import cvxpy as cp
 
     mean = cp.exp((2.0 - power) * score) / (2.0 - power) if power < 2.0 else score

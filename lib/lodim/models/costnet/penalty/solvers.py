@@ -36,9 +36,9 @@ class QuadraticModel:
 
     @classmethod
     def from_moments(cls, G, problem, keep, layout):
-        """Return the model of the coefficients marked in `keep`; `layout` has only these.
+        """Return the model of the coefficients marked in `keep`; these alone are in `layout`.
 
-        G : second moments of the unpenalized columns, followed by the model's columns"""
+        G : second moments of the unpenalized columns, followed by those of the kept coefficients"""
         reduced = ReducedQuadratic.from_moments(G, len(problem.free_columns))
         ends = zip(layout.block[:-1], layout.block[1:], strict=True)
         bound = np.array([block_descent.largest_eigenvalue(reduced.H, *end) for end in ends])
@@ -109,9 +109,9 @@ def saturated(i, share, last):
 
 
 def dual_norm(groups, c):
-    """Return the smallest lam at which a loss with negative gradient c has the solution zero.
+    """Return the smallest lam at which the solution is zero, and the dual vectors of the groups.
 
-    This is the dual norm of c under the penalty of `groups`. The dual vectors follow."""
+    c is the negative gradient of the loss at zero; lam is its dual norm under the group penalty."""
     nothing, w, lam = np.zeros_like(c), np.empty_like(c), 0.0
     dual = np.zeros((len(c), len(groups.member)))
     for _ in range(100):
@@ -170,8 +170,9 @@ class NewtonSolver:
         return PathSolution.from_steps(steps)
 
     def evaluate(self, w, b, lam, ridge, target):
-        """Set coefficients w (penalized) and b (others); return an upper bound of the duality gap.
+        """Move to coefficients w (penalized) and b (others); return a bound of the duality gap.
 
+        lam, ridge : factors of the group penalty and of |w|^2 / 2; target : gap to reach
         If lam is 0, return twice the decrease of the objective that a Newton step predicts."""
         s, p = self.state, self.problem
         s.w, s.b = w, b
@@ -229,9 +230,10 @@ class NewtonSolver:
         return 0.0
 
     def _adapt(self, size):
-        """Adapt the least curvature to a step of relative `size`; return whether to continue.
+        """Adapt the lower limit of the rows' curvatures to a step; return whether to continue.
 
-        After a failure (size 0) the solver continues once, with the first least curvature."""
+        size : share of the step that was moved, 0 if it failed. A failure resets the limit to its
+            first value. If it has this value already, the search ends."""
         first, last = self.problem.loss[1], self._least
         self._least = next_least(last, size) if size else first
         return size > 0.0 or last < first
@@ -240,9 +242,10 @@ class NewtonSolver:
         return loss + self.problem.penalty(w, lam) + 0.5 * ridge * float((w * w).sum())
 
     def _gap(self, lam, ridge, target):
-        """Return the duality gap, and the part of the gradient that dual vectors do not explain.
+        """Return the duality gap and the residual of the optimality condition, 0 at the minimum.
 
-        The second is (predictors, penalized coefficients), and 0 at the minimum."""
+        The residual (predictors, penalized coefficients) is the gradient minus the dual vectors.
+        lam, ridge : factors of the group penalty and of |w|^2 / 2; target : gap to reach"""
         s, layout = self.state, self.problem.layout
         left, norms = np.empty_like(s.w), self.problem.penalty(s.w, lam)
         value = s.loss + norms + 0.5 * ridge * float((s.w * s.w).sum())

@@ -17,8 +17,9 @@ SEARCH = "hq"  # criterion of searches for models that cross-validation compares
 class SearchSpace:
     """Candidates of a search: the m nodes of the dependency graph among which it selects.
 
-    A selection `used` (m,) bool marks the candidates whose columns a model has. Copies of a node
-    share one purchase. A series is a set of alternative sources; a model uses at most one."""
+    A selection `used` (m,) bool marks the candidates whose columns a model has. Some candidates are
+    copies of one node, which is paid once. A series is a quantity that several nodes, its sources,
+    can supply; a model uses at most one of them."""
 
     network: Network  # the graph; every column of X belongs to a node
     candidates: np.ndarray  # (m,) nodes that may be selected and have columns
@@ -33,7 +34,9 @@ class SearchSpace:
 
     @classmethod
     def from_network(cls, network, budget=np.inf, keep=None):
-        """Return the candidates: nodes marked in `keep` with columns, and a price within budget."""
+        """Return the candidates: nodes that have columns, cost at most `budget`, and are in `keep`.
+
+        keep : bool mask of the nodes of the graph; None: all"""
         eligible = np.array([len(columns) > 0 for columns in network.columns])
         if keep is not None:
             eligible &= keep
@@ -102,7 +105,7 @@ def affordable(price, budget):
 
 
 def with_free_columns(network, p):
-    """Return the graph with a free node added for each of the p columns that has none."""
+    """Return the graph with a free node added for each of p columns that no node has."""
     rest = sorted(set(range(p)) - {j for columns in network.columns for j in columns})
     V, R = len(network), len(rest)
     return replace(
@@ -127,9 +130,9 @@ def _single_prices(network, incidence, bases):
 
 
 def _sources(network, nodes):
-    """Return which source of each of S quantities the nodes need, (nodes, S); -1 for none.
+    """Return the source that each node needs of each series, (nodes, S); -1 if it needs none.
 
-    A quantity (series) has several nodes as alternative sources."""
+    A series is a quantity that several nodes, its sources, can supply."""
     numbers = np.unique(network.series[network.series >= 0])
     out = np.full((len(nodes), len(numbers)), -1)
     for s, number in enumerate(numbers):
@@ -159,8 +162,8 @@ class Criterion:
     def from_data(cls, name, data, null_deviance, p):
         """Return the Criterion called `name`, such as "bic", for rows `data` and p columns.
 
-        For "cv" the search itself uses "hq"; with several classes it takes at most 100 parameters
-        (`max_df`), because their refits are slow."""
+        "cv" compares models by held-out loss, but searches for them by "hq". With several classes,
+        these models have at most 100 parameters (`max_df`), because their refits are slow."""
         n = data.total_weight
         hq, bic = 2.0 * np.log(np.log(max(n, 3))), np.log(n)
         # 2 gamma log p = 2 log p - log n, so that "ebic" is the larger of log n and 2 log p.

@@ -89,7 +89,9 @@ class CostFrontier:
 def select_frontier(search, candidate_models, relax=1.0, by_deviance=True):
     """Select models of increasing price, each with a lower criterion than the last.
 
-    by_deviance : whether deviances must also decrease; relax : share of the unpenalized refit"""
+    search, candidate_models : a Search, for criteria, and the models among which to select
+    relax : weight of the unpenalized refit in their coefficients
+    by_deviance : whether deviances must also decrease"""
     candidate_models = [_blended(search, candidate, relax) for candidate in candidate_models]
     nothing = search.state(np.zeros(len(search.space), bool))
     out: list = []
@@ -121,7 +123,7 @@ def _blended(search, candidate, relax):
 def blend(refits, space, candidate):
     """Return intercept, coefficients and deviance of a model with mixed coefficients.
 
-    The unpenalized refit has weight candidate.relax (glmnet's gamma); the rest is penalized."""
+    The weight of the unpenalized refit is candidate.relax, that of the penalized fit 1 - relax."""
     intercept, coef = estimates_of(refits, space, candidate)
     on = space.columns_of(candidate.state.used)
     # The deviance of a gaussian refit has rounding errors: it is computed again from the rows.

@@ -43,15 +43,16 @@ class RuleResults:
 
 @dataclass(frozen=True, eq=False)
 class RefitRecipe:
-    """Rule to find a model's counterpart among the models that were fitted to other rows.
+    """Rule that finds, among models fitted to other rows, the counterpart of a model.
 
-    It costs at most as much, and is on the path of the same search rule or the best of any rule."""
+    The counterpart costs at most as much as the model. It is on the path of the same search rule,
+    or, if `choice` is None, the best model of any rule."""
 
     candidate: CandidateModel
     choice: tuple | None = None  # sources (S,) of a path's model; None: best model within the price
 
     def fitted_to(self, results):
-        """Return the model's counterpart in other `results`, at most as expensive, or None."""
+        """Return the model's counterpart among `results` (RuleResults of other rows), or None."""
         own = self.candidate
         if own.rule == "null":
             return replace(own, state=results.search.state(own.state.used))
@@ -109,8 +110,8 @@ class HeldOut:
     def from_folds(cls, recipes, fold_results, tests, family, n_draws):
         """Compute the held-out losses of the models that `recipes` describe.
 
-        fold_results, tests : per fold, the models that the search rules find without its rows, and
-            its rows; the rows are divided into folds n_draws times"""
+        fold_results : per fold, the models (RuleResults) found without its rows; tests : its rows
+        n_draws : number of random divisions of the rows into folds"""
         # Only held-out rows are numbered.
         known = np.unique(np.concatenate([test.rows for test in tests]))
         n = len(known)
@@ -144,7 +145,9 @@ class HeldOut:
 
 
 def _losses(recipes, results, test, family):
-    """Return the deviance (V, n) of each `test` row under each recipe's model; inf without one."""
+    """Return the deviance (V, n) of each `test` row under the models of V recipes.
+
+    It is inf if a recipe finds no model. results : RuleResults of the other rows"""
     X = tiles.unpack(test.X, test.n).astype(np.float64)
     offset, space, known = test.offset_matrix(family.n_scores), results.search.space, {}
     most = family.most_deviance(np.append(results.search.refits.data.given[0], test.y))

@@ -168,7 +168,9 @@ def _column_sets(space, sets):
 
 
 def _best_switch(search, state, budget):
-    """Return the best model that takes one quantity from another source; None if none is better."""
+    """Return the best model that gets one quantity from another of its alternative sources.
+
+    It costs at most `budget`; the result is None if no such model is better than `state`."""
     best = state
     for s in range(search.space.source.shape[1]):
         for used in source_switches(search.space, state.used, s):
@@ -181,7 +183,7 @@ def _best_switch(search, state, budget):
 
 
 def source_switches(space, used, s):
-    """Yield variants of the selection `used` that take quantity s from another of its sources."""
+    """Yield variants of the selection `used` that get quantity s from another of its sources."""
     mine = used & (space.source[:, s] >= 0)
     if not mine.any():
         return

@@ -33,7 +33,7 @@ class Quadratic:
 
     @classmethod
     def from_model(cls, data, intercept, on, coef):
-        """Return the approximation at a model of r columns `on`, with coef (r, K)."""
+        """Return the approximation at a model: intercept (K,), and coef (r, K) of columns `on`."""
         theta = np.zeros((1 + len(data.columns), len(intercept)))
         theta[0], theta[1 + on] = intercept, coef
         _, slope, G = data.at_model(theta, np.arange(len(data.columns)), 1)
@@ -143,7 +143,7 @@ def _fit_with_signs(refits, on):
 
 
 def _slopes(refits, on, intercept, coef):
-    """Return half the mean deviance's negative gradient (r,) in the coefficients of `on`."""
+    """Return minus the gradient (r,) of half the mean deviance in coefficients of columns `on`."""
     if refits.data.family.name == "gaussian":
         return (refits.at_null.target[on] - refits.at_null.gram[np.ix_(on, on)] @ coef)[:, 0]
     theta = np.vstack([intercept, coef])
@@ -197,7 +197,9 @@ def _newton(refits, on, cold=False):
 
 
 def _start(refits, on, null):
-    """Return starting values of Newton's method (1 + r, K), from a sample or the null model."""
+    """Return starting coefficients (1 + r, K) of Newton's method for the r columns `on`.
+
+    They come from a fit to sampled rows or, without a sample, from one step at the null model."""
     at = refits.at_null
     if refits.near is not None:
         fit = refits.near(on)
@@ -214,7 +216,8 @@ def _derivatives_at(data, on, theta, ridge, least=None):
     """Return a ridge-penalized loss at `theta`, its negative gradient and its Hessian.
 
     The loss is half the mean deviance plus half of theta' ridge theta per linear predictor.
-    theta : (1 + r, K) intercepts and coefficients of r columns `on`"""
+    theta : (1 + r, K) intercepts and coefficients of r columns `on`
+    least : smallest curvature of a row of weight one; None: that of the loss"""
     K, size = data.n_scores, theta.size
     value, slope, G = data.at_model(theta, on, K**2, least)
     np.einsum("kkab->kab", G)[:] += ridge

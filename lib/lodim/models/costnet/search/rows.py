@@ -73,7 +73,10 @@ class SearchData(TrainingRows):
     def at_model(self, theta, on, curvatures=0, least=None):
         """Return half the mean deviance of a model, its negative gradient, and second moments.
 
-        theta : (1 + r, K) intercepts and coefficients; others as in `derivatives`"""
+        The moments of the columns `on` are weighted by curvatures, second derivatives of the loss.
+        theta : (1 + r, K) intercepts and coefficients of r columns `on`
+        curvatures : K^2 for all curvatures, 1 for their mean, 0 for no moments
+        least : smallest curvature of a row of weight one; None: that of the loss"""
         columns = np.append(-1, self.columns[on])
         return self.derivatives(self.scores, columns, curvatures, theta.T, least)[:3]
 

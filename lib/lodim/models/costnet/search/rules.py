@@ -51,8 +51,8 @@ def path_supports(search, path, rule):
 def path_selections(space, path):
     """Yield the selections of candidates that the models of a path suggest.
 
-    Each is (model's index, sources, selection). A quantity with alternative sources is taken from
-    one of them (-1: not needed); candidates that need other sources are left out."""
+    Each is (index of the model, sources, selection). `sources` has the node that supplies each
+    quantity with alternatives, or -1. Candidates that need other sources are left out."""
     for place, used in enumerate(selections_along(space, path)):
         for choice in choices_of_sources(space, used):
             yield place, choice, used & computable_from(space, choice)

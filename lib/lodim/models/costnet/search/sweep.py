@@ -75,10 +75,10 @@ def rank(gram, on):
 
 @njit(cache=True, error_model="numpy")
 def gains(model, drops, adds, allowed, sign):
-    """Return how much each exchange of columns lowers the deviance, and its change of the rank.
+    """Return the fall of the deviance and the change of the rank by each exchange of columns.
 
-    Both are (drops, adds): exchange (i, j) drops set i of `drops` from the model and adds set j of
-    `adds`, except columns of a wrong `sign`. The gain is -inf unless allowed[i, j]."""
+    Both are (drops, adds): exchange (i, j) drops set i of `drops` and adds set j of `adds`, but no
+    column whose coefficient has the wrong `sign`. The fall is -inf unless allowed[i, j]."""
     n_out, n_in, K = drops.start.size - 1, adds.start.size - 1, model.target.shape[1]
     gram, target, variance, within = model
     gain, rank = np.full((n_out, n_in), -np.inf), np.zeros((n_out, n_in), np.int64)
@@ -110,8 +110,9 @@ def gains(model, drops, adds, allowed, sign):
 def _eliminate(M, v, variance, at, going, size, sign):
     """Exchange columns of a least-squares model; return fall of deviance and change of rank.
 
-    The first `going` of the `size` columns `at` are dropped, the others added. M has products of
-    these columns, v with the responses (see `sweep`); both are overwritten."""
+    at : numbers of `size` columns; the first `going` are dropped, the others added
+    M, v : products of these columns with each other and with the responses; both are overwritten
+    variance, sign : variances and required signs of all columns, to leave out unsuitable ones"""
     total, rank = 0.0, 0
     for k in range(size):
         pivot = M[k, k]
