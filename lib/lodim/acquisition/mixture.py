@@ -117,8 +117,7 @@ class Mixture:
         """Return by how much each row's loss exceeds the loss that the mixture expects, (rows,).
 
         It is log-loss minus entropy, or squared error / variance - 1 for a number; the mean is
-        about 0. Contamination is ignored. V (columns, rows) has values of the known features
-        `columns`."""
+        about 0. Contamination is ignored. V (columns, rows) has values of features `columns`."""
         answer = replace(self, contamination=0.0).predict(V, columns, n_classes)
         if not n_classes:
             return (y - answer[0]) ** 2 / np.maximum(answer[1] ** 2, 1e-12) - 1.0

@@ -128,8 +128,7 @@ class Policy:
     def _calibrated(self, fold):
         """Return the policy with a newly chosen share of outliers in its mixture (contamination).
 
-        It has the lowest held-out loss after simulated purchases. fold : (n,) fold of a row, or
-        -1"""
+        It has the lowest held-out loss after simulated purchases. fold : a row's fold, or -1"""
         contamination = choose_contamination(self._oracle, fold, self.settings, self._alpha(None))
         return replace(self, mixture=replace(self.mixture, contamination=contamination))
 

@@ -40,8 +40,7 @@ def updated(policy, data, window, decay, every):
 def _recent_surprises(policy, X, y):
     """Return by how much the losses of the last rows, at most 100, exceeded their expectations.
 
-    If the mean excess is significantly above that in training, warn of drift; the result is
-    empty."""
+    If the mean is significantly above that in training, warn of drift; return an empty array."""
     found = [_surprise(policy, x, v) for x, v in zip(X, y, strict=True)]
     values = np.append(policy.recent, found)[-ROWS:]
     mean, sd = policy.settings["surprise"], policy.settings["surprise_sd"]

@@ -85,8 +85,7 @@ MODEL = Gbmap()
 
 
 def _choose(problem):
-    """Choose `m`, `lambda_` and `refit` by held-out deviance; return Problem, table of losses,
-    gain.
+    """Choose `m`, `lambda_`, `refit` by held-out deviance; return Problem, loss table and gain.
 
     The gain is the relative decrease of held-out deviance by a joint fit; NaN if not compared."""
     settings, K, losses, found = problem.settings, problem.family.n_functions, {}, {}
