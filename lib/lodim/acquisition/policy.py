@@ -128,7 +128,8 @@ class Policy:
     def _calibrated(self, fold):
         """Return the policy with a newly chosen share of outliers in its mixture (contamination).
 
-        It has the lowest held-out loss after simulated purchases. fold : a row's fold, or -1"""
+        This share has the lowest loss for held-out rows after simulated purchases.
+        fold : (n,) fold that holds out a training row, or -1"""
         contamination = choose_contamination(self._oracle, fold, self.settings, self._alpha(None))
         return replace(self, mixture=replace(self.mixture, contamination=contamination))
 

@@ -105,7 +105,7 @@ def _prices(fit):
 
 
 def _rules(frame):
-    """Return each model's search rule as text, with r, the weight of the refit, if r is not 1."""
+    """Return each model's search rule as text, with "r=" and the refit's weight unless it is 1."""
     pairs = zip(frame["rule"], frame["relax"], strict=True)
     return [f"{rule} r={relax:g}" if relax < 1.0 else rule for rule, relax in pairs]
 

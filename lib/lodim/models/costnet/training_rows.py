@@ -92,7 +92,7 @@ class TrainingRows:
 
 
 def _loss(given, family, spread, null):
-    """Return the code and constants, for compiled passes, of the loss of response / `spread`.
+    """Return the loss of the response divided by `spread`, as code and constants for kernels.
 
     Losses with linear parts need a least curvature. Its unit is l'^2 / (2 l) at the null model, the
     curvature of a squared error with loss l and slope l'.

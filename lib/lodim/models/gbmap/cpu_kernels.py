@@ -316,11 +316,11 @@ def tile_multinomial(y, score, weight, p, value, slope):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def joint_gradient(lo, hi, partials, X, y, offset, weight, theta, sign, target, beta, loss):
-    """Sum the loss of all M learners together, and its gradient, over blocks lo to hi - 1 of rows.
+    """Sum the loss of all M learners together, and its gradient, over each block of rows.
 
     Learner j is a + b g(intercept + w'x), theta[j] = (a, intercept, w), added to class target[j] of
-    `offset`. g is the softplus with sharpness `beta`. partials[block, j] (4 + p,) gets the loss,
-    the sum of squared losses (these two for j = 0 only), and the derivatives by theta[j]."""
+    `offset`; g is the softplus. For blocks lo to hi - 1, partials[block, j, 2:] gets the
+    derivatives by theta[j]. partials[block, 0, :2] gets the loss and the sum of squared losses."""
     dtype = X.dtype
     v, b, softness = theta.astype(dtype), sign.astype(dtype), dtype.type(beta)
     M, K = len(theta), offset.shape[1]

@@ -77,7 +77,7 @@ def forward(X, theta, sign, beta, activation, derivative, into, out):
 
 
 def add_learners(X, theta, sign, beta, activation, derivative, into, out):
-    """Add values of learners at rows X to columns of `out` on the GPU, as `cpu_kernels.forward`."""
+    """Add learner j's value (slope if `derivative`) at rows X to out[:, into[j]], on the GPU."""
     learners = upload(np.column_stack([sign, theta]))
     blocks = max(1, min(16 * PROCESSORS, X.shape[0] // (THREADS // TILE)))
     rest = beta, activation, derivative, upload(into), out

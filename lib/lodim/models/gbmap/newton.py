@@ -104,7 +104,7 @@ def _newton_step(H, damping, slope, L, step):
 def _straighten(H, slope, b, beta, intercept, convex):
     """Change variables in the Hessian H and gradient `slope`, in place: parameter c replaces a.
 
-    c = a + b softplus(intercept), a learner's value at w'x = 0. `convex` omits a negative term."""
+    c = a + b softplus(intercept), the value at w'x = 0. `convex` omits a negative term of H."""
     e = math.exp(-abs(beta * intercept))
     share = 1.0 / (1.0 + e) if intercept > 0.0 else e / (1.0 + e)
     t = b * share

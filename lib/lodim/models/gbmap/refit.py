@@ -78,7 +78,7 @@ def combine(parts):
 def joint_refit(batch, family, settings, learners, log, from_boosts=True):
     """Optimize the parameters of all learners together, from `learners`; return learners, log.
 
-    Signs are kept. from_boosts : whether to round the start, to lose boosting's rounding errors"""
+    Signs are kept. from_boosts : round the start first, to remove boosting's rounding errors"""
     state = BoostState.from_batch(batch, family, settings)
     level, start = np.zeros((len(learners), 1)), learners.theta.copy()
     first = [np.flatnonzero(learners.target == k)[0] for k in range(family.n_functions)]

@@ -89,7 +89,7 @@ def _joint(fit):
 
 
 def _joint_fit_was_tried(fit):
-    """Return whether cross-validation compared a joint fit with the boosts, which were chosen."""
+    """Return whether cross-validation tried a joint fit too, before it chose the boosts alone."""
     given = any(fit.arguments[name] is not None for name in ("refit", *fit.chosen))
     if given or not fit.chosen or not fit.settings.refittable:
         return False

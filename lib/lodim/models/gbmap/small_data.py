@@ -18,7 +18,7 @@ TIED = 1e-9  # relative difference up to which two objectives are tied
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _derivatives(at, responses, offsets, weight, loss, slope, curvature):
-    """Fill slope and curvature with loss derivatives of rows `at` by the predictors `offsets`."""
+    """Fill slope and curvature with loss derivatives, at rows `at` and predictors `offsets`."""
     total = 0.0
     for i in range(at.size):
         total += weight[at[i] // TILE, at[i] % TILE]

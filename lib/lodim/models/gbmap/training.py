@@ -222,7 +222,7 @@ class BoostState:
         return np.sqrt(variance * dot(self.weight, self.weight))
 
     def start_rows(self, k):
-        """Return features, loss derivatives for class k, and keys of the rows in `starts`."""
+        """Return features, loss derivatives (class k) and keys of rows to compute starts from."""
         i = self.starts.at
         y, score, weight = (v[i] for v in self.sample_margin(k))
         by_row = derivatives(self.loss, y, score, weight / weight.sum())

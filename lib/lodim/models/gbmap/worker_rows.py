@@ -68,7 +68,7 @@ class WorkerRows:
     def margin_spans(self, function, k, shift, *args):
         """Call `function` on each range of rows, on its worker; return a list of the results.
 
-        Its arguments are X, `margin` (response and predictor) for k and `shift`, weight, *args."""
+        function(X, response, predictor, weight, *args) is for class k; shift : class thresholds"""
         columns = self.y, self.score, self.weight
         return self.X.spans(_of_margin, *columns, self.family, k, shift, function, args)
 

@@ -233,7 +233,7 @@ class NewtonSolver:
         """Adapt the lower limit of the rows' curvatures to a step; return whether to continue.
 
         size : share of the step that was moved, 0 if it failed. A failure resets the limit to its
-            first value. If it has this value already, the search ends."""
+            first value. If the limit is there already, the search ends."""
         first, last = self.problem.loss[1], self._least
         self._least = next_least(last, size) if size else first
         return size > 0.0 or last < first

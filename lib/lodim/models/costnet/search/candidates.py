@@ -162,8 +162,8 @@ class Criterion:
     def from_data(cls, name, data, null_deviance, p):
         """Return the Criterion called `name`, such as "bic", for rows `data` and p columns.
 
-        "cv" compares models by held-out loss, but searches for them by "hq". With several classes,
-        these models have at most 100 parameters (`max_df`), because their refits are slow."""
+        "cv" compares models by held-out loss, but finds them with "hq". With several classes, these
+        models have at most 100 parameters (`max_df`), because their refits are slow."""
         n = data.total_weight
         hq, bic = 2.0 * np.log(np.log(max(n, 3))), np.log(n)
         # 2 gamma log p = 2 log p - log n, so that "ebic" is the larger of log n and 2 log p.

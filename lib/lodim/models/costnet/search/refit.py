@@ -33,7 +33,7 @@ class Quadratic:
 
     @classmethod
     def from_model(cls, data, intercept, on, coef):
-        """Return the approximation at a model: intercept (K,), and coef (r, K) of columns `on`."""
+        """Approximate the deviance at a model: intercept (K,), coef (r, K) of columns `on`."""
         theta = np.zeros((1 + len(data.columns), len(intercept)))
         theta[0], theta[1 + on] = intercept, coef
         _, slope, G = data.at_model(theta, np.arange(len(data.columns)), 1)
@@ -143,7 +143,7 @@ def _fit_with_signs(refits, on):
 
 
 def _slopes(refits, on, intercept, coef):
-    """Return minus the gradient (r,) of half the mean deviance in coefficients of columns `on`."""
+    """Return minus the gradient (r,) of half the mean deviance by coefficients of columns `on`."""
     if refits.data.family.name == "gaussian":
         return (refits.at_null.target[on] - refits.at_null.gram[np.ix_(on, on)] @ coef)[:, 0]
     theta = np.vstack([intercept, coef])
