@@ -183,8 +183,7 @@ def reassign(L, search, mass, weight=None):
 
 
 def _masses(first, second, share, weight, n_views):
-    """Return weights of views, (n_views,): row i has share[i] in second[i], the rest in
-    first[i]."""
+    """Return weights of views, (n_views,): row i has share[i] in second[i] and rest in first[i]."""
     rows = first >= 0
     mass = np.bincount(first[rows], ((1.0 - share) * weight)[rows], n_views)
     return mass + np.bincount(second[rows], (share * weight)[rows], n_views)
