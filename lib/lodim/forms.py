@@ -74,7 +74,7 @@ def flags(*shape: Size) -> Any:
 
 
 def size(symbol: str) -> Any:
-    """Declare a field: an integer that is also the length `symbol` in shapes of other fields."""
+    """Declare a field: the integer that `symbol`, such as "p", means in shapes of other fields."""
 
     def check(value, where, sizes):
         whole().read(value, where, sizes)
@@ -147,7 +147,7 @@ def plain() -> Any:
 
 
 def modest() -> Any:
-    """Declare a field of None, text, bools, numbers up to 1e105, or lists and dicts of them."""
+    """Declare a field of a record: None, text, bools, numbers up to 1e105, or lists or dicts."""
     return _checked(_check_modest)
 
 
@@ -173,12 +173,14 @@ def optional(inner: Any) -> Any:
 
 
 def apart(inner: Any) -> Any:
-    """Declare a field of the form `inner`, in which symbols such as "p" may be other lengths."""
+    """Declare a field of the form `inner` with lengths of its own.
+
+    Its length "p", for example, may be another number than the "p" of other fields."""
     return Form(lambda value, where, sizes: inner.read(value, where, dict(sizes)), inner.write)
 
 
 def several(count: Size | None, inner: Any = text()) -> Any:  # noqa: B008
-    """Declare a field: a tuple of `count` values (None: any number) of the form (rule) `inner`."""
+    """Declare a field: a tuple of `count` values (any number if None), each of the form `inner`."""
     one = apart(inner)
 
     def read(value, where, sizes):
@@ -203,11 +205,12 @@ def entries(inner: Any) -> Any:
     return Form(read, lambda value: {k: one.write(each) for k, each in value.items()})
 
 
-def table(rows: Size, forms: dict[str, Any], **others: Any) -> Any:
+def table(rows: Size, forms: dict[str, Any], **optional: Any) -> Any:
     """Declare a field: a table, as a dict column name -> `rows` values.
 
-    `forms` are for required columns, `others` for optional ones; any other must hold numbers."""
-    known, number = forms | others, real(rows, nan=True)
+    forms : Form of each required column; optional : Form of each optional column
+    Further columns must hold numbers."""
+    known, number = forms | optional, real(rows, nan=True)
 
     def check(value, where, sizes):
         _check_dict(value, where)
@@ -282,14 +285,16 @@ def one_of(*kinds: type) -> Any:
 def record(kind: type[T]) -> type[T]:
     """Decorate a class to make it a frozen dataclass whose fields are checked when read from files.
 
-    The class has the fields' forms as attributes, such as real("p"), or defaults for fields that
-    are not stored. Its method `_check_fields`, if any, checks the fields together."""
+    The class has a Form per stored field, such as `names = several("p")` for p texts, and a default
+    value per other field. Its method `_check_fields`, if any, checks the fields together."""
     take_forms(kind)
     return dataclass(frozen=True, eq=False)(kind)
 
 
 def take_forms(kind: Any) -> None:
-    """Collect the forms of a class in a dict `_forms`, so that they are no default values."""
+    """Move the Forms among a class's attributes to its dict `_forms`, before dataclass() sees them.
+
+    dataclass() would otherwise use a Form as the default value of its field."""
     own = {name: form for name, form in vars(kind).items() if isinstance(form, Form)}
     for name in own:
         delattr(kind, name)

@@ -141,8 +141,9 @@ def _folds_of(splitter, X, y, groups):
 class _Estimator(BaseEstimator):
     """Base class of the estimators for scikit-learn: parameters, conversion of X, and fitting.
 
-    without, own : arguments of the model to leave out, and dict name -> default of those to add
-    chooses : phrase for the help on settings that cross-validation chooses; it adds `cv`"""
+    without : arguments of the model to leave out; own : dict name -> default of arguments to add
+    chooses : if given, cross-validation chooses settings, named by this phrase in the help, and the
+        estimator has the argument `cv`"""
 
     _model: str
     _of_predict: ClassVar[dict] = {}  # arguments of the fit's predict()
@@ -377,10 +378,10 @@ class GbmapClassifier(
 ):
     """Gradient boosting mapping for classes; see `lodim.gbmap`.
 
-    It predicts by sums of learners (softplus functions of linear combinations of features): each of
-    m stages adds up to K for K classes. With family="ordinal", for ordered classes (numbers or an
-    ordered pandas category), a stage adds one. transform() gives the learners' outputs, whose L1
-    distance ignores features irrelevant to y."""
+    It predicts by sums of learners (softplus functions of linear combinations of features). Each of
+    the m stages adds at most K learners for K classes. With family="ordinal", for ordered classes
+    (numbers or an ordered pandas category), it adds one. transform() gives the learners' outputs,
+    whose L1 distance ignores features irrelevant to y."""
 
 
 class ProsetRegressor(_Regressor, _Estimator, model="proset", chooses="lambda_v"):
@@ -478,7 +479,8 @@ class GlmRegressor(_Regressor, _Estimator, model="glm", own=GAUSSIAN):
     """Regression without a penalty for a numeric response; see `lodim.glm`.
 
     `family` is "gaussian", "poisson", "negative_binomial", "gamma", "tweedie" (with `power`),
-    "quantile" (with `quantile`) or "huber". missing="drop" (default) raises for missing values."""
+    "quantile" (with `quantile`) or "huber". Missing values raise an error
+    unless missing="indicator"."""
 
     _of_predict: ClassVar[dict] = RANK_DEFICIENT
 

@@ -109,7 +109,9 @@ def compile_kernels(args: argparse.Namespace) -> None:
 
 
 def read_data(name: str, sep: str = ",", decimal: str = ".") -> pd.DataFrame | str:
-    """Return a data set or a CSV file as a DataFrame; for other data return the checked name."""
+    """Return a built-in data set or a CSV file as a DataFrame.
+
+    Return the name of any other file, such as Parquet, after a check that it can be read."""
     path = Path(name)
     if not path.exists() and name in lodim.data()["name"].tolist():
         return lodim.data(name)

@@ -145,7 +145,9 @@ def _check(p, signals, graph, response, noise):
 
 
 def _plan(p, signals, graph):
-    """Return the first p features as nodes: base signals, then derived ones by operation."""
+    """Return the p features to simulate, a list of _Node, given the name of a graph in GRAPHS.
+
+    The base signals come first, then each operation of the graph on all signals."""
     names = [_signal(b)[0] for b in range(signals)]
     plan = [_Node(name, (), (b,)) for b, name in enumerate(names)]
     step = 0
@@ -171,7 +173,9 @@ def _parent(name, operation):
 
 
 def _measure(rng, n, signals, coupling, plan):
-    """Simulate the features of a plan (list of nodes) in n rows; return a dict name -> column."""
+    """Simulate n rows of the features in `plan`, a list of _Node; return a dict name -> column.
+
+    signals : number of base signals; coupling : as in `monitoring`"""
     common = rng.standard_normal((3, 4, n))
     columns = {}
     for b in range(signals):

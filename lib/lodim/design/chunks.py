@@ -73,9 +73,9 @@ def tiles_of(X, span):
 
 
 def table_of_span(table, span, columns):
-    """Return the Table of the rows of one chunk (Span), given a Table of all rows.
+    """Return the part of `table` (all rows) that lies in one chunk (Span), with new `columns`.
 
-    columns : dict name -> Column of the data's rows span.start to span.stop - 1"""
+    columns : dict name -> Column with the values of the data's rows span.start to span.stop - 1"""
     here = slice(span.first, span.first + span.n)
     index, rows = table.index[span.start : span.stop], read_only(span.rows)
     given = table.weights_of(here)
@@ -200,7 +200,9 @@ class ChunkStore:
     starts: tuple[int, ...]
 
     def read(self, names, start=0):
-        """Yield (first row, end, dict name -> column) by ranges, from the file of row `start`."""
+        """Yield (first row, end, dict name -> column) for successive ranges of rows.
+
+        The first range is at the start of the file that contains row `start`."""
         first = bisect_right(self.starts, start) - 1
         at = self.starts[first]
         for piece in self.source.pieces[first:]:
@@ -371,7 +373,7 @@ class ChunkReader:
 
 
 def part_task(store, span, table, work, names):
-    """Return work(span, table) on a Dask worker, which first reads a chunk's columns `names`."""
+    """Let a Dask worker read columns `names` of a chunk from `store`; return work(span, table)."""
     return work(span, replace(table, columns=store.columns(names, span)))
 
 
@@ -416,12 +418,12 @@ class WorkerChunks(SourceChunks):
         each = [(span, self._bare(span), work, list(names)) for span in spans]
         return dask_cluster.run_tasks(self.client, part_task, self.store, each)
 
-    def tiles(self, design, given, inputs):
-        """Let workers compute all features; return X on the workers, y (n,) and `inputs`.
+    def tiles(self, design, all_inputs, inputs):
+        """Compute all features on the Dask workers; return X (there), y (n,), and RowInputs.
 
-        given : the user's RowInputs of all rows, complete or not, which the workers read
-        inputs : RowInputs of the complete rows; weights and offset are replaced by those read"""
-        make = ChunkReader.from_parts(design, self, given)
+        all_inputs : RowInputs of all rows as the user gave them, which the workers read
+        inputs : RowInputs of complete rows; returned with the weights and offset that were read"""
+        make = ChunkReader.from_parts(design, self, all_inputs)
         X = workers.read_parts(self.client, make, self.n, len(design.names), design.dtype)
         here = {name: values for name, (values, _) in X.beside.items()}
         kept = {k: here[k] for k in ("weights", "offset") if getattr(inputs, k) is not None}

@@ -299,7 +299,7 @@ def _check_alike(one, other):
 
 
 def _shared_kind(column):
-    """Return the part of a column's kind that all chunks share: the kind, or the type of levels."""
+    """Return what a column's chunks must share: its kind, or for categories the type of levels."""
     if column.kind != "level":
         return column.kind
     level = column.levels[0]
@@ -307,7 +307,7 @@ def _shared_kind(column):
 
 
 def take(values, rows):
-    """Return rows of an array, Column, Series or frame (empty: all); other values unchanged."""
+    """Return `rows` of an array, Column, Series or frame; all if `rows` is empty. Scalars stay."""
     if isinstance(rows, np.ndarray) and not rows.size:
         return values
     if isinstance(values, Column):
@@ -379,7 +379,9 @@ class Table:
 
 
 def known_rows(table, names):
-    """Return a Table of rows that miss no column of `names`, and their positions (empty: all)."""
+    """Return a Table of the rows with a value in each column of `names`, and their positions.
+
+    An empty array of positions means that all rows of `table` are in the result."""
     if table.missing != "keep" or not table.n:
         return table, ALL_ROWS
     bad = np.zeros(table.n, bool)
@@ -392,7 +394,9 @@ def known_rows(table, names):
 
 
 def rows_to_learn(table, names):
-    """Return the result of `known_rows`; DataError if none of the rows has positive weight."""
+    """Return a Table of rows and their positions as `known_rows` does.
+
+    Raise DataError if none of these rows has positive weight."""
     part, where = known_rows(table, names)
     if part.n and (part.positive_weight is None or part.positive_weight.any()):
         return part, where

@@ -79,9 +79,9 @@ def check_states(code, width, states):
 
 
 def _width(node, states):
-    """Return the number of columns that a syntax tree makes.
+    """Return the number of columns that a syntax tree makes, and check what its calls learned.
 
-    For each call that learned, such as bs(), remove its entry from `states` and check it."""
+    states : list of what calls such as bs() learned, in order; those of `node` are removed"""
     if column_name(node) is not None:
         return 1
     called = isinstance(node, ast.Call)

@@ -70,8 +70,10 @@ class Levels:
     shares: np.ndarray | None = forms.optional(forms.real("levels", least=0, most=1))
 
     @classmethod
-    def known(cls, name, called, levels, labels, matrix=None):
-        """Return a Levels factor from its fields, without rules for missing values."""
+    def from_levels(cls, name, called, levels, labels, matrix=None):
+        """Return a Levels factor without rules for missing values, which `_with_missing` adds.
+
+        called : whether `name` is an expression; labels : features' names; matrix : contrasts"""
         return cls(name, called, levels, labels, matrix, (), None, None)
 
     def _check_fields(self):
@@ -92,8 +94,8 @@ class Missing:
     name: str = forms.text()
 
 
-def _read_learnt(value, where, sizes):
-    """Return a pair from a file, checked: a function's name, and the dict of what it learned."""
+def _read_learnt(value, _where, _sizes):
+    """Check a saved pair (function's name, dict of what it learned); return it with a new dict."""
     name, learnt = value
     patsy_terms.check(name, learnt)
     return name, dict(learnt)
@@ -164,7 +166,7 @@ def _of_column(summary, n, polynomials):
         name = quote(column.name)
         cure = f"leave it out with '- {name}', or write C({name}) to use its levels"
         raise DataError(f"{row_names(summary)}; {cure}")
-    factor = Levels.known(column.name, False, levels, _shown(levels))
+    factor = Levels.from_levels(column.name, False, levels, _shown(levels))
     return _in_order(factor, polynomials) if column.ordered else factor
 
 
@@ -396,16 +398,16 @@ def _categorical(code, name, used):
             if level not in levels:
                 raise_unknown_level(name, level, levels)
     if contrast is None or len(levels) == 1:
-        return Levels.known(code, True, levels, _shown(levels))
+        return Levels.from_levels(code, True, levels, _shown(levels))
     matrix, suffixes = patsy_terms.contrast(code, contrast, levels)
-    return Levels.known(code, True, levels, tuple(suffixes), matrix)
+    return Levels.from_levels(code, True, levels, tuple(suffixes), matrix)
 
 
 def _with_missing(factor, summary, missing):
     """Return a Levels factor with rules for missing values, given the column's Summary.
 
-    Declared categories without rows count as missing. With missing="indicator", missing values get
-    a column of their own. If no training row has any, they get the frequencies of the levels."""
+    Declared categories without rows count as missing. missing="indicator" gives missing values a
+    column of their own, or, if training rows have none, the levels' frequencies as values."""
     declared = summary.levels if summary.column.declared else ()
     factor = replace(factor, unseen=tuple(v for v in declared if v not in factor.levels))
     if missing != "indicator":

@@ -75,7 +75,7 @@ def _sources(term, table, prepared):
 
 
 def _known_sources(term, table, prepared):
-    """Yield the pairs of `_sources` for the features of a term without missing values."""
+    """Yield (values, positions) per feature of a term, as `_sources`, for a table without gaps."""
     if len(term) == 1 and isinstance(term[0], factors.Numeric):
         values = factors.raw_numbers(term[0], table)
         yield as_real(values), table.rows
@@ -172,12 +172,13 @@ def learn_tails(terms, table, prepared=None, *, at, size):
     return found
 
 
-def scaling(found, names, standardize):
+def scaling(moments, names, standardize):
     """Return mean, scale and size (p,) of features, and which are constant, (p,) bool.
 
-    found : moments (p, 5). If `standardize`, the scale is the standard deviation and the size is 1,
-        else the scale is 1 and the size the standard deviation. Constants have 1 for both."""
-    total, mean, spread, least, greatest = found.T
+    The size is the standard deviation after division by the scale. The scale is the standard
+    deviation if `standardize`, else 1. Constants have 1 for both.
+    moments : weight sum, mean, squared deviations, minimum and maximum per feature, (p, 5)"""
+    total, mean, spread, least, greatest = moments.T
     with np.errstate(all="ignore"):
         sd = np.sqrt(spread / total)
     wrong = np.flatnonzero(~(np.isfinite(mean) & np.isfinite(sd)))
@@ -212,14 +213,18 @@ def _known_moments(x, rows, weights):
 
 
 class Features:
-    """Features of a design in all rows, evaluated per pass; factors of a single chunk are kept."""
+    """Features of a design in all rows, computed again in each pass over the chunks of the data.
+
+    If the data are one chunk, the factors are computed once and kept."""
 
     def __init__(self, terms, fills, parts, missing):
         self.terms, self.fills, self.parts, self.missing = terms, fills, parts, missing
         self._kept = None
 
     def moments(self, p, summaries):
-        """Return the features' moments (p, 5); for plain columns, `summaries` already have them."""
+        """Return weight sum, mean, squared deviations, minimum and maximum of each feature, (p, 5).
+
+        summaries : dict column -> Summary, which has the moments of plain columns already"""
         found, known, first = np.zeros((p, 5)), np.zeros(p, bool), 0
         for term in self.terms:
             if has_known_moments(term, summaries, self.missing):
@@ -243,7 +248,7 @@ class Features:
         return tuple(one for one in limits if one is not None)
 
     def moments_within(self, limits, moments):
-        """Return `moments` (see `learn_moments`) after `limits` (see `write_features`) apply."""
+        """Return `moments` (p, 5), recomputed for features with outliers, which are replaced."""
         known = np.ones(len(moments), bool)
         known[np.isin(self._term_of, self._term_of[list(limits)])] = False
         return self._learn_moments(moments, known, limits)
@@ -279,7 +284,9 @@ class Features:
         return [self.terms[t] for t in np.unique(self._term_of[at])]
 
     def write(self, X, mean, scale, flat, limits):
-        """Write all rows' features to X, standardized by mean and scale; `flat` ones are 0."""
+        """Write the features of all rows to X, standardized by mean and scale (p,).
+
+        flat : (p,) bool, constant features, written as 0; limits : as in `write_features`"""
         if self._kept is not None:
             write_features(self.terms, self._kept[0], X, mean, scale, flat, limits, self._kept[1])
             return

@@ -50,10 +50,11 @@ class Reading:
         return dask_cluster.checked_client(self.client)
 
     def reader(self, data, source, request, answers, inputs, missing):
-        """Return a function that reads the complete Rows, given RowInputs, and these inputs.
+        """Return a pair: a function that maps RowInputs to complete Rows, and its first argument.
 
-        It is called again if weights depend on the response. `source` is None for data in memory.
-        request : ColumnRequest; answers : columns of the response; missing : as in Design"""
+        It is called a second time if weights depend on the response. missing : as in Design
+        request : ColumnRequest; answers : the response's columns; inputs : RowInputs
+        data : Frame or Source; source : the same Source, or None for data in memory"""
         if self.sample is not None:
             whole("sample", self.sample, most=MOST_ROWS)
             needed = list(dict.fromkeys([*request.names, *answers, *inputs.names]))
@@ -83,7 +84,7 @@ class Rows:
 
 
 def read_frame_rows(frame, request, answers, inputs, missing):
-    """Return the complete rows of a Frame as Rows; for the arguments see `Reading.reader`."""
+    """Return the complete rows of a Frame as Rows; the arguments are those of `Reading.reader`."""
     inputs = inputs.read(frame)
     read = read_complete(frame, list(request.names), answers, inputs, missing, learning=True)
     table, rows, *numbers = read
@@ -127,7 +128,9 @@ def _add(counts):
 
 
 def scan(chunk, request, answers, inputs, missing):
-    """Read a chunk of rows; return its Scan and a dict of its columns; see `Reading.reader`."""
+    """Read a chunk of a source; return its missing values etc. (Scan), and a dict of its columns.
+
+    request : ColumnRequest; answers : the response's columns; missing : as in Design"""
     read = chunks.read_chunk(chunk, list(dict.fromkeys([*request.names, *answers, *inputs.names])))
     n, runs = len(chunk.frame), [(0, chunk.first, chunk.place)]
     frame = chunks.frame_of(read, chunks.Labels(runs, range(n)))
@@ -141,7 +144,9 @@ def scan(chunk, request, answers, inputs, missing):
 
 
 def read_source_rows(source, request, answers, inputs, missing):
-    """Return the complete rows of a Source as Rows, after one pass; see `Reading.reader`."""
+    """Return the complete rows of a Source as Rows, after one pass.
+
+    request : ColumnRequest; answers : the response's columns; missing : as in Design"""
     needed = list(dict.fromkeys([*request.names, *answers, *inputs.names]))
     chunks.check_names(source, needed)
     first = _FirstPass(request, answers, inputs.arrays(), missing)

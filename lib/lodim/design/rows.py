@@ -248,10 +248,11 @@ def _check_row_labels(frame, value, what):
 
 
 def read_complete(frame, features, answers, inputs, missing, *, learning=False, known=None):
-    """Return a Table of the complete rows of a Frame, and the results of `complete_rows`.
+    """Return a Table of the complete rows of a Frame, then the four results of `complete_rows`.
 
     A complete row has response, weight and offset, and all features if `missing` is "drop".
-    answers : columns of the response; known : result of `Design.known_levels`, or None"""
+    answers : columns of the response; learning : whether fewer than two rows are an error
+    known : dict from `Design.known_levels` of levels to treat as missing, or None"""
     n, read = len(frame.index), {}
     for name in dict.fromkeys([*features, *answers]):
         read[name] = read_column(frame, name)
@@ -298,11 +299,12 @@ def flag_missing(read, answers, inputs, missing, index):
 
 
 def complete_rows(flags, weights, missing, learning):
-    """Return positions of complete rows, numbers of dropped and of incomplete rows, and gaps.
+    """Find the rows to use. Return (positions, n_dropped, n_incomplete, lacking).
 
     flags : Flags; missing : as in Design; learning : whether fewer than two rows are an error
-    Incomplete rows miss only features. Gaps are a dict from each column or input, for which rows
-    were dropped, to the number of rows that miss it. Other numbers exclude rows of weight zero."""
+    n_dropped, n_incomplete : numbers of rows left out, and of rows that miss features only; rows of
+        weight zero do not count
+    lacking : if rows are left out, dict from column or input to the number of rows that miss it"""
     gaps, bad, drop = flags.gaps, flags.bad, missing == "drop"
     of_use = ~(bad | gaps) if drop else ~bad
     rows, out, incomplete = np.flatnonzero(of_use), ~of_use, gaps & ~bad

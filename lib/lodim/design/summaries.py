@@ -114,20 +114,20 @@ def _moments(table, column, known):
     return np.array(moments(values, rows, kernel_weights(weights, table.weight_unit)))
 
 
-def _extremes(table, column, found):
-    """Return where the smallest and the largest number with positive weight are; -1 if none."""
+def _extremes(table, column, moments):
+    """Return row positions of a column's minimum and maximum, given `moments` (5,); -1 for none."""
     x, positive = as_float(take(column.values, table.rows)), table.positive_weight
     places = []
-    for size in found[3:]:
+    for size in moments[3:]:
         at = np.flatnonzero(x == size if positive is None else (x == size) & positive)
         places.append(int(at[0]) if at.size else -1)
     return tuple(places)
 
 
 def _count(table, column, known):
-    """Return a dict: "levels" of a column, and for each the number of rows ("counts") and "mass".
+    """Return the dict {"levels", "counts", "mass"}: a column's levels, and their rows and weight.
 
-    `known` are the rows to count (None: all). Only declared levels may have no rows."""
+    known : (n,) bool, rows with a value; None for all. Only declared levels may have no rows."""
     codes, weights = take(column.codes, table.rows), table.weights
     if known is not None:
         codes, weights = codes[known], None if weights is None else weights[known]
@@ -142,9 +142,10 @@ def _count(table, column, known):
 
 
 def summarize_values(table, name, values, n):
-    """Return a Summary of computed numbers, whose distinct values count as levels.
+    """Return a Summary of the numbers that an expression gives; each distinct number is a level.
 
-    values : (m,), of the m rows in `table`; n : number of all rows, with or without value"""
+    table : Table of the m rows in which the expression has a value; values : (m,), its values
+    n : number of all rows, also without a value"""
     column, positive = Column(name, "number", values), table.positive_weight
     n_known = table.n if positive is None else int(positive.sum())
     counted = _count(replace(table, rows=ALL_ROWS), as_levels(column), None)
@@ -174,14 +175,14 @@ def _merge(parts, moments):
     return replace(summary, **_merge_levels(column, parts))
 
 
-def _merge_extremes(parts, found):
-    """Return where the smallest and the largest number of all chunks are; -1 if none.
+def _merge_extremes(parts, moments):
+    """Return row positions of the minimum and maximum of all chunks; -1 for none.
 
-    parts : Summary of each chunk; found : moments of all chunks, with the two numbers"""
+    parts : Summary of each chunk; moments : (5,) of all chunks, with minimum and maximum"""
     ends, first = [-1, -1], 0
     for part in parts:
         for side, at in enumerate(part.extremes):
-            if ends[side] < 0 <= at and part.moments[3 + side] == found[3 + side]:
+            if ends[side] < 0 <= at and part.moments[3 + side] == moments[3 + side]:
                 ends[side] = first + at
         first += part.n
     return tuple(ends)
@@ -335,9 +336,10 @@ def limits_by_position(limits, names):
 
 
 def apply_limits(x, rows, limits):
-    """Replace outliers in x[rows] by a middle value; return values and positions to use in them.
+    """Replace outliers in x[rows] by a middle value; return the result as (values, positions).
 
-    limits : (lower, upper, middle), or None to return x and rows; empty positions mean all"""
+    limits : (lower, upper, middle), or None to return x and `rows` as they are
+    Empty positions mean all rows; they are empty if `limits` is given."""
     if limits is None:
         return x, rows
     lower, upper, middle = limits

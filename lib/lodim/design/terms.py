@@ -70,9 +70,10 @@ def row_names(keys, summaries, written):
 
 
 def warn_of_identifiers(keys, parts, summaries, written):
-    """Warn about columns of '.' whose names and numbers seem to identify rows.
+    """Warn about columns that '.' adds to the formula although they seem to number the rows.
 
-    written : names of the columns that the formula has besides '.', which are meant"""
+    keys : factors' keys per term; parts : Chunks; summaries : dict column -> Summary
+    written : columns that the formula has besides '.', for which no warning is given"""
     for name in dict.fromkeys(name for term in keys for name, code in term if code is None):
         one, suspect = summaries[name], name not in written and factors.is_called_identifier(name)
         if not suspect or one.column.kind != "number" or one.n - one.n_missing <= FEW_LEVELS:
@@ -89,11 +90,12 @@ def _identifies(name, _, table):
 
 
 def learn(keys, parts, summaries, fills, missing, reference_levels):
-    """Learn terms from training rows; return them, a dict of names, and the number of sampled rows.
+    """Learn terms from training rows; return (terms, dict of names, n_sampled).
 
     keys : per term, a tuple of its factors' keys; parts : Chunks; summaries, fills : by column
-    reference_levels : whether to code factors as R does; missing : as in Design
-    The dict has `names`, `term_names` and `term_of` of a Design; splines use the sample (0: all)"""
+    missing : as in Design; reference_levels : whether to code factors as R does
+    The dict has `names`, `term_names` and `term_of` of a Design.
+    n_sampled : number of rows sampled to learn splines; 0 if all rows were used"""
     check_size([math.prod(map(factors.least_width, term)) for term in keys], keys, parts.n)
     summaries = summaries | _computed_levels(keys, parts, fills)
     table, n_sampled = _rows_to_learn(keys, parts, summaries, fills)
@@ -129,7 +131,8 @@ def _count_computed(_, table, codes, fills):
 def _rows_to_learn(keys, parts, summaries, fills):
     """Return a Table of the rows from which splines and means are learned, and the sample size.
 
-    It is (None, 0) if terms (keys) learn nothing. The size is 0 for all rows. See also `learn`."""
+    The sample size is 0 if all rows are used. Return (None, 0) if no term learns from rows.
+    keys, parts, summaries, fills : as in `learn`"""
     every = dict.fromkeys(itertools.chain.from_iterable(keys))
     codes = [c for _, c in every if c and not factors.is_category(c) and factors.remembers(c)]
     if not codes:
@@ -222,7 +225,7 @@ def names(terms, sizes):
 
 
 def column_choices(term):
-    """Return per feature of a term a tuple: the column of each factor that is multiplied."""
+    """Return per feature of a term its factors' column numbers, a tuple such as (1, 0) for a:b."""
     widths = [range(factors.width(part)) for part in term]
     return [choice[::-1] for choice in itertools.product(*reversed(widths))]
 
@@ -236,14 +239,15 @@ def check_ways(monotone):
 
 
 def ways(monotone):
-    """Return the directions in a dict `monotone` as a list of 1, -1, or None if invalid."""
+    """Return 1 (increasing), -1 (decreasing) or None (invalid) per entry of the dict `monotone`."""
     return [WAYS.get(way) if isinstance(way, str) else None for way in monotone.values()]
 
 
 def directions(monotone, design, family):
     """Return 1, -1 or 0 (increasing, decreasing, free) per feature, from the dict `monotone`.
 
-    Raise ArgumentError unless exactly one term has the column, as a number or ordered category."""
+    Raise ArgumentError unless each column named in `monotone` is in exactly one term, as a number
+    or ordered category."""
     if family.n_functions > 1:
         what = f"monotone= needs a numeric response or two classes, not {family.n_scores} classes"
         raise ArgumentError(f"{what}: leave monotone= out")

@@ -253,18 +253,20 @@ def over_spans(work, X, n, *rows, threads=1):
 
 
 def sum_spans(work, X, n, *rows):
-    """Return the sum of the results that `over_spans` yields."""
+    """Return the sum of work(X, *rows) over spans of 65,536 rows; arguments as in `over_spans`."""
     return reduce(np.add, over_spans(work, X, n, *rows))
 
 
 def rows_of_spans(work, X, n, *rows):
-    """Return one array (n, ...): the values per row that `over_spans` yields, joined."""
+    """Return one array (n, ...): the values per row of work(X, *rows), as in `over_spans`."""
     found = zip(row_spans(n), over_spans(work, X, n, *rows), strict=True)
     return np.concatenate([own[: part.stop - part.start] for part, own in found])
 
 
 def over_tiles(work, X, *arrays):
-    """Yield work(X, *arrays) for ranges of 65,536 rows of arrays in tiles of 64 rows."""
+    """Yield work(X, *arrays) for spans of 65,536 rows; X and `arrays` are in tiles of 64 rows.
+
+    Each call gets the parts of X and of `arrays` that belong to its rows."""
     if not on_host(X):
         yield from X.map_tiles(work, *arrays)
         return

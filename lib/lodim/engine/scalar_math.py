@@ -61,7 +61,7 @@ def _scale_by_power(typingctx, q, t):
 
 @intrinsic
 def _exponent(typingctx, x):
-    """Return the exponent k of x > 0, a float with x = 2**k m and 1 <= m < 2."""
+    """Return the exponent k of a number x = 2**k m with 1 <= m < 2, as a float."""
     wide = x == types.float64
     bits, mantissa, bias = (64, 52, 1023) if wide else (32, 23, 127)
 

@@ -45,9 +45,9 @@ class WorkerTiles:
         return WorkerTiles(self.cluster, futures, self.n, shape, dtype or self.dtype)
 
     def add(self, kernel, onto, *args):
-        """Let a kernel (compiled loop) add values per row to `onto`; return them as WorkerTiles.
+        """Return `onto` plus the values per row that a kernel (compiled loop) adds, as WorkerTiles.
 
-        onto : WorkerTiles, not modified; or the shape (..., 64) of a tile, to start from zeros
+        onto : WorkerTiles, left unchanged; or the shape (..., 64) of a tile, to start from zeros
         The call is kernel(lo, hi, tiles, *args, out), for blocks lo to hi - 1 of 64 tiles each."""
         if isinstance(onto, WorkerTiles):
             shape, args = onto.shape, (*args, onto)
@@ -245,10 +245,10 @@ def _fill(group, X, *rest):
 
 
 def _span_sums(group, X, *rest):
-    """Call a kernel for a worker's rows; return its sums (n_spans, *shape), one per 65,536 rows.
+    """Call a kernel on a worker for its rows; return its sums (n_spans, *shape) per 65,536 rows.
 
-    rest : arrays that the worker holds; name of the kernel; positions of these arrays among its
-        arguments; its other arguments; shape of a sum"""
+    rest : (*held, name, at, sent, shape), where `held` are arrays on the worker, `name` is the
+        kernel, and `at` and `sent` are the arguments of `_merge`"""
     *held, name, at, sent, shape = rest
     n_blocks = count_blocks(X)
     partials = np.empty((n_blocks, *shape))
@@ -271,9 +271,10 @@ def _by_span(group, X, *rest):
 
 
 def _rowwise(rows, X, *rest):
-    """Return work(X, *arrays), for arrays with a value per row, (n, ...), instead of tiles.
+    """Return work(X, *arrays) for the n rows in the slice `rows`.
 
-    rows : slice, which tells n; rest : the arrays in tiles; work; whether each array is given"""
+    rest : (*columns, work, given); an array is the next of `columns`, untiled, if `given` is True
+        there, else None"""
     *columns, work, given = rest
     flat = (tiles.by_row(v, rows.stop - rows.start) for v in columns)
     return work(X, *(next(flat) if there else None for there in given))

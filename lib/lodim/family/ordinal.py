@@ -80,10 +80,10 @@ class Ordinal(Family):
         return ORDERED, 0.05, 0.0, 0.0, 0.0
 
     def class_table(self, boundaries):
-        """Return how `loss_slope` codes each of K classes: y (first row) and a shift of f, (2, K).
+        """Return (2, K): the code y of each class in `loss_slope`, and a shift to add to its score.
 
-        boundaries : (K - 1,) thresholds. y is 0 for the first class and 1 for the last.
-        Otherwise y is -exp(-h) for thresholds that are 2 h apart, and the shift is their mean."""
+        boundaries : (K - 1,) thresholds. The first class has y = 0 and the last y = 1. A class
+        between two thresholds 2 h apart has y = -exp(-h); its shift is their mean."""
         above, below = np.append(boundaries[0], boundaries), np.append(boundaries, boundaries[-1])
         response = -np.exp(np.maximum(0.5 * (below - above), -WIDEST))
         response[[0, -1]] = 0.0, 1.0

@@ -22,10 +22,10 @@ def tails(mean):
 
 
 def tied(present):
-    """Return a group number per threshold between classes (K - 1,); a group must move together.
+    """Return a group number per threshold between classes, (K - 1,); a group has one shift.
 
-    present : (K,) whether a class has rows. Thresholds without rows between them form a group. A
-        threshold without rows on one side joins the nearest with rows on both."""
+    present : (K,) whether a class has rows. Thresholds without rows between them form a group.
+        Thresholds below or above all rows join the nearest group."""
     return np.clip(np.cumsum(present)[:-1], 1, present.sum() - 1) - 1
 
 

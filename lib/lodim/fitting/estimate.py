@@ -229,7 +229,9 @@ class _SampledCall:
         return n, self._prepare(data if len(at) == n else take_rows(data, at), at), words
 
     def at_source(self, source, data):
-        """Return a Source's number of rows, the Problem of a sample, and a sentence about it."""
+        """Return a Source's number of rows, the Problem of some rows, and a text on these rows.
+
+        data : the user's argument, from which `source` was made"""
         every = source.names
         self._need(every)
         source = source.select(self.names)

@@ -35,7 +35,9 @@ def wrap(fit, data, type):
 
 
 def _texts(read):
-    """Return {column: {text: level}} for columns whose levels are not text, such as 1.0."""
+    """Return {column: {text: level}}, to find the level that a text such as "1.0" stands for.
+
+    read : dict name -> Column; only columns with levels that are not text are in the result"""
     return {
         name: {str(level): level for level in column.levels}
         for name, column in read.items()

@@ -229,8 +229,9 @@ class Model:
     def assemble(self, problem, estimates, log, selection, for_path, /) -> Any:
         """Return the Fit of a problem, given its estimates and the optimizer's log.
 
-        selection : table of tried settings, or None; for_path : whether to leave out results that
-            are slow to compute; "spread" keeps those for standard deviations of responses"""
+        selection : table of tried settings, or None
+        for_path : True leaves out results that are slow to compute, as for fits of a path; SPREAD
+            keeps those of them that standard deviations of responses need"""
         raise NotImplementedError
 
     def reweigh(self, problem: Problem, fit: Any) -> tuple | None:

@@ -129,9 +129,11 @@ class MethodCall:
         return [name for name in source.names if name in wanted]
 
 
-def _features(fit, as_fitted):
-    """Return the columns of formula and offset; only those for predictions if `as_fitted`."""
-    design = fit._reader if as_fitted else fit.design
+def _features(fit, only_used):
+    """Return the data columns of a fit's features and offset.
+
+    only_used : whether to leave out features that predictions do not use"""
+    design = fit._reader if only_used else fit.design
     return [*design.features, *([design.offset] if design.offset else [])]
 
 
@@ -288,7 +290,9 @@ def evaluation(fit, data, offset, new_levels):
 
 
 def _scored_source(fit, source, offset, new_levels):
-    """Return Batch (without X), scores (n, K), losses (dict) of the rows with a response."""
+    """Return the rows with a response as a Batch (without X), scores (n, K), and losses.
+
+    The losses are a dict from the loss's name to an array (n,)."""
     offsets, parts = _Offsets(offset), []
     design = fit.design
     wanted = {*_features(fit, True), design.weights, *factors.columns_of(design.response.key)}

@@ -128,7 +128,9 @@ def expand(formula, names, hidden=()):
 
 
 def answers(formula, names):
-    """Return the columns among `names` that augment() added, such as .fitted, if there is a dot."""
+    """Return the columns among `names` from augment(), such as .fitted, that '.' must leave out.
+
+    Return () if the formula has no '.'."""
     if all(leaf.kind != "dot" for leaf in _leaves(formula.right)):
         return ()
     return tuple(name for name in names if ANSWERS.match(name))

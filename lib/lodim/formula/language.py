@@ -73,7 +73,9 @@ class Refused(Exception):
 
 
 def read(code):
-    """Return the syntax tree of an expression; names that Python would change become Q('name')."""
+    """Return the syntax tree of an expression. Names that Python's parser alters become Q('name').
+
+    The parser replaces some non-ASCII letters (Unicode normalization NFKC)."""
     try:
         with warnings.catch_warnings():  # about backslashes in quotes
             warnings.simplefilter("ignore")

@@ -274,7 +274,9 @@ class CV(Generic[FitT_co]):
         return self._value((self.budget,), self.index_1se)
 
     def _value(self, names, index):
-        """Return row `index` of the first varied setting in `names`, or else names[0] of `best`."""
+        """Return the value of a setting in row `index` of the tried settings.
+
+        The setting is the first of `names` that was varied, or else names[0], from `best`."""
         for name in names:
             if name in self.frame:
                 return float(self.frame[name][index])

@@ -45,14 +45,18 @@ def assign_by_position(batch, folds, seed):
 
 
 def _in_all_rows(batch, fold):
-    """Return `fold`, of rows with positive weight, for all rows: -1 without weight or response."""
+    """Return the folds of all rows of a batch, (n,), given those of rows with positive weight.
+
+    Rows without weight or response get -1."""
     out = np.full(batch.n, -1)
     out[batch.positive_weight] = fold
     return out if batch.y is None else np.where(np.isnan(batch.y), -1, out)
 
 
 def assign_in_place(batch, folds, seed):
-    """Return folds of data that do not fit into memory: random blocks of 4,096 rows, or `folds`."""
+    """Return each row's fold for data that do not fit into memory.
+
+    folds : array with each row's fold; or the number of folds, made of blocks of 4,096 rows"""
     if batch.units is not None:
         what = "clusters" if batch.groups is None else "groups"
         why = f"folds are blocks of {BLOCK_ROWS:,} rows"
@@ -141,9 +145,10 @@ def _whole_units(batch, folds, key, of_class, seed):
 
 
 def _main_class(batch, code, of_class):
-    """Return the most frequent class per group, (n_groups,), as a number; 0 without classes.
+    """Return each group's most frequent class, (n_groups,), as its rank in the order by `of_class`.
 
-    code : (n,) group of each row; of_class : a number per class, by which classes are sorted"""
+    code : (n,) group of each row; of_class : (n_classes,) numbers that order the classes, or empty,
+        for ranks of 0"""
     C = len(of_class)
     if not C or batch.y is None:
         return np.zeros(code.max() + 1, np.int64)

@@ -61,8 +61,8 @@ def grid_losses(problem, splits, points, loss, n_jobs, draws=1, runs=None):
 def _race(runs, n_jobs):
     """Fit the stages of all runs (settings) in parallel, stage by stage, until all have finished.
 
-    A run with an open number of stages stops if its loss rises and is 4 standard errors above the
-    lowest of all runs. Every few stages, 2 standard errors are enough."""
+    If the losses decide a run's number of stages, it stops if its loss rises and exceeds the
+    lowest of all runs by 4 standard errors (by 2 in every tenth stage or so)."""
     heat = min(HEAT, runs[0].patience)
     running = [run for run in runs if not run.finished]
     folds = sum(len(run.splits) for run in running)
@@ -97,7 +97,7 @@ def _in_turn(runs):
 
 
 def _shared_by(model, settings):
-    """Return the name of the setting whose values can share one fit, such as m; None if none."""
+    """Return the setting, such as m, whose values can all come from one fit; None if none can."""
     return model.stage_setting if model.counts_stages(settings) else model.shared_setting
 
 
@@ -115,9 +115,10 @@ def ordered(values, down=False):
 
 
 def _run_settings(model, key, values):
-    """Return the settings and number of stages of one fit for points that differ in one setting.
+    """Return settings and number of stages of one fit for points that differ in one setting only.
 
-    key : the other settings; values : of this one. The number is None if held-out losses decide."""
+    key : the other settings; values : the values of this setting, such as m
+    The number of stages is None if held-out losses decide it."""
     if model.shared_setting:
         return replace(key, **{model.shared_setting: tuple(ordered(values))}), len(values)
     return key, None if None in values else max(values)
@@ -150,7 +151,9 @@ class StageLosses:
         return [range(i, len(self.splits), n) for i in range(min(n, len(self.splits)))]
 
     def advance(self, folds, bar):
-        """Fit the next stage of `folds`; for models without stages, advance the `bar` per fold."""
+        """Fit the next stage in `folds`, or the whole model if it has no stages.
+
+        Only in the second case the progress `bar` moves on for each fold."""
         for k in folds:
             self.row[k] = self._advance_fold(k)
             if not (self.staged or self.rows):

@@ -74,7 +74,7 @@ def count_draws(batch, most=None):
 def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs=None):
     """Choose settings by held-out deviance; return the problem with them, and a frame of the grid.
 
-    The choice is the mean of grid points, weighted by their losses, and rounded.
+    The choice is a mean of the grid points, rounded; points with a low loss have most weight.
     grid : dict setting -> values; spread, tie, parts : as in `weights` and `centre`
     most_draws : largest number of sets of folds; runs : dict that keeps fits for a later grid"""
     grid = {name: values_of(name, values, problem.model) for name, values in grid.items()}
@@ -95,9 +95,10 @@ def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs
 
 
 def _centre(problem, grid, points, losses, draws=1, *, spread, parts, tie):
-    """Return the settings at the weighted mean of grid points, and a frame of the points.
+    """Return the settings at the mean of grid points, weighted by low loss, and a frame of points.
 
-    losses : result of `grid_losses`; spread, tie : as in `weights`; parts : as in `centre`"""
+    grid : dict setting -> values; points : combinations; losses : result of `grid_losses`
+    draws : number of sets of folds; spread, tie : as in `weights`; parts : as in `centre`"""
     stages = problem.model.stage_setting
     open_stages = stages and getattr(problem.settings, stages) is None
     weight = weights(losses, draws, open_stages, spread, tie)
@@ -110,11 +111,12 @@ def _centre(problem, grid, points, losses, draws=1, *, spread, parts, tie):
 
 
 def weights(losses, draws, stages_open, spread=0.5, tie=0.0):
-    """Return weights of each grid point's stages, proportional to exp(-(loss - lowest loss) / s).
+    """Return the weight of each stage (fit after 1, 2, ... steps) of each grid point.
 
+    It is proportional to exp(-(loss - lowest loss) / s), where s is `spread` standard errors of the
+    lowest loss, and at least `tie`.
     losses : (stages, folds, 3) per point, as from `grid_losses` with `draws` sets of folds
-    stages_open : False gives weight only to the last stage (step of a fit, such as a learner)
-    spread, tie : s is `spread` standard errors of the lowest loss, and at least `tie`"""
+    stages_open : False gives weight only to the last stage"""
     means = [fold_means(rows) for rows in losses]
     if not stages_open:
         means = [np.where(np.arange(len(m)) < len(m) - 1, np.inf, m) for m in means]
@@ -129,7 +131,9 @@ def weights(losses, draws, stages_open, spread=0.5, tie=0.0):
 
 
 def central_count(weight):
-    """Return the mean of 1, 2, ... stages by `weight`, rounded to 1, ..., 10, 12, 15, 20, ...."""
+    """Return the weighted mean number of stages, rounded to 1, ..., 10, 12, 15, 20, ....
+
+    weight : weights of fits with 1, 2, ... stages"""
     mean = 1.0 + weight @ np.arange(len(weight)) / max(weight.sum(), 1e-300)
     tens = 10.0 ** np.arange(1.0, 1.0 + np.log10(max(len(weight), 10)))
     counts = np.append(np.arange(1.0, 10.0), np.outer(tens, ROUND).ravel())
@@ -141,8 +145,8 @@ def centre(grid, weight, penalties, parts=2):
     """Return the position of the grid point nearest to the weighted mean, and a dict of penalties.
 
     grid : dict setting -> values; weight : one per combination, the last setting varies fastest
-    penalties : names of settings that may lie between two values; the dict has those that do
-    parts : number of equal steps, in log, to which they are rounded"""
+    penalties : names of settings whose mean may lie between two values; the dict has these means
+    parts : number of equal log steps between two values, to which the means are rounded"""
     shape = [len(values) for values in grid.values()]
     nearest, between = [], {}
     for (name, values), where in zip(grid.items(), np.indices(shape), strict=True):

@@ -222,10 +222,10 @@ def _outlook(falls, n_iter):
 
 @njit(cache=True)
 def advance(active, value, at, stops, search):
-    """Advance some minimizations of a search by one evaluation of their functions each.
+    """Accept or shorten the last step of some minimizations, and set their next trial points.
 
-    `value` and `at` are values and gradients at the trial points of the minimizations `active`. A
-    point is accepted if it is low enough; otherwise its step is shortened."""
+    active : their positions in `search`, whose arrays are changed; stops : tolerances
+    value, at : (q,) and (q, d), values and gradients at the trial points"""
     l1, precision, resolution = stops.l1, stops.precision, stops.resolution
     trial, theta, slope, direction = search.trial, search.theta, search.slope, search.direction
     best, promise, step, history = search.best, search.promise, search.step, search.history
@@ -329,7 +329,7 @@ class Steps:
         return part
 
     def update(self, at, part):
-        """Copy `part`, the Steps of the parameters at positions `at`, into these Steps.
+        """Copy into these Steps the steps `part`, which has only the parameters at positions `at`.
 
         In steps that are new in `part`, other parameters get 0."""
         new = (self.S[:, at] != part.S).any(axis=1)
@@ -342,7 +342,7 @@ class Steps:
 def _free_direction(slope, S, Y, pairs, out):
     """Write the L-BFGS direction at `slope` to `out`, with an initial scale per parameter.
 
-    S, Y (pairs, d) are steps and gradient changes; parameters at a bound have zeros."""
+    S, Y : (pairs, d), steps and gradient changes; parameters at a bound have 0 in slope, S and Y"""
     _set(out, -1.0, slope)
     if pairs == 0:
         return
@@ -371,10 +371,11 @@ def _free_direction(slope, S, Y, pairs, out):
 
 @njit(cache=True)
 def _projected(theta, gradient, lower, S, Y, pairs, newest):
-    """Return slope and L-BFGS direction within bounds, the largest slope, and whether steps helped.
+    """Return (slope, direction, largest absolute slope, whether S and Y gave the direction).
 
-    Slope and direction are 0 for parameters held by the bound `lower`. S, Y (memory, d) are steps
-    and gradient changes, `pairs` of them, the last in row `newest`."""
+    slope : (d,) gradient, or 0 for parameters that the bound `lower` holds
+    direction : (d,), of L-BFGS, or of steepest descent if L-BFGS would not descend
+    S, Y (memory, d) : steps and gradient changes, `pairs` of them, the last in row `newest`"""
     memory, kept, largest = S.shape[0], ZERO, 0.0
     free_S, free_Y = np.empty((pairs, theta.size)), np.empty((pairs, theta.size))
     slope, direction = np.empty(theta.size), np.empty(theta.size)
@@ -413,13 +414,12 @@ def bounded(
 ):
     """Minimize a smooth function of theta with lower bounds (Bertsekas 1982); return a Minimum.
 
-    The method is projected L-BFGS; function(theta) returns value and gradient. It stops if:
-    tol : the largest projected gradient is at most tol
-    ftol, patience : each of the last `patience` steps gained at most ftol times the value
-
+    The method is projected L-BFGS; function(theta) returns value and gradient.
+    tol : stop if the largest projected gradient is at most tol
+    ftol, patience : stop if each of the last `patience` steps gained at most ftol times the value
     precision : relative error of a value; a step may raise the value by this much
-    spacing : as in `lbfgs`
-    start : (value, gradient) at theta, if known; theta is then rounded
+    spacing : if positive, trial points are rounded to its multiples
+    start : (value, gradient) at theta if known, where theta must be such a multiple
     steps : Steps (changes of theta and gradient) of an earlier call; used and extended"""
     theta = np.maximum(to_multiples(theta, spacing), lower)
     value, gradient = function(theta) if start is None else start

@@ -122,7 +122,9 @@ def read_csv(files: Sequence[FileState], sep: str = ",", decimal: str = ".") -> 
 
 
 def _cuts(file: FileState, n: int) -> list[Cut]:
-    """Cut a file of n rows into pieces (first row, rows, first byte, end; None if one piece)."""
+    """Return the pieces of a file of n rows: (first row, number of rows, first byte, end byte).
+
+    The bytes are None if the file is one piece."""
     whole: list[Cut] = [(0, n, None, None)]
     if n <= ROWS_PER_CHUNK or file.name.lower().endswith(PACKED):
         return whole
