@@ -391,9 +391,7 @@ def check_numeric_text(column, levels, n, answer=False):
 
 
 def _are_many(levels, others):
-    """Return whether so many levels are no numbers (or dates) that the column holds categories.
-
-    others : the levels that are no numbers (or dates)"""
+    """Return whether `others`, the levels that are no numbers (or dates), are more than a few."""
     return len(levels) - len(others) < 2 or len(others) > max(2, len(levels) // 10)
 
 

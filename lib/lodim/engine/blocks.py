@@ -264,9 +264,7 @@ def rows_of_spans(work, X, n, *rows):
 
 
 def over_tiles(work, X, *arrays):
-    """Yield work(X, *arrays) for spans of 65,536 rows; X and `arrays` are in tiles of 64 rows.
-
-    Each call gets the parts of X and of `arrays` that belong to its rows."""
+    """Yield work(X, *arrays) per 65,536 rows; X and `arrays` are cut between tiles of 64 rows."""
     if not on_host(X):
         yield from X.map_tiles(work, *arrays)
         return

@@ -271,10 +271,9 @@ def _by_span(group, X, *rest):
 
 
 def _rowwise(rows, X, *rest):
-    """Return work(X, *arrays) for the n rows in the slice `rows`.
+    """Return work(X, *arrays) for the n rows in the slice `rows`; arrays are (n, ...) or None.
 
-    rest : (*columns, work, given); an array is the next of `columns`, untiled, if `given` is True
-        there, else None"""
+    rest : (*columns, work, given): `columns` are the arrays in tiles, where `given` is True"""
     *columns, work, given = rest
     flat = (tiles.by_row(v, rows.stop - rows.start) for v in columns)
     return work(X, *(next(flat) if there else None for there in given))

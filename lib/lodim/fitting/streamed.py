@@ -290,9 +290,7 @@ def evaluation(fit, data, offset, new_levels):
 
 
 def _scored_source(fit, source, offset, new_levels):
-    """Return the rows with a response as a Batch (without X), scores (n, K), and losses.
-
-    The losses are a dict from the loss's name to an array (n,)."""
+    """Return Batch (without X), scores (n, K), and dict loss -> (n,), of rows with a response."""
     offsets, parts = _Offsets(offset), []
     design = fit.design
     wanted = {*_features(fit, True), design.weights, *factors.columns_of(design.response.key)}

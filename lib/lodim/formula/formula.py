@@ -128,9 +128,7 @@ def expand(formula, names, hidden=()):
 
 
 def answers(formula, names):
-    """Return the columns among `names` from augment(), such as .fitted, that '.' must leave out.
-
-    Return () if the formula has no '.'."""
+    """Return columns from augment(), such as .fitted, that a '.' leaves out; () without '.'."""
     if all(leaf.kind != "dot" for leaf in _leaves(formula.right)):
         return ()
     return tuple(name for name in names if ANSWERS.match(name))

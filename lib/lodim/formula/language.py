@@ -73,9 +73,7 @@ class Refused(Exception):
 
 
 def read(code):
-    """Return the syntax tree of an expression. Names that Python's parser alters become Q('name').
-
-    The parser replaces some non-ASCII letters (Unicode normalization NFKC)."""
+    """Return an expression's syntax tree; names that Python normalizes (NFKC) become Q('name')."""
     try:
         with warnings.catch_warnings():  # about backslashes in quotes
             warnings.simplefilter("ignore")

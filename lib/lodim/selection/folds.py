@@ -45,9 +45,7 @@ def assign_by_position(batch, folds, seed):
 
 
 def _in_all_rows(batch, fold):
-    """Return the folds of all rows of a batch, (n,), given those of rows with positive weight.
-
-    Rows without weight or response get -1."""
+    """Expand `fold`, of rows with positive weight, to all rows; -1 without weight or response."""
     out = np.full(batch.n, -1)
     out[batch.positive_weight] = fold
     return out if batch.y is None else np.where(np.isnan(batch.y), -1, out)

@@ -153,7 +153,7 @@ class StageLosses:
     def advance(self, folds, bar):
         """Fit the next stage in `folds`, or the whole model if it has no stages.
 
-        Only in the second case the progress `bar` moves on for each fold."""
+        In the second case, the progress `bar` moves on after each fold."""
         for k in folds:
             self.row[k] = self._advance_fold(k)
             if not (self.staged or self.rows):

@@ -45,9 +45,9 @@ def invert_root(S, root):
 def prepare(lo, hi, active, V, Z, cov, h2, results):
     """Compute what `pair_sums` needs for projections v = V[active[q]] (r, k), q from lo to hi - 1.
 
-    Z (r, n) are rows, cov (C, r, r) class covariances, h2 (C,) squared bandwidths. Entry q of the
-    arrays in `results` gets the projected rows v'Z, and cov v. For two classes it gets the inverse
-    Cholesky factor and log determinant of h2_A v'cov_A v + h2_B v'cov_B v."""
+    Z : (r, n) rows; cov : (C, r, r) class covariances; h2 : (C,) squared bandwidths
+    results : (P, spread, root, log_det). Entry q gets v'Z, and cov v per class; for classes A and B
+        it gets inverse Cholesky factor and log determinant of h2_A v'cov_A v + h2_B v'cov_B v"""
     P, spread, root, log_det = results
     r, k = V.shape[1:]
     C, S = h2.size, np.empty((k, k))
@@ -135,9 +135,10 @@ def subtract_forces(x, U, e, T):
 def row_sums(u, scale, U, w, after, size, shift, e, T, R):
     """Return the sum of kernels over the pairs of points u[:, a] and U[:, i] with i >= after + a.
 
-    A pair's kernel is scale[a] w[i] exp(shift - distance^2 / 2). Its force, the kernel times the
-    difference of the points, is added to R[:, a] and subtracted from T[:, i]. U has `size` columns
-    and padding; e is work space."""
+    A pair's kernel is scale[a] w[i] exp(shift - distance^2 / 2). Kernel times difference is the
+    force, which is added to R[:, a] and subtracted from T[:, i].
+    after : negative for all pairs, or such that pairs of points of one block are not counted twice
+    size : number of columns of U before its padding; e : work space"""
     k, total = len(u), 0.0
     for a in range(scale.size):
         first = max(0, after + a)
@@ -158,12 +159,12 @@ def row_sums(u, scale, U, w, after, size, shift, e, T, R):
 
 @njit(**INNER)
 def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, forces_b):
-    """Return the sum of kernels between rows of two ranges, span_a and span_b, and add forces.
+    """Return the sum of kernels between the rows of two ranges, and add the forces on these rows.
 
-    A pair's force, its kernel times the difference of its rows, is added to forces_a and forces_b.
-    P (k, n) are projected rows, root is the kernel's inverse Cholesky factor; kernels are
-    multiplied by exp(shift). `same` ranges start at one row: pairs (i, j) and (j, i) are added
-    together."""
+    P, w : (k, n) projected rows, (n,) weights; root : inverse Cholesky factor of the kernel
+    span_a, span_b : (first, end) of the ranges; shift : added to the kernels' exponents
+    same : whether both are of one class and start at the same row; then (i, j) counts as (j, i) too
+    scratch : work arrays; forces_a, forces_b : (k, n), get kernels times differences of rows"""
     (a0, a1), (b0, b1), (u, U, v, e, T, R, scale) = span_a, span_b, scratch
     k, total, rows = root.shape[0], 0.0, a1 - a0
     whiten(P, a0, rows, root, u)
@@ -198,10 +199,11 @@ def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, force
 def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
     """Sum kernels and forces over all pairs of rows, for parallel tasks lo to hi - 1.
 
-    Each projection has `stripes` tasks, which share its rows. `prepare` gives the projected rows P
-    and root. Class c has rows start[c] to start[c + 1] - 1. totals[t] (C, C) gets task t's sums of
-    kernels, each times exp(shift). forces[t, c] (k, n) gets each row's force by class c: the sum of
-    kernels times differences."""
+    A row's force by a class is the sum, over the rows of the class, of kernel times difference.
+    stripes : number of tasks per projection, which share its rows; shift : added to exponents
+    P, root : projected rows and inverse Cholesky factors of the kernels, from `prepare`
+    w : weights; start : class c has rows start[c] to start[c + 1] - 1
+    totals : kernels of task t in [t], (C, C); forces : forces by class c in [t, c], (k, n)"""
     k, C, wide = P.shape[1], start.size - 1, CHUNK + LANES
     u, R = np.empty((k, BLOCK)), np.empty((k, BLOCK))
     U, T = np.empty((k, wide)), np.empty((k, wide))
@@ -222,9 +224,10 @@ def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def add_forces(P, F, first, stop, share, root, M, g):
-    """Add the part of rows first to stop - 1 to a gradient: share * root' F to g, and P F' to M.
+    """Add what rows first to stop - 1 contribute to a gradient, given the forces F on them.
 
-    g and the forces F, of `pair_sums`, are (k, n), like the projected rows P. M is (k, k)."""
+    g (k, n), the gradient by the projected rows, gets share * root' F. M (k, k) gets P F'.
+    P, F : (k, n), projected rows and forces, as in `pair_sums`"""
     for j in range(M.shape[0]):
         for m in range(M.shape[0]):
             s, x = 0.0, share * root[m, j]
@@ -238,9 +241,10 @@ def add_forces(P, F, first, stop, share, root, M, g):
 def finish(lo, hi, active, stripes, rows, sums, potential, gradient):
     """Compute log integrals of products of class densities, and the gradient of their weighted sum.
 
-    For projection active[q], q from lo to hi - 1, potential[q] (C, C) gets the logs and
-    gradient[active[q]] (r, k) the gradient. `rows` has rows, class sizes, bandwidths and the
-    integrals' weights; `sums` has results of `prepare` and `pair_sums`."""
+    potential, gradient : for each projection active[q], q from lo to hi - 1, the logs (C, C) in
+        potential[q] and the gradient (r, k) in gradient[active[q]]
+    rows : (rows, projected rows, first row of each class, class sizes, squared bandwidths, shares)
+    sums : results of `prepare` and `pair_sums`; stripes : number of tasks per projection"""
     Z, P, start, size, h2, share = rows
     spread, root, log_det, shift, totals, forces = sums
     C, (k, n) = size.size, P.shape[1:]

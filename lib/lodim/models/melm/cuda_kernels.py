@@ -39,11 +39,10 @@ def projections_at_once(n_tiles, C, k):
 def pair_sums(X, weight, owner, begin, V, root, shift):
     """Return sums of kernels over pairs of rows, (q, C, C), and moments of forces, (q, C, k, C r).
 
-    The force of class b on a row (k,) sums, over the rows of b, the kernel of both rows times the
-    difference of their projections. moments[i, b, :, a r + d] sums feature d times this force over
-    the rows of class a. V (q, r, k) are projections, X rows on the GPU; weight, owner and begin are
-    from `upload_classes`. For two classes, root is the kernel's inverse Cholesky factor; shift is
-    added to exponents."""
+    A row's force by class b, (k,), sums kernel times difference of projections over the rows of b.
+    moments[i, b, :, a r + d] sums feature d times this force over the rows of class a.
+    X : rows on the GPU; weight, owner, begin : from `upload_classes`; V : (q, r, k) projections
+    root : inverse Cholesky factor of the kernel per pair of classes; shift : added to exponents"""
     (q, r, k), C = V.shape, root.shape[1]
     U = _project(X, owner, V, root)
     forces = X.scratch("forces", U.shape)
@@ -58,10 +57,10 @@ def pair_sums(X, weight, owner, begin, V, root, shift):
 
 
 def _project(X, owner, V, root):
-    """Return each row's coordinates in units of the kernels, (q, C, k, n_tiles, 64).
+    """Return each row's coordinates in units of the kernels, (at least q, C, k, n_tiles, 64).
 
-    Entry [i, c] is for projection V[i] and the kernel between class c and the row's class. `root`
-    has the kernels' inverse Cholesky factors. The first axis may be longer than q."""
+    Entry [i, c] is for projection V[i] and the kernel between class c and the row's class.
+    owner : class of each block of 64 rows; root : inverse Cholesky factors of the kernels"""
     (q, _, k), C = V.shape, root.shape[1]
     U = X.scratch("coordinates", (projections_at_once(len(X), C, k), C, k, len(X), TILE))
     into = np.einsum("qdm,qabjm->qabdj", V, root)
@@ -71,10 +70,10 @@ def _project(X, owner, V, root):
 
 @cuda.jit(cache=True)
 def _coordinates(X, owner, into, U):
-    """Fill U with the coordinates of rows in units of a kernel, one block of 64 rows per GPU block.
+    """Fill U with the coordinates of one block of 64 rows; one GPU block does this.
 
-    into[q, a, b] converts features X to coordinates for the kernel between classes a and b. `owner`
-    has the class of each block of rows."""
+    into[q, a, b], (r, k), converts features X to coordinates of projection q, in units of the
+    kernel between classes a and b. owner : the class of each block of rows"""
     t, c, q = cuda.blockIdx.x, cuda.blockIdx.y, cuda.blockIdx.z
     row, tile_class = cuda.threadIdx.x, owner[t]
     a, b = min(tile_class, c), max(tile_class, c)
@@ -87,10 +86,10 @@ def _coordinates(X, owner, into, U):
 
 @cuda.jit(device=True)
 def _squares(U, q, c, tile_class, t, s, last, point, E):
-    """Fill E with squared distances between this thread's row of block t and its share of block s.
+    """Fill E with squared distances of this thread's row of block t to its share of block s's rows.
 
-    c is the class of block s. U has coordinates, from `_project`, for projection q. Dimensions are
-    copied to the shared memory `point` in chunks, chunk `last` at the end."""
+    U : coordinates from `_project`, for projection q; c, tile_class : classes of blocks s and t
+    point : shared memory for a chunk of dimensions; at the end it holds chunk `last`"""
     thread, k = cuda.threadIdx.x, U.shape[2]
     row, first = thread % TILE, thread // TILE * PARTNERS_PER_THREAD
     chunks = (k + CHUNK - 1) // CHUNK
@@ -125,10 +124,10 @@ def _sum_over_segments(room, x):
 
 @cuda.jit(cache=True, **limit_registers(REGISTERS))
 def _pair_sums(U, weight, owner, begin, shift, forces, ends):
-    """Write one class's forces on a block of 64 rows to `forces`, and its sum of kernels to `ends`.
+    """Write the force of one class on each row of a block to `forces`, kernels' sum to `ends`.
 
-    `pair_sums` defines forces. U is from `_project`; owner is the class of each block of rows,
-    begin the first block of each class; `shift` is added to the kernels' exponents."""
+    A force sums kernel times difference over the rows of the class. U : result of `_project`
+    weight, owner, begin : as in `upload_classes`; shift : added to the kernels' exponents"""
     point = cuda.shared.array((CHUNK, TILE), np.float64)
     room = cuda.shared.array((SEGMENTS, TILE), np.float64)
     E, pull = cuda.local.array(PARTNERS_PER_THREAD, np.float64), cuda.local.array(CHUNK, np.float64)
@@ -172,7 +171,9 @@ def _pair_sums(U, weight, owner, begin, shift, forces, ends):
 
 @cuda.jit(cache=True)
 def _moments(X, forces, begin, out):
-    """Fill `out` with the moments of `pair_sums`; begin has each class's first block of 64 rows."""
+    """Fill `out` with sums of feature times force per class, as `pair_sums` returns them.
+
+    begin : each class's first block of 64 rows"""
     parts = cuda.shared.array((CHUNK, WARPS, LANES), np.float64)
     totals = cuda.local.array(CHUNK, np.float64)
     lane, warp, q = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES, cuda.blockIdx.z

@@ -164,7 +164,7 @@ def leave_one_out_scores(rows, background, width, options, threads, known=None):
 def select_width(rows, background, options, threads):
     """Return the factor of the kernel width that gives `rows` the lowest leave-one-out log-loss.
 
-    background : Background that is mixed in"""
+    background : Background, mixed into the densities; options : DensityOptions of these"""
     of_class = np.arange(len(rows.Z)), rows.code
     share, loss = evaluation_weights(rows.code, rows.share, options.equal), []
     widths = WIDTHS / options.gamma

@@ -17,11 +17,11 @@ MIN_GPU_PAIRS = 2**22  # pairs of rows from which "auto" uses a GPU
 
 
 def shares(size, average=False):
-    """Return weights (C, C) with which log integrals of products of class densities are added.
+    """Return the weights s_AB (C, C) of the divergence, the sum of s_AB log int f_A f_B for A <= B.
 
-    For two classes A <= B, they are 1 if A = B, else -2: this is the divergence. For more, pairs
-    are added, or averaged (`average`) by products of class sizes. For one class the weight is -1,
-    which gives the entropy."""
+    size : (C,) total weights of classes. For two classes, s_AB is 1 if A = B, else -2. If there are
+    more, the divergences of all pairs are added, or averaged (`average`) by products of class
+    sizes. For one class, s_AB is -1, which gives the entropy."""
     C = len(size)
     if C == 1:
         return -np.ones((1, 1))
@@ -35,10 +35,11 @@ def shares(size, average=False):
 
 
 class Divergence:
-    """Negated Cauchy-Schwarz divergence of q projections V (r, k), or entropy of a single class.
+    """Objective to minimize: minus the Cauchy-Schwarz divergence of classes projected by V (r, k).
 
-    sample, h2 : rows of the classes, and their squared bandwidths (C,)
-    share : (C, C) weights of the log integrals in the divergence, see `shares`
+    It is computed for q projections at once. For a single class it is the entropy.
+    sample, h2 : Sample of the classes' rows, and squared bandwidths of the classes (C,)
+    share : result of `shares`
     engine : where sums over pairs run; rows stay on a GPU as long as the object exists"""
 
     precision, scaled = 1e-14, False
@@ -115,10 +116,10 @@ class Divergence:
         return potential
 
     def _sum_pairs(self, rows, root, shift, totals, forces, threads):
-        """Fill `totals` with sums of kernels over pairs of rows, and `forces` with forces on rows.
+        """Fill `totals` and `forces` with sums over pairs of rows, as `cpu_kernels.pair_sums` does.
 
-        `rows` are projected rows (q, k, n), or on a GPU projections (q, r, k). Per pair of classes,
-        root is the kernel's inverse Cholesky factor; shift is added to exponents."""
+        rows : projected rows (q, k, n), or on a GPU projections (q, r, k)
+        root, shift : kernels' inverse Cholesky factors, and numbers to add to exponents"""
         if self._tiles is not None:
             totals[:], forces[:] = self._tiles.run(pair_sums, *self._classes, rows, root, shift)
             return
@@ -130,9 +131,9 @@ class Divergence:
         return (sums[:, self._upper] < 1e-200).any()
 
     def _shift_to_closest(self, V, root, shift):
-        """Fill shift (q, C, C) so that the kernel of the two closest rows of two classes is one.
+        """Fill shift (q, C, C), added to log kernels, so that two classes' closest rows have 1.
 
-        This avoids underflow. V (q, r, k) are projections; root are inverse Cholesky factors."""
+        This avoids underflow. V (q, r, k) : projections; root : inverse Cholesky factors"""
         spans = [slice(*ends) for ends in pairwise(self._sample.start)]
         for q, P in enumerate(V.transpose(0, 2, 1) @ self._sample.Z):
             for a, b in zip(*np.triu_indices(len(spans), 1), strict=True):

@@ -64,7 +64,7 @@ def fold_scores(train, test, family, settings, gammas, first_gamma=None, warm_st
 
 
 def reweigh(problem, fit):
-    """Search again with the weights of `problem`; return View and log, calibrated as `fit` is."""
+    """Refit `fit` with the row weights of `problem`, but its calibration; return View and log."""
     first_gamma = float(fit.log["gamma"][0]) if "gamma" in fit.log else None
     view, log = fit_view(problem.batch, problem.settings, problem.family, first_gamma)
     if count_classes(problem.family) > 1:
@@ -79,7 +79,7 @@ def count_classes(family):
 
 
 def with_dimensions(problem):
-    """Return the checked problem with k dimensions, by default 2 or as many as the rows vary in."""
+    """Return the checked problem with k, by default 2, or 1 if rows vary in only one direction."""
     problem = replace(problem, batch=_scale_up_weights(problem.batch))
     if problem.settings.k is not None:
         return validate(problem)
@@ -151,7 +151,7 @@ def fit_view(batch, settings, family, first_gamma=None):
 
 
 def _classifier(V, batch, rows, settings, family):
-    """Return V (p, k) rotated to the printed axes, the rows' coordinates (m, k), and the Rule."""
+    """Fit the classifier along V (p, k); return V rotated to shown axes, coordinates, and Rule."""
     n_classes, (code, weight) = count_classes(family), (rows.code, rows.weight)
     if n_classes > 1:
         _check_spread(rows.X @ V, code, weight)
@@ -213,9 +213,10 @@ def _plan(settings):
 
 
 def _view(V, X, Z, weight, size, manifold):
-    """Return the View of directions V (p, k) for rows X (m, p), without overlaps and classifier.
+    """Return a View of directions V (p, k), whose overlaps and classifier must be added.
 
-    Z are the rows' coordinates, size (C,) total weights of classes, manifold the search result."""
+    X, Z, weight : rows (m, p), their coordinates (m, k) and weights (m,)
+    size : (C,) total weights of the classes; manifold : result of the search"""
     share = weight / weight.sum()
     deviation, correlation = correlations(X, Z, share)
     # Potentials of densities depend on the units of the coordinates.
@@ -312,8 +313,9 @@ def calibrate(problem, view, log):
 
 
 def _calibration_splits(problem, view, log):
-    """Return pairs (train, test), the number of cross-validations, and search arguments, a dict.
+    """Return how to cross-validate for calibration: pairs (train, test), draws, search arguments.
 
+    draws : number of cross-validations; the arguments are a dict for `search_gammas`
     Few rows are held out one by one; searches then start at the projection of `view`. Otherwise,
     rows are in random folds, and searches start as usual, with the width log["gamma"] if known."""
     batch, few_classes = problem.batch, count_classes(problem.family) <= FEW_CLASSES

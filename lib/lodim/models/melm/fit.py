@@ -232,10 +232,10 @@ class MelmFit(Fit):
     def glance(self) -> pd.DataFrame:
         """Return one row: family, n, p, k, gamma, divergence and its terms, df, deviances.
 
-        divergence = fitting - regularizing. deviance and balanced_accuracy are for training rows,
-        each left out of the densities. df = k (rank - k), for rows that vary in `rank` directions.
-        Without a response, the row has the entropy and dev_ratio, the explained share of the
-        features' variance.
+        divergence = fitting - regularizing. For deviance and balanced_accuracy, each training row
+        is predicted by densities without it. df = k (rank - k), where `rank` is the number of
+        directions in which rows vary. Without a response, the row has the entropy and dev_ratio,
+        the explained share of the features' variance.
 
         See Also
         --------

@@ -93,10 +93,11 @@ def log_sum(u, classes, c, tile, place, gaps, e):
 
 @njit(cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
 def log_sums(lo, hi, step, P, classes, tile, place, out):
-    """Fill out[i, c] with the log of class c's summed kernels at point P[:, i], for a range of i.
+    """Fill out[i, c] with the log of class c's summed kernels at points P[:, i].
 
-    The range is lo * step to hi * step - 1. For a training row i, tile[i] and place[i] are its
-    position in `classes` (block of 64 rows, row) to leave out, else -1."""
+    lo, hi, step : point i runs from lo * step to hi * step - 1
+    tile, place : for a training row, its block of 64 rows in `classes` and its position there, to
+        leave it out; else -1"""
     root, start = classes.root, classes.start
     k, m = P.shape
     u, at, e = np.empty((k, 1)), np.empty(k), np.empty(TILE)
@@ -125,7 +126,9 @@ def neighbours_first(u):
 
 
 def pack_tiles(u, w):
-    """Return rows u (n, k) and weights w in T tiles of 64: U, w, low, high as in ClassTiles."""
+    """Return rows u (n, k) and weights w in T tiles of 64 rows: U, w, low, high.
+
+    U, w : (T, k, 64) and (T, 64); low, high : (T, k), smallest and largest coordinates in a tile"""
     n, k = u.shape
     count = -(-n // TILE)
     filled = np.concatenate([u, np.repeat(u[-1:], count * TILE - n, axis=0)])

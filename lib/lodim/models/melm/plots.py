@@ -150,7 +150,7 @@ def _rule_of_dimensions(fit, which):
 
 
 def _ground(fit, rule, ends):
-    """Return the grid of densities by `rule` behind a plot whose axes have the limits `ends`."""
+    """Return the class densities of a Rule on a grid (Ground), for axes with the limits `ends`."""
     x, y = (np.linspace(*limits, GRID) for limits in ends.T)
     places = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
     threads, shape = fit.settings.n_threads, (len(y), len(x), -1)

@@ -82,7 +82,7 @@ class Background:
 
     @classmethod
     def from_rows(cls, Z, code, weight):
-        """Return the Background of rows with coordinates Z (n, k) and class codes (n,)."""
+        """Return the Background (wide class densities) of rows Z (n, k) with class codes (n,)."""
         residual, mean = center_by_class(Z, code, weight)
         cov = (residual.T * weight) @ residual / weight.sum()
         cov += 1e-10 * max(np.trace(cov), 1e-300) * np.eye(len(cov))
@@ -175,7 +175,7 @@ class Rule:
         return self.inverse_temperature * score
 
     def calibrated(self, loss):
-        """Return the rule with the inverse temperature whose column of `loss` has the least sum."""
+        """Return the rule with the inverse temperature of lowest total `loss` (n, n_factors)."""
         if self.other is not None:
             return self
         return replace(self, inverse_temperature=select_inverse_temperature(loss))
@@ -236,7 +236,7 @@ def balanced_accuracy(y, weight, score):
 
 
 def coordinates(V, axes, features):
-    """Return expressions of coordinates along directions V (p, k), given those of `features`."""
+    """Return a row's coordinates along V (p, k), named `axes`, as expressions of p `features`."""
     return [weighted(0.0, v, features, name) for v, name in zip(V.T, axes, strict=True)]
 
 

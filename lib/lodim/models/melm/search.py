@@ -106,7 +106,9 @@ def make_basis(X, code, weight, settings):
 
 
 def _search(sample, basis, plan, theta, names):
-    """Return the best Manifold of searches from starts theta (q, r, k), whose kinds are `names`."""
+    """Search from each start theta[i], (r, k), called names[i]; return the best result, a Manifold.
+
+    sample : Sample of rows in the coordinates of `basis` (Basis); plan : Plan"""
     few = sample.thinned(COARSE, plan.seed)
     objective = make_objective(few, plan)
     once = few is sample and len(theta) == 1
@@ -207,7 +209,7 @@ def starting_projections(sample, basis, plan):
 
 
 def _random_directions(sample, k, rng):
-    """Return k random weighted sums of a Sample's rows, (r, k); sums that cancel are 0."""
+    """Return k random weighted sums of a Sample's rows, (r, k); rounding errors of 0 become 0."""
     Z = sample.Z * (sample.weight / sample.weight.sum())
     theta = Z @ row_keys.waves(sample.key, k, rng)
     lost = np.linalg.norm(theta, axis=0) <= 1e-6 * np.linalg.norm(Z)  # rounding errors
@@ -245,7 +247,9 @@ def _orthonormal(V):
 
 
 def _principal_components(mean, cov, sample, basis, k, smallest=False):
-    """Return the first (or smallest) k principal components of all rows, in coordinates (r, k)."""
+    """Return the first (or smallest) k principal components of all rows, (r, k).
+
+    mean, cov : (C, r) and (C, r, r), of the classes in a Sample, in coordinates of `basis`"""
     total = total_covariance(mean, cov, sample.size)
     values, vectors = np.linalg.eigh(total)
     root = basis.back.T @ (vectors * np.sqrt(np.maximum(values, 0.0)))
@@ -254,14 +258,14 @@ def _principal_components(mean, cov, sample, basis, k, smallest=False):
 
 
 def _mean_directions(mean, sample):
-    """Return directions (r, r) in which class means (C, r) of a sample differ most, best first."""
+    """Return directions (r, r) in which means (C, r) of a Sample's classes differ, best first."""
     share = sample.size / sample.size.sum()
     centred = mean - share @ mean
     return np.linalg.eigh((centred.T * share) @ centred)[1][:, ::-1]
 
 
 def _covariance_directions(cov, sample):
-    """Return directions (r, r) in which class covariances of a sample differ, best first."""
+    """Return directions (r, r) in which covariances of a Sample's classes differ, best first."""
     share = sample.size / sample.size.sum()
     difference = cov - np.einsum("c,cij->ij", share, cov)
     return np.linalg.eigh(np.einsum("c,cij,cjk->ik", share, difference, difference))[1][:, ::-1]

@@ -95,10 +95,10 @@ def _shrinkage(rows, values, share, n, shrinkage_factor):
 
 
 def _with_means(vectors, values, between, varies):
-    """Add directions in which only class means differ to eigenvectors (p, m); return both arrays.
+    """Add directions in which class means differ, but no rows within classes, to eigenvectors.
 
-    The eigenvalues `values` get zeros for them. between (C, p) are centred class means; only
-    features with `varies` (p,) True contribute."""
+    Return eigenvectors (p, m) and eigenvalues, which are 0 for the new directions.
+    between : (C, p) centred class means; varies : (p,) bool, features that may contribute"""
     rest = np.where(varies, between, 0.0)
     rest = rest - rest @ vectors @ vectors.T
     _, size, more = np.linalg.svd(rest, full_matrices=False)
@@ -166,10 +166,10 @@ def _intensity(mean, square, fourth, n, p):
 
 
 def class_covariance(X, weight, kind, into, kept=1.0, added=0.0):
-    """Return a class's shrunk covariance (r, r) in whitened coordinates, from rows X (n, p).
+    """Return a class's shrunk covariance (r, r) in coordinates X @ into, from rows X (n, p).
 
-    Ledoit and Wolf's (2004) rule shrinks it towards a multiple of the identity ("ledoit-wolf") or
-    of the pooled covariance ("shrunk"). Coordinates are X @ into; kept and added are from a Basis.
+    kind : "ledoit-wolf" or "shrunk": Ledoit and Wolf's (2004) rule shrinks it towards a multiple of
+        the identity, or of the pooled covariance; kept, added : how a Basis shrank the latter
     Eigenvalues are at least 1e-4, since a constant direction would have infinite divergence."""
     if kind == LEDOIT_WOLF:
         cov = into.T @ ledoit_wolf(X, weight) @ into
