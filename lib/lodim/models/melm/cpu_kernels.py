@@ -163,7 +163,7 @@ def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, force
 
     P, w : (k, n) projected rows, (n,) weights; root : inverse Cholesky factor of the kernel
     span_a, span_b : (first, end) of the ranges; shift : added to the kernels' exponents
-    same : whether both are of one class and start at the same row; then (i, j) counts as (j, i) too
+    same : whether both are of one class and start at the same row; then each pair counts twice
     scratch : work arrays; forces_a, forces_b : (k, n), get kernels times differences of rows"""
     (a0, a1), (b0, b1), (u, U, v, e, T, R, scale) = span_a, span_b, scratch
     k, total, rows = root.shape[0], 0.0, a1 - a0

@@ -70,7 +70,7 @@ def _project(X, owner, V, root):
 
 @cuda.jit(cache=True)
 def _coordinates(X, owner, into, U):
-    """Fill U with the coordinates of one block of 64 rows; one GPU block does this.
+    """Fill U with the rows' coordinates; each GPU block does this for one block of 64 rows.
 
     into[q, a, b], (r, k), converts features X to coordinates of projection q, in units of the
     kernel between classes a and b. owner : the class of each block of rows"""

@@ -64,7 +64,7 @@ def fold_scores(train, test, family, settings, gammas, first_gamma=None, warm_st
 
 
 def reweigh(problem, fit):
-    """Refit `fit` with the row weights of `problem`, but its calibration; return View and log."""
+    """Refit `fit` with the weights in `problem`, keeping its calibration; return View and log."""
     first_gamma = float(fit.log["gamma"][0]) if "gamma" in fit.log else None
     view, log = fit_view(problem.batch, problem.settings, problem.family, first_gamma)
     if count_classes(problem.family) > 1:
