@@ -50,7 +50,8 @@ CALLS = {
     "pmax": "for pmax() write np.maximum(a, b)",
     "ceiling": "for ceiling() write np.ceil(x)",
     **{a: f"for {a}() write np.arc{a[1:]}(x)" for a in ("asin", "acos", "atan", "asinh", "acosh")},
-    "cbind": "several responses are written y1 + y2 ~ ., for models that take several",
+    "cbind": "several responses are written y1 + y2 ~ ., for models that take several; for "
+    "successes and failures write their share ~ ., and give the trials as weights= of glm",
     **dict.fromkeys(("as.numeric", "as.integer", "is.na", "cut", "lag", "strata", "Surv"), _COLUMN),
 }
 NAMES = {"TRUE": "True", "FALSE": "False", "NULL": "None", "NA": "None"}

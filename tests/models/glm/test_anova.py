@@ -27,6 +27,32 @@ def df():
     return df
 
 
+def test_negative_binomial_fits_are_compared_by_likelihood(df):
+    rng = np.random.default_rng(1)
+    df = df.assign(count=rng.negative_binomial(2, 1 / (1 + np.exp(0.5 * df["x"]))))
+    formulas, call = ("count ~ g", "count ~ g + x"), {"family": "negative_binomial"}
+    small, large = (ld.glm(formula, df, **call) for formula in formulas)
+    others = [smf.negativebinomial(formula, df).fit(disp=0, maxiter=200) for formula in formulas]
+    expected = 2.0 * (others[1].llf - others[0].llf)
+    table = small.anova(large)
+    assert "deviance" not in table and table["LR"][1] == pytest.approx(expected, rel=1e-6)
+    assert table["log_likelihood"].tolist() == [small.log_likelihood, large.log_likelihood]
+    assert table["p_value"][1] == pytest.approx(stats.chi2.sf(expected, 1), rel=1e-5)
+    terms = large.anova(data=df)  # theta of the large fit in both models
+    null = sm.GLM.from_formula(
+        formulas[0], df, family=sm.families.NegativeBinomial(alpha=1 / large.theta)
+    ).fit(tol=1e-12)
+    assert terms["LR"][2] == pytest.approx(null.deviance - large.deviance, rel=1e-6)
+
+
+def test_counts_that_vary_less_than_poisson_counts_are_named(df):
+    even = df.assign(count=3 + np.arange(N) % 2)
+    fit = ld.glm("count ~ x", even, family="negative_binomial")
+    poisson = ld.glm("count ~ x", even, family="poisson")
+    np.testing.assert_allclose(fit.tidy()["std_error"], poisson.tidy()["std_error"], rtol=1e-6)
+    assert "Theta has its largest value" in " ".join(str(fit.summary()).split())
+
+
 def test_terms_in_order_beside_anova_lm(df):
     fit = ld.glm("y ~ g + x * z", df)
     other = smf.ols("y ~ g + x * z", df).fit()  # patsy puts factors first

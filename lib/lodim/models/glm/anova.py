@@ -18,24 +18,32 @@ def compare(one, other):
     small, large = sorted((one, other), key=lambda fit: fit.df)
     _check(small, large)
     fits = (small, large)
-    sizes = {name: [getattr(fit, name) for fit in fits] for name in ("df_resid", "deviance")}
+    criterion = _criterion(large)
+    sizes = {name: [getattr(fit, name) for fit in fits] for name in ("df_resid", criterion)}
     if _by_wald(large):
         names = large.design.term_names
         added = [k for k, name in enumerate(names) if name not in small.design.term_names]
         positions = _positions(large, large.estimates, added)
         test = _test(large, *_wald_statistic(large, large.estimates, positions))
-        del sizes["deviance"]
+        del sizes[criterion]
     else:
         test = _test(large, _fall(small, large), large.df - small.df)
     rows = pd.DataFrame([{}, test], columns=["df", _statistic(large), "p_value"])
     return pd.DataFrame({"formula": [fit.design.formula for fit in fits]} | sizes).join(rows)
 
 
+def _criterion(fit):
+    """Return which number compares fits; deviances do not if each fit has its own theta."""
+    return "log_likelihood" if fit.family.name == "negative_binomial" else "deviance"
+
+
 def _fall(small, large):
     """Return by how much fit `large` lowers the deviance of `small`, which is nested in it."""
-    fall = small.deviance - large.deviance
-    if fall < -1e-7 * max(small.deviance, 1e-300):
-        what = "the larger fit has the larger deviance, so it has not converged"
+    unit = {"deviance": 1.0, "log_likelihood": -2.0}[_criterion(large)]
+    before, after = (unit * getattr(fit, _criterion(large)) for fit in (small, large))
+    fall = before - after
+    if fall < -1e-7 * max(abs(before), 1e-300):
+        what = f"the larger fit has the worse {_criterion(large)}, so it has not converged"
         raise ArgumentError(f"{what}: fit it with control={{'max_iter': ...}}")
     return max(fall, 0.0)
 

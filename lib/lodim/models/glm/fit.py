@@ -510,7 +510,9 @@ class GlmFit(Described, Fit):
 
             The statistic is F if the dispersion is estimated: the decrease of the deviance per df
             over the dispersion of the larger (or this) fit. Otherwise it is LR, the decrease
-            itself, with a chi-square test (McCullagh & Nelder 1989, Sect. 2.3 and 8.3).
+            itself, with a chi-square test (McCullagh & Nelder 1989, Sect. 2.3 and 8.3). Two fits
+            of "negative_binomial" are compared by log_likelihood instead of deviance, as in R:
+            each has its own theta. Tests of the terms of one fit keep its theta.
 
             Robust errors, "quantile" and "huber" have no such tests. They give Wald tests (wald_F
             or wald_chi2) without deviances, as in R's quantreg, by the covariance of the estimates

@@ -6,6 +6,7 @@ import numpy as np
 
 from lodim.design.frame import in_pandas
 from lodim.engine.blocks import SPAN_ROWS
+from lodim.family.negative_binomial import MOST
 from lodim.page import MOST_NAMES, Picture
 from lodim.report import phrases, tables
 from lodim.report.tables import Report, Table
@@ -144,6 +145,11 @@ def _doubts(fit):
     if 0 < log["n_clusters"] < FEW_CLUSTERS:
         what = f"Standard errors from {log['n_clusters']} clusters are too small"
         notes.append(f"{what}: use at least {FEW_CLUSTERS}.")
+    if fit.theta >= MOST:
+        notes.append(
+            "Theta has its largest value: the counts vary no more than Poisson counts, so "
+            "family='poisson' gives the same estimates."
+        )
     if not log["whole"]:
         notes.append("The response has fractions, but standard errors assume counts.")
     if kind in ("HC2", "HC3") and np.isnan(fit.estimates.cov).all():
