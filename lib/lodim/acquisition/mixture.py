@@ -327,8 +327,8 @@ def _masks(column_of, rng):
 def _k_means(X, start, rng):
     """Return the cluster (n,) of each row; `start` is the number of clusters, or their centres."""
     minit = "++" if np.ndim(start) == 0 else "matrix"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # a cluster may lose all its rows
+    # A cluster may lose all its rows.
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
         return kmeans2(X, start, iter=ITERATIONS, minit=minit, rng=rng)[1]
 
 

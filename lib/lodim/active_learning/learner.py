@@ -456,8 +456,7 @@ class Learner(Generic[FitT]):
 
     def _fitted_for_scores(self, labelled):
         """Fit the model without its warnings, which the user has seen for the fit to all labels."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
             return self._fitted(labelled)
 
     def _learn(self, asked):

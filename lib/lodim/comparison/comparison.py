@@ -29,7 +29,7 @@ from lodim.design.rows import RowInputs
 from lodim.errors import ArgumentError, DataError
 from lodim.family.family import hits
 from lodim.fitting.argument_names import with_known_arguments
-from lodim.report.tables import Report
+from lodim.report.tables import Report, Summarized
 from lodim.selection.folds import as_folds, assign
 from lodim.sources import read_source
 from lodim.text import as_literal
@@ -191,7 +191,7 @@ def _call(formula, models, call, folds, baselines, inputs):
 
 
 @dataclass(repr=False)
-class Comparison:
+class Comparison(Summarized):
     """Held-out losses of several models, and the differences between them.
 
     Attributes
@@ -385,9 +385,6 @@ class Comparison:
 
     def __repr__(self):
         return report.listing_of(self)
-
-    def _repr_html_(self):
-        return self.summary().as_html()
 
     # The table ----------------------------------------------------------------------------------
 

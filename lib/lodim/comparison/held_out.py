@@ -104,8 +104,7 @@ def _results(task, pairs):
     for done, pair in enumerate(pairs):
         if jobs > 1 and movable and time.perf_counter() - began > START:
             own, jobs = replace(task, threads=1), min(jobs, len(pairs) - done)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # joblib's, of processes that end early
+            with warnings.catch_warnings(action="ignore"):  # joblib's: processes end early
                 run = Parallel(jobs, backend="loky", return_as="generator")
                 yield from run(delayed(_alone)(own, *rest) for rest in pairs[done:])
             return
@@ -165,8 +164,7 @@ def _fit_fold(task, candidate, k):
 def _why_unanswered(strict, data):
     """Return why rows have no prediction: the error of strict(data), else the usual reason."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             strict(data)
     except LodimError as error:
         return str(error).split(";")[0]
@@ -210,9 +208,7 @@ def _fit(candidate, task, train, quiet=True):
         formula, arguments = leave_out(formula, *own), {}
     else:
         formula, arguments = _arguments(candidate, task, train)
-    with warnings.catch_warnings():
-        if quiet:
-            warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore" if quiet else None):
         fit = candidate.function(formula, data, **arguments)
     if not isinstance(fit, Fit) or fit.design.response is None:
         raise DataError(f"{candidate.label} must return a fit of lodim, not {fit!r:.80}")
@@ -246,9 +242,8 @@ def _answers(fit, task, test):
     data, named = take_rows(task.data, task.batch.rows[test]), fit.design.offset is not None
     how = {"offset": task.inputs_of(test).offset} if fit.design.offset_given and not named else {}
     numbers = task.levels is None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        kind = "response" if numbers else "link"
+    kind = "response" if numbers else "link"
+    with warnings.catch_warnings(action="ignore"):
         found = in_pandas(fit.predict)(data, kind, new_levels="missing", **how)
     found = found.to_numpy(dtype=float)
     return task.family.score(found) if numbers else found.reshape(len(test), -1)
@@ -269,8 +264,7 @@ def _peer(name, task, train, test):
     order = row_keys.shuffled(key, task.seed)  # a forest samples rows by position
     X, out = tiles.unpack(batch.X, batch.n)[order], np.full((len(test), task.n_scores), np.nan)
     weights = None if batch.weights is None else batch.weights[order]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         new = design.apply(take_rows(task.data, task.batch.rows[test]), new_levels="missing")
         rows, X_new = (X, batch.y[order], weights), tiles.unpack(new.X, new.n)
         found = peer_scores(name, *rows, X_new, n_classes, task.family, task.seed, task.threads)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from lodim.design.frame import PANDAS, as_given
-from lodim.report.tables import Report, paragraphs
+from lodim.report.tables import Report, Summarized, paragraphs
 from lodim.text import counted, join_words
 
 MAX_NAMES = 5  # largest number of names in a sentence
@@ -51,7 +51,7 @@ class Finding:
 
 
 @dataclass(frozen=True, repr=False)
-class Checks:
+class Checks(Summarized):
     """Findings of the checks of a fit; iteration yields the findings, problems first.
 
     Attributes
@@ -145,9 +145,6 @@ class Checks:
         found = [f"{f.code} ({f.severity}): {f.sentence} {f.hint}" for f in self]
         parts = [[line] for line in found or ["No findings."]]
         return paragraphs(f"checks of {self.call}", [*parts, self._looked()])
-
-    def _repr_html_(self):
-        return self.summary().as_html()
 
     def _looked(self):
         lines = [f"Checked: {', '.join(self.looked_at) or 'nothing'}."]

@@ -18,7 +18,7 @@ from lodim.interpretation.questions import Question
 from lodim.interpretation.rows import features_of, read_rows
 from lodim.progress import steps
 from lodim.report import phrases
-from lodim.report.tables import Report, Table, listing, significant
+from lodim.report.tables import FitResult, Report, Table, listing, significant
 from lodim.text import first_names
 from lodim.typing import Data, Offset, Scale
 from lodim.uncertainty.replicates import Bootstrap, percentile, standard_errors
@@ -224,18 +224,6 @@ def _tidy(fit, found, level):
     return frame.assign(std_error=error, conf_low=low, conf_high=high)
 
 
-def _ranges(points):
-    """Return a frame with the smallest and largest estimate of each curve in `points`."""
-    keys = [name for name in ("group", "term", "class") if name in points]
-    rows = []
-    for names, part in points.groupby(keys, sort=False):
-        ends = part.loc[[part["estimate"].idxmin(), part["estimate"].idxmax()]]
-        places = [_place(row) for _, row in ends.iterrows()]
-        rows.append([*names, *ends["estimate"], *places, np.ptp(ends["estimate"])])
-    frame = pd.DataFrame(rows, columns=[*keys, "low", "high", "at_low", "at_high", "range"])
-    return frame.sort_values("range", ascending=False, kind="stable", ignore_index=True)
-
-
 def _place(row):
     if "value_2" not in row or pd.isna(row["value_2"]):
         return significant(row["value"])
@@ -262,7 +250,7 @@ def _spread(feature, weight):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Effects:
+class Effects(FitResult):
     """Effects of the features of a fit on its predictions.
 
     Attributes
@@ -304,10 +292,6 @@ class Effects:
     n: int
     rugs: dict[str, Any]
     spreads: dict[str, float]
-
-    @property
-    def _frame_kind(self):
-        return self.fit._frame_kind
 
     @as_given
     def tidy(self) -> pd.DataFrame:
@@ -367,7 +351,14 @@ class Effects:
         """
         if self.kind not in CURVES:
             raise ArgumentError(f"kind={self.kind!r} has no curves: tidy() has its estimates")
-        return _ranges(self.frame)
+        keys = [name for name in ("group", "term", "class") if name in self.frame]
+        rows = []
+        for names, part in self.frame.groupby(keys, sort=False):
+            ends = part.loc[[part["estimate"].idxmin(), part["estimate"].idxmax()]]
+            places = [_place(row) for _, row in ends.iterrows()]
+            rows.append([*names, *ends["estimate"], *places, np.ptp(ends["estimate"])])
+        frame = pd.DataFrame(rows, columns=[*keys, "low", "high", "at_low", "at_high", "range"])
+        return frame.sort_values("range", ascending=False, kind="stable", ignore_index=True)
 
     def summary(self, *, full: bool = False) -> Report:
         """Return a report of the effects that prints as a table.
@@ -472,9 +463,6 @@ class Effects:
             what = "Standard errors over rows and permutations for this fit"
             notes.append(f"{what}; they do not include the uncertainty of the fit.")
         return notes
-
-    def _repr_html_(self):
-        return self.summary().as_html()
 
     def __repr__(self):
         lines = [f"{KINDS[self.kind].capitalize()} on {self._scale}, {self.n} rows"]

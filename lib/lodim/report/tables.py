@@ -179,6 +179,21 @@ class Report:
         return [_shown(table, "" if self.full else _FULL) for table in self.tables]
 
 
+class Summarized:
+    """Object with a method summary(), whose report notebooks show as HTML."""
+
+    def _repr_html_(self):
+        return self.summary().as_html()
+
+
+class FitResult(Summarized):
+    """Result about a fit, `self.fit`; its tables are of the same kind as the training data."""
+
+    @property
+    def _frame_kind(self):
+        return self.fit._frame_kind
+
+
 def listing(call: str, lines: Sequence[str], table: Table, whole: str = _FULL) -> str:
     """Return the text of `print(fit)`: call, lines, table; `whole` is code that shows all rows."""
     parts = ["", *_wrap(f"Call:  {call}", WIDTH, hang=7), ""]

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -115,7 +116,7 @@ def bootstrap(
     draws = RandomWeights.from_batch(problem.batch, len(problem.design.levels or ()), n, seed)
     jobs = 1 if problem.batch.n <= FEW_ROWS else available_threads()
     jobs = jobs if threads is None else as_threads(threads)
-    ask = _estimates_as(fit) if statistic is None else _statistic(statistic)
+    ask = partial(_estimates, fit) if statistic is None else partial(_numbers, statistic)
 
     def replicate(k, bar):
         weights = draws.of_rows(k)
@@ -126,11 +127,10 @@ def bootstrap(
         bar.update(1)
         return one, ask(one)
 
-    with warnings.catch_warnings(), single_blas():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # failures are counted
-        with bars.bar(n, "replicates") as bar:
-            work = (delayed(replicate)(k, bar) for k in range(n))
-            fits, asked = zip(*Parallel(n_jobs=jobs, backend="threading")(work), strict=True)
+    failures = warnings.catch_warnings(action="ignore", category=ConvergenceWarning)  # are counted
+    with failures, single_blas(), bars.bar(n, "replicates") as bar:
+        work = (delayed(replicate)(k, bar) for k in range(n))
+        fits, asked = zip(*Parallel(n_jobs=jobs, backend="threading")(work), strict=True)
     terms, estimate, values = _aligned(ask(fit), asked, 0.0 if statistic is None else np.nan)
     units = f"{draws.n_units} rows"
     if problem.batch.units is not None:
@@ -153,40 +153,32 @@ def bootstrap(
 # What is asked of each fit ------------------------------------------------------------------------
 
 
-def _estimates_as(reference):
-    """Return a function: refit -> Series of its estimates by term, comparable with `reference`."""
-
-    def estimates(one):
-        frame = one._comparable(reference)
-        keys = [c for c in ("level", "dimension", "term") if c in frame]
-        index = pd.MultiIndex.from_frame(frame[keys]) if len(keys) > 1 else pd.Index(frame["term"])
-        return pd.Series(frame["estimate"].to_numpy(float), index)
-
-    return estimates
+def _estimates(reference, one):
+    """Return the estimates of a refit as a Series by term, comparable with those of `reference`."""
+    frame = one._comparable(reference)
+    keys = [c for c in ("level", "dimension", "term") if c in frame]
+    index = pd.MultiIndex.from_frame(frame[keys]) if len(keys) > 1 else pd.Index(frame["term"])
+    return pd.Series(frame["estimate"].to_numpy(float), index)
 
 
-def _statistic(function):
-    """Return a user's function of a fit, wrapped so that its numbers become a Series."""
-
-    def numbers(one):
-        value = function(one)
-        try:
-            if isinstance(value, pd.Series):
-                series = value.astype(float)
-            elif isinstance(value, Mapping):
-                series = pd.Series(dict(value), dtype=float)
-            else:
-                array = np.asarray(value, dtype=float)
-                names = [f"[{k}]" for k in range(array.size)] if array.ndim else ["statistic"]
-                series = pd.Series(np.atleast_1d(array), names)
-        except (TypeError, ValueError):
-            series = pd.Series(dtype=float)
-        if not len(series) or not series.index.is_unique:
-            words = "a number, an array (k,), or a dict or Series of numbers by name"
-            raise ArgumentError(f"statistic must return {words}, not {value!r:.80}")
-        return series.rename_axis(series.index.names if series.index.nlevels > 1 else "term")
-
-    return numbers
+def _numbers(statistic, one):
+    """Return the numbers that a user's function, `statistic`, returns for a refit, as a Series."""
+    value = statistic(one)
+    try:
+        if isinstance(value, pd.Series):
+            series = value.astype(float)
+        elif isinstance(value, Mapping):
+            series = pd.Series(dict(value), dtype=float)
+        else:
+            array = np.asarray(value, dtype=float)
+            names = [f"[{k}]" for k in range(array.size)] if array.ndim else ["statistic"]
+            series = pd.Series(np.atleast_1d(array), names)
+    except (TypeError, ValueError):
+        series = pd.Series(dtype=float)
+    if not len(series) or not series.index.is_unique:
+        words = "a number, an array (k,), or a dict or Series of numbers by name"
+        raise ArgumentError(f"statistic must return {words}, not {value!r:.80}")
+    return series.rename_axis(series.index.names if series.index.nlevels > 1 else "term")
 
 
 def _aligned(estimate, replicates, absent):
@@ -197,10 +189,7 @@ def _aligned(estimate, replicates, absent):
     for one in replicates:
         if not one.index.equals(terms):
             terms = terms.append(one.index.difference(terms, sort=False))
-    known = [
-        one if one.index.equals(terms) else one.reindex(terms, fill_value=absent)
-        for one in (estimate, *replicates)
-    ]
+    known = (one.reindex(terms, fill_value=absent) for one in (estimate, *replicates))
     values = np.array([one.to_numpy(float) for one in known])
     return terms, values[0], values[1:]
 

@@ -252,15 +252,11 @@ def _table(held, says, answers, classes):
     rows = []
     for level in sorted({*LEVELS, says.level}):
         size = says.sizes(answers, held, level)
-        if held.of_class is None:
-            groups = [({}, held, np.ones(len(size), bool))]
-        else:
-            groups = []
-            for c, name in enumerate(classes):
-                if (of := held.of_class == c).any():
-                    groups.append(({"class": str(name)}, held.of(c), of))
-        for name, part, on in groups:
-            row = {"level": level} | name | {"score": part.quantile(level)}
+        for name, part, on in held.groups(classes):
+            if not len(part.fold):
+                continue
+            row = {"level": level} if name is None else {"level": level, "class": str(name)}
+            row["score"] = part.quantile(level)
             row[says.size] = float(np.average(size[on], weights=part.weight))
             if says.of_classes:
                 row["empty"] = float(np.average(size[on] == 0, weights=part.weight))

@@ -52,12 +52,15 @@ class ConformityScore:
         return np.array([low, high, step])
 
     def uniforms(self, fit, batch):
-        """Return pseudo-random numbers (n,) per row for the score "aps", else None."""
+        """Return random numbers (n,) for the score "aps", equal for equal rows; otherwise None."""
         if self.score != "aps":
             return None
         X = tiles.unpack(batch.X, batch.n).astype(np.float64)
         names = [*fit._reader.names, ""]
-        return row_uniforms(X, [[self.seed, crc32(name.encode())] for name in names])
+        *of_features, last = [[self.seed, crc32(name.encode())] for name in names]
+        direction = np.array([np.random.default_rng(seed).normal() for seed in of_features])
+        phase = np.random.default_rng(last).uniform(0.0, 2.0)
+        return np.abs((np.nan_to_num(X) @ direction * WAVES + phase) % 2.0 - 1.0)
 
     def scores(self, answers, y):
         """Return scores (n,) of responses y, given predictions `answers`; inf if one is missing."""
@@ -110,6 +113,14 @@ class HeldOut:
         """Return the scores of the held-out rows of one class, given its code."""
         at = self.of_class == code
         return HeldOut(self.fold[at], self.score[at], self.weight[at], None)
+
+    def groups(self, classes):
+        """Return a tuple (class, HeldOut of its rows, index of these rows) per class.
+
+        If classes are not calibrated by themselves, all rows are of the class None."""
+        if self.of_class is None:
+            return [(None, self, slice(None))]
+        return [(name, self.of(c), self.of_class == c) for c, name in enumerate(classes)]
 
     @property
     def most(self):
@@ -211,12 +222,3 @@ def adaptive(p, u):
     (Romano, Sesia and Candes 2020, Sect. 2)."""
     above = p[:, None, :] > p[:, :, None] + TIE
     return (above * p[:, None, :]).sum(axis=2) + u[:, None] * p
-
-
-def row_uniforms(X, seeds):
-    """Return random numbers in [0, 1] for rows X (n, q), given q + 1 seeds; equal rows agree."""
-    *of_features, last = seeds
-    direction = np.array([np.random.default_rng(s).normal() for s in of_features])
-    along = np.nan_to_num(X) @ direction if len(direction) else np.zeros(len(X))
-    phase = np.random.default_rng(last).uniform(0.0, 2.0)
-    return np.abs((along * WAVES + phase) % 2.0 - 1.0)

@@ -15,7 +15,7 @@ from lodim.design.frame import as_given, in_pandas, read_column, read_frame
 from lodim.diagnostics.features import moved_means, shifts_in_words
 from lodim.errors import ArgumentError, DataError, DataWarning, warn
 from lodim.fitting import saved, storage
-from lodim.report.tables import Report, Table, listing, significant
+from lodim.report.tables import FitResult, Report, Table, listing, significant
 from lodim.text import counted, join_words
 from lodim.typing import Data, FilePath, FitT_co, NewLevels, Offset, RowValues
 from lodim.uncertainty.conformity import ConformityScore, HeldOut
@@ -87,7 +87,7 @@ MANY_RECOGNIZED = 0.25  # share of recognized rows above which a warning is rais
 
 
 @forms.record
-class Conformal(Generic[FitT_co]):
+class Conformal(FitResult, Generic[FitT_co]):
     """Prediction intervals or sets of classes, computed from fits to parts of the data.
 
     Attributes
@@ -210,7 +210,9 @@ class Conformal(Generic[FitT_co]):
         self._warn_of_drift(batch)
         if self.says.of_classes:
             inside = self.held_out.sets(np.moveaxis(answers, 1, 2), level)
-            values = np.column_stack([inside.astype(object), self._words(inside)])
+            levels = list(map(str, self.fit.levels))
+            sets = ["{" + ", ".join(compress(levels, row)) + "}" for row in inside]
+            values = np.column_stack([inside.astype(object), np.array(sets, object)])
             return self.fit._in_all_rows(batch, values, [*self.fit.levels, ".set"])
         limits = self._limits(answers, level)
         shown = self.fit.family.mean(self.fit._score(batch))
@@ -294,10 +296,6 @@ class Conformal(Generic[FitT_co]):
         index = None if by is None else pd.Index(groups, name=by if isinstance(by, str) else "by")
         frame = pd.DataFrame(rows, index=index)
         return frame if by is None else frame.reset_index()
-
-    @property
-    def _frame_kind(self):
-        return self.fit._frame_kind
 
     @as_given
     def tidy(self) -> pd.DataFrame:
@@ -422,9 +420,6 @@ class Conformal(Generic[FitT_co]):
         lines += self._meaning()
         return listing(f"conformal of {self.fit.call}", lines, self._shown())
 
-    def _repr_html_(self):
-        return self.summary().as_html()
-
     def _meaning(self):
         """Return lines of text on what the intervals or sets contain, and how often."""
         lines, family = self.guarantee.words(self.level), self.fit.family
@@ -441,7 +436,7 @@ class Conformal(Generic[FitT_co]):
     def _checked(self, level):
         """Return the coverage level to use; warn if too few rows were held out for it."""
         level = self.level if level is None else share("level", level)
-        for name, held in self._compared():
+        for name, held, _ in self.held_out.groups(self.fit.levels):
             if not np.isfinite(held.quantile(level)) and level > held.most:
                 what, most = self.guarantee.unit, np.floor(1e3 * held.most) / 1e3
                 n = self.guarantee.n_units if name is None else len(held.fold)
@@ -451,12 +446,6 @@ class Conformal(Generic[FitT_co]):
                 words = f"at most {most:g} for {n} held-out {what}s{of}"
                 warn(f"level must be {words}, not {level:g}: {effect}", DataWarning)
         return level
-
-    def _compared(self):
-        """Return pairs (class, its HeldOut), or (None, HeldOut) if classes are not separate."""
-        if self.held_out.of_class is None:
-            return [(None, self.held_out)]
-        return [(name, self.held_out.of(c)) for c, name in enumerate(self.fit.levels)]
 
     def _warn_of_training_rows(self, answers, y):
         """Warn if many rows whose coverage is measured were held out for calibration themselves."""
@@ -519,12 +508,6 @@ class Conformal(Generic[FitT_co]):
         lower[crossed] = upper[crossed] = 0.5 * (lower[crossed] + upper[crossed])
         family = self.fit.family
         return np.clip(lower, family.least, family.most), np.clip(upper, family.least, family.most)
-
-    def _words(self, inside):
-        """Return sets of classes as texts, (m,); inside (m, C) : which classes are in each set."""
-        levels = list(map(str, self.fit.levels))
-        words = ["{" + ", ".join(compress(levels, row)) + "}" for row in inside]
-        return np.array(words, dtype=object)
 
 
 def _at(batch, rows):

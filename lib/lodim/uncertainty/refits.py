@@ -47,11 +47,10 @@ def fit_parts(problem, held_out, use, *, choose, light, jobs, what):
         bar.update(1)
         return use(fit, as_read(fit, rest))
 
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        with single_blas(), progress.bar(len(held_out), what) as bar:
-            work = (delayed(one)(out, bar) for out in held_out)
-            found = Parallel(n_jobs=jobs, backend="threading")(work)
+    recorded = warnings.catch_warnings(record=True, action="always")
+    with recorded as said, single_blas(), progress.bar(len(held_out), what) as bar:
+        work = (delayed(one)(out, bar) for out in held_out)
+        found = Parallel(n_jobs=jobs, backend="threading")(work)
     for category in dict.fromkeys(each.category for each in said):
         texts = [str(each.message) for each in said if each.category is category]
         warn(f"{len(texts)} of {len(held_out)} fits to parts of the rows say: {texts[0]}", category)

@@ -10,7 +10,7 @@ from lodim.checks import flag, one_of, share, whole
 from lodim.design.frame import as_given, in_pandas
 from lodim.errors import ArgumentError, no_row_warnings
 from lodim.report.phrases import modelled
-from lodim.report.tables import Report, Table, listing
+from lodim.report.tables import FitResult, Report, Table, listing
 from lodim.text import counted, join_words
 from lodim.typing import Data, FitT_co, NewLevels, Offset
 
@@ -21,7 +21,7 @@ FEW_UNITS = 50  # with fewer rows or groups, bootstrap intervals are clearly too
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Bootstrap(Generic[FitT_co]):
+class Bootstrap(FitResult, Generic[FitT_co]):
     """Bootstrap replicates of a fit, and intervals based on them.
 
     Attributes
@@ -78,10 +78,6 @@ class Bootstrap(Generic[FitT_co]):
     def replicates(self) -> pd.DataFrame:
         """Frame of estimates: one row per replicate, one column per estimate, NaN if absent."""
         return pd.DataFrame(self.values, columns=self.terms)
-
-    @property
-    def _frame_kind(self):
-        return self.fit._frame_kind
 
     @as_given
     def tidy(self, *, level: float = LEVEL) -> pd.DataFrame:
@@ -322,9 +318,6 @@ class Bootstrap(Generic[FitT_co]):
         if some:
             notes.append(f"{counted(some, 'term')} of {q} NaN in some replicates, left out there.")
         return notes
-
-    def _repr_html_(self):
-        return self.summary().as_html()
 
     def _widest(self):
         """Return the level of printed limits: 0.95, or the highest that n replicates allow."""

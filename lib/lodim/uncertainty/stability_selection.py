@@ -1,5 +1,6 @@
 """Stability selection: terms that most half-samples of the rows select, with error bounds."""
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any, Generic
 
@@ -11,7 +12,7 @@ from lodim.design.frame import as_given
 from lodim.errors import ArgumentError, DataError
 from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.fit_model import in_memory, model_of, prepare, with_own
-from lodim.report.tables import Report, Table, listing, significant
+from lodim.report.tables import FitResult, Report, Table, listing, significant
 from lodim.selection.folds import assign_draws, count_units
 from lodim.selection.tuning import side_by_side
 from lodim.text import counted
@@ -186,7 +187,8 @@ def stability(
     halves = assign_draws(problem.batch, 2, problem.design.levels, seed, n)
     held_out = [half == k for half in halves for k in (0, 1)]
     how = {"choose": False, "light": True, "jobs": side_by_side(problem), "what": "fits to halves"}
-    selected = fit_parts(settled(problem, full), held_out, _selected, **how)
+    own = settled(problem, full)
+    selected = fit_parts(own, held_out, lambda fit, _: (_terms(fit), _views(fit)), **how)
     frame = _frame(problem.design, selected, _terms(full), cutoff)
     q = sum(len(terms) for terms, _ in selected) / len(selected)
     return Stability(full, frame, cutoff, n, q, _views_frame(problem.design, selected, full))
@@ -197,10 +199,6 @@ def _checked_cutoff(cutoff):
     if not right or not 0.5 < cutoff <= 1.0:
         raise ArgumentError(f"cutoff must be above 0.5 and at most 1, not {cutoff!r}")
     return float(cutoff)
-
-
-def _selected(fit, rows):
-    return _terms(fit), _views(fit)
 
 
 def _terms(fit):
@@ -226,10 +224,7 @@ def _frame(design, selected, full, cutoff):
 
 def _views_frame(design, selected, full):
     """Return the frame `Stability.views`: the share of half-samples with each view; or None."""
-    counts: dict = {}
-    for _, views in selected:
-        for view in views:
-            counts[view] = counts.get(view, 0) + 1
+    counts = Counter(view for _, views in selected for view in views)
     if not counts:
         return None
     order = sorted(counts, key=lambda view: (-counts[view], view))
@@ -240,7 +235,7 @@ def _views_frame(design, selected, full):
 
 
 @dataclass(frozen=True, repr=False)
-class Stability(Generic[FitT_co]):
+class Stability(FitResult, Generic[FitT_co]):
     """Selection frequencies of terms in half-samples of the rows.
 
     Attributes
@@ -289,10 +284,6 @@ class Stability(Generic[FitT_co]):
         sharper = {"unimodal": unimodal, "r-concave": r_concave}
         bounds = {name: bound(q, p, self.cutoff, self.n) for name, bound in sharper.items()}
         return {"worst case": worst_case(q, p, self.cutoff)} | bounds
-
-    @property
-    def _frame_kind(self):
-        return self.fit._frame_kind
 
     @as_given
     def tidy(self) -> pd.DataFrame:
@@ -358,24 +349,17 @@ class Stability(Generic[FitT_co]):
         >>> report.title
         'Stability selection'
         """
-        header = {"Model": self.fit.name, "Response": self._response()}
+        response = self.fit.design.response
+        header = {"Model": self.fit.name, "Response": response.name if response else "none"}
         header |= {"Pairs of halves": str(self.n), "Cutoff": f"{self.cutoff:g}"}
         header |= {"Terms": str(len(self.frame)), "Stable": str(len(self.stable))}
         notes = tuple(f"{line}." for line in (self.fit.call, *self._words()))
-        report = "Stability selection", tuple(header.items()), self._tables(), notes
-        return Report(*report, full=False)
+        return Report("Stability selection", tuple(header.items()), self._tables(), notes, False)
 
     def __repr__(self):
         made = f"{counted(self.n, 'complementary pair')} of halves; stable from {self.cutoff:g} on"
         lines = [made, *self._words()]
         return listing(f"stability of {self.fit.call}", lines, self._tables()[0], whole="tidy()")
-
-    def _repr_html_(self):
-        return self.summary().as_html()
-
-    def _response(self):
-        response = self.fit.design.response
-        return "none" if response is None else response.name
 
     def _words(self):
         """Return lines of text: mean number of selected terms, bounds on terms stable by chance."""

@@ -18,12 +18,12 @@ from lodim.models.ripr.report import (
     view_features,
 )
 from lodim.report.numbers import blank_if_missing
-from lodim.report.tables import Report, Table, listing, significant
+from lodim.report.tables import Report, Summarized, Table, listing, significant
 from lodim.typing import Data, FilePath, NewLevels, Prediction
 
 
 @forms.record
-class RiprFits:
+class RiprFits(Summarized):
     """Fits of several responses with shared views (feature sets), as ripr() returns them.
 
     Attributes
@@ -375,6 +375,3 @@ class RiprFits:
         ]
         note = "Errors: leave-one-out, in views chosen on these rows."
         return listing(self.call, lines, self._views("", (note,)))
-
-    def _repr_html_(self):
-        return self.summary().as_html()
