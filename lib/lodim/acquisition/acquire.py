@@ -1,7 +1,7 @@
 """acquire(): from a formula, data and prices to a policy (which feature to measure next)."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import numpy as np
@@ -22,13 +22,6 @@ from lodim.prices import parse
 from lodim.prices.build import make_network
 from lodim.selection.folds import assign, count_units
 from lodim.typing import Data, HasColumns, RowValues
-
-
-@dataclass(frozen=True)
-class _PriceList:
-    costs: Any
-    depends_on: Any
-    alternatives: Any
 
 
 @with_known_arguments
@@ -126,8 +119,10 @@ def acquire(
     trade_off = None if trade_off is None else number("trade_off", trade_off, 0.0)
     if family is not None:
         one_of("family", family, ("gaussian", "binomial", "multinomial"))
-    prices = _PriceList(
-        parse.costs(costs), parse.depends_on(depends_on), parse.alternatives(alternatives)
+    prices = SimpleNamespace(
+        costs=parse.costs(costs),
+        depends_on=parse.depends_on(depends_on),
+        alternatives=parse.alternatives(alternatives),
     )
     inputs = RowInputs(weights=weights, groups=groups)
     design, batch = Design.learn(formula, data, inputs, family=family, missing="keep")

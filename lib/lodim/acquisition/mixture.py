@@ -200,7 +200,8 @@ def shrink(parts, p, pooling, independence):
     share, count = parts.share, parts.rows[:, None, None]
     cov = (count * parts.cov + pooling * np.tensordot(share, parts.cov, 1)) / (count + pooling)
     diagonal = np.eye(cov.shape[1]) * cov
-    cov = _positive(cov * (1 - independence) + diagonal * independence)
+    value, vector = np.linalg.eigh(cov * (1 - independence) + diagonal * independence)
+    cov = (vector * np.maximum(value, FLOOR)[:, None]) @ vector.transpose(0, 2, 1)
     numeric = cov.shape[1] > p
     return Mixture(
         log_share=np.log(share),
@@ -342,9 +343,3 @@ def _moments(X, weight):
     D = np.where(known, X - mean, 0.0)
     both = known.T.astype(float) @ W
     return mean, (D * weight[:, None]).T @ D / np.maximum(both, 1e-300)
-
-
-def _positive(C):
-    """Return covariance matrices C (Z, q, q) with eigenvalues of at least a small minimum."""
-    value, vector = np.linalg.eigh(C)
-    return (vector * np.maximum(value, FLOOR)[:, None]) @ vector.transpose(0, 2, 1)

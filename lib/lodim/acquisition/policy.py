@@ -454,59 +454,7 @@ class Policy:
         """
         report.write(self, self.tree(data, depth=depth), path)
 
-    def update(
-        self,
-        data: Data,
-        *,
-        window: int | None = None,
-        decay: float = 1.0,
-        every: int | None = None,
-    ) -> "Policy":
-        """Return a policy that has also learned from new rows.
-
-        Parameters
-        ----------
-        data : frame
-            New rows with the response; features may be missing.
-        window : int, optional
-            Number of most recent rows to keep; by default all.
-        decay : float, default=1
-            Factor by which each new row reduces the weight of older rows, in (0, 1].
-        every : int, optional
-            Number of new rows after which the predictor is refitted; by default 5% of the rows.
-
-        Returns
-        -------
-        Policy
-
-        Raises
-        ------
-        ArgumentError
-            If `window`, `decay` or `every` is out of range.
-        DataError
-            If no row has a response, or a level is new.
-
-        Warns
-        -----
-        DataWarning
-            If recent rows are predicted much worse than held-out training rows were (drift).
-
-        See Also
-        --------
-        acquire
-
-        Examples
-        --------
-        >>> import lodim as ld
-        >>> wine = ld.data("wine").sample(frac=1, random_state=0)
-        >>> policy = ld.acquire("cultivar ~ .", wine[:100])
-        >>> len(policy.update(wine[100:150]).y)
-        150
-        """
-        decay = number("decay", decay, forms.TINY, 1.0)
-        window = None if window is None else whole("window", window, 10)
-        every = None if every is None else whole("every", every, 1)
-        return updates.updated(self, data, window, decay, every)
+    update = updates.update
 
     @as_given
     def tidy(self) -> pd.DataFrame:

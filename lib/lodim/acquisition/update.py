@@ -1,12 +1,18 @@
 """Update of a purchase policy with new rows; warns if it predicts them worse than expected."""
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lodim import forms
+from lodim.checks import number, whole
 from lodim.engine import tiles
 from lodim.errors import DataError, DataWarning, warn
+from lodim.typing import Data
+
+if TYPE_CHECKING:  # the module of Policy imports this one
+    from lodim.acquisition.policy import Policy
 
 REFIT = 0.05  # share of new rows from which the predictor is learned again
 ROWS = 100  # most recent rows that are compared with the training rows
@@ -14,8 +20,58 @@ LEAST_ROWS = 20  # for a warning
 ERRORS = 4.0  # standard errors beyond the surprise of held-out rows, for a warning
 
 
-def updated(policy, data, window, decay, every):
-    """Return the policy with the rows of `data` added; see `Policy.update` for the arguments."""
+def update(
+    policy: "Policy",
+    data: Data,
+    *,
+    window: int | None = None,
+    decay: float = 1.0,
+    every: int | None = None,
+) -> "Policy":
+    """Return a policy that has also learned from new rows.
+
+    Parameters
+    ----------
+    data : frame
+        New rows with the response; features may be missing.
+    window : int, optional
+        Number of most recent rows to keep; by default all.
+    decay : float, default=1
+        Factor by which each new row reduces the weight of older rows, in (0, 1].
+    every : int, optional
+        Number of new rows after which the predictor is refitted; by default 5% of the rows.
+
+    Returns
+    -------
+    Policy
+
+    Raises
+    ------
+    ArgumentError
+        If `window`, `decay` or `every` is out of range.
+    DataError
+        If no row has a response, or a level is new.
+
+    Warns
+    -----
+    DataWarning
+        If recent rows are predicted much worse than held-out training rows were (drift).
+
+    See Also
+    --------
+    acquire
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> wine = ld.data("wine").sample(frac=1, random_state=0)
+    >>> policy = ld.acquire("cultivar ~ .", wine[:100])
+    >>> len(policy.update(wine[100:150]).y)
+    150
+    """
+    decay = number("decay", decay, forms.TINY, 1.0)
+    window = None if window is None else whole("window", window, 10)
+    every = None if every is None else whole("every", every, 1)
     batch = policy.design.apply(data, response=True)
     used = np.flatnonzero(~np.isnan(batch.y) & (batch.row_weights > 0.0))
     if not len(used):

@@ -144,13 +144,12 @@ def active(
         raise ArgumentError("target= is an error on test rows: also give test=")
     response = _response(formula)
     beside = {k: arguments.get(k) for k in INPUTS}
+    check_frames(response, labelled, pool, test)
     for name, value in beside.items():
         if not isinstance(value, str | None):
             raise ArgumentError(
                 f"{name} must be the name of a column, not an array: `labelled` gains rows"
             )
-    check_frames(response, labelled, pool, test)
-    for name, value in beside.items():
         if name == "weights" and is_balanced(value, pool):
             continue
         if value is not None and value not in pool:
@@ -472,7 +471,9 @@ class Learner(Generic[FitT]):
             now = fit.predict(self._watched, "class").to_numpy(dtype=object)
             if self._before is not None:
                 row["agreement"] = cohen_kappa(self._before, now)
-            row |= self._entropy(fit)
+            entropies = [] if self.pool.empty else scores.entropies(fit, self.pool)
+            if np.isfinite(entropies).any():
+                row["entropy"] = float(np.nanmean(entropies))
         if self.test is not None:
             loss, hits = self._on_test(fit)
             row |= {"log_loss": loss, "accuracy": float(np.mean(hits))}
@@ -491,14 +492,6 @@ class Learner(Generic[FitT]):
             if cold:
                 return None
             raise
-
-    def _entropy(self, fit):
-        """Return {"entropy": mean entropy of the pool's predictions}; {} if no row has one."""
-        if self.pool.empty:
-            return {}
-        entropies = scores.entropies(fit, self.pool)
-        known = np.isfinite(entropies).any()
-        return {"entropy": float(np.nanmean(entropies))} if known else {}
 
     def _on_test(self, fit):
         """Return the log-loss on the test rows, and whether each is predicted correctly, (n_test,).

@@ -228,8 +228,9 @@ class Comparison(Summarized):
         self._rows = Rows(task.batch.weight, task.fold, task.batch.units)
         self._known = [label for label, r in self._records.items() if r.scores is not None]
         family, y = task.family, task.batch.y
-        scores = [self._records[label].scores for label in self._known]
-        self._losses = np.stack([family.deviance(y, score) for score in scores], axis=1)
+        self._scores = [self._records[label].scores for label in self._known]
+        self._losses = np.stack([family.deviance(y, score) for score in self._scores], axis=1)
+        self._ours = {c.label: c for c in self._candidates if c.kind in ("model", "call")}
         self._frame = self._table()
 
     @property
@@ -296,8 +297,8 @@ class Comparison(Summarized):
     @property
     def best(self) -> Any:
         """The best model of lodim, fitted to all rows on first access; never the null model."""
-        ours = {c.label for c in self._candidates if c.kind in ("model", "call")}
-        label = next((m for m in self._frame["model"] if m in ours & set(self._known)), None)
+        ours = self._ours.keys() & set(self._known)
+        label = next((m for m in self._frame["model"] if m in ours), None)
         if label is None:
             raise ArgumentError("no model of lodim was compared, or all failed: see `failed`")
         return self.fit(label)
@@ -331,11 +332,9 @@ class Comparison(Summarized):
         >>> table.fit("small").design.names
         ('weight',)
         """
-        ours = {c.label: c for c in self._candidates if c.kind in ("model", "call")}
-        if not isinstance(model, str) or model not in ours:
-            raise ArgumentError(f"model must be one of {', '.join(ours)}, not {model!r:.80}")
+        one_of("model", model, self._ours)
         if model not in self._fits:
-            self._fits[model] = fit_all(ours[model], self._task)
+            self._fits[model] = fit_all(self._ours[model], self._task)
         return self._fits[model]
 
     def summary(self) -> Report:
@@ -415,15 +414,14 @@ class Comparison(Summarized):
         y, levels = task.batch.y, task.levels
         if levels is None:
             return {}
-        scores = [self._records[label].scores for label in self._known]
-        hit = np.stack([hits(y, task.family.ranking(s)) for s in scores], axis=1)
+        hit = np.stack([hits(y, task.family.ranking(s)) for s in self._scores], axis=1)
         mean, covariance = means(hit, rows)
         found = {"accuracy": (mean, np.sqrt(np.diag(covariance)))}
         if len(levels) == 2:
-            areas = [auc_of_folds(y == 1, s[:, 0], rows) for s in scores]
-            parts = np.stack([part for _, part in areas], axis=1)
-            errors = np.sqrt(np.diag(rows.covariance(parts)))
-            found["auc"] = np.array([area for area, _ in areas]), errors
+            each = (auc_of_folds(y == 1, s[:, 0], rows) for s in self._scores)
+            areas, parts = zip(*each, strict=True)
+            errors = np.sqrt(np.diag(rows.covariance(np.stack(parts, axis=1))))
+            found["auc"] = np.array(areas), errors
         return found
 
     def _sizes(self):

@@ -48,9 +48,8 @@ class Task:
         return self.design.levels
 
     @property
-    def n_scores(self):
-        """Number of linear predictors per row: K for K > 2 classes, K - 1 if ordered; else one."""
-        return self.family.n_scores
+    def n_folds(self):
+        return int(self.fold.max()) + 1
 
     def inputs_of(self, rows):
         """Return weights, offset and groups of the used rows at positions `rows`."""
@@ -85,7 +84,7 @@ class Record:
 
 def hold_out(candidates, task):
     """Return a dict label -> Record with the held-out predictions of each Candidate for a Task."""
-    n_folds = int(task.fold.max()) + 1
+    n_folds = task.n_folds
     _check_classes(task)
     pairs = [(candidate, k) for candidate in candidates for k in range(n_folds)]
     found = list(progress.steps(_results(task, pairs), len(pairs), "fits"))
@@ -128,7 +127,7 @@ def _record(task, results):
         if result.reason:
             where = f" (fold {k + 1} of {len(results)})" if k else ""
             return Record(reason=result.reason + where)
-    scores = np.empty((task.batch.n, task.n_scores))
+    scores = np.empty((task.batch.n, task.family.n_scores))
     for k, result in enumerate(results):
         scores[task.fold == k] = result.scores
     if not np.isfinite(task.family.deviance(task.batch.y, scores)).all():
@@ -187,15 +186,15 @@ def _fit_and_predict(candidate, task, train, test):
 
 def null_scores(task):
     """Return linear predictors (n, K) of a Task's null model: mean or shares in training rows."""
-    scores = np.empty((task.batch.n, task.n_scores))
-    for k in range(int(task.fold.max()) + 1):
+    scores = np.empty((task.batch.n, task.family.n_scores))
+    for k in range(task.n_folds):
         scores[task.fold == k] = _null(task, *map(np.flatnonzero, (task.fold != k, task.fold == k)))
     return scores
 
 
 def _null(task, train, test):
     """Return linear predictors (m, K) of rows `test` by the null model fitted to rows `train`."""
-    batch, offset = task.batch, task.batch.offset_matrix(task.n_scores)
+    batch, offset = task.batch, task.batch.offset_matrix(task.family.n_scores)
     weight = batch.weight[train] / batch.weight[train].sum()
     return offset[test] + task.family.null_intercept(batch.y[train], weight, offset[train])
 
@@ -220,19 +219,13 @@ def _fit(candidate, task, train, quiet=True):
 def _arguments(candidate, task, train):
     """Return formula and arguments to fit a Candidate to a Task's rows at positions `train`."""
     known, formula = inspect.signature(candidate.function).parameters, task.formula
-    arguments = {"family": task.design.family, **task.parameters}
-    arguments |= {"seed": task.seed, "threads": task.threads}
     given = task.inputs_of(train)
-    if given.weights is not None:
-        arguments["weights"] = given.weights
-    if given.offset is not None:
-        if "offset" not in known:
-            raise DataError(f"{candidate.function.__name__} cannot use an offset")
-        arguments["offset"] = given.offset
-    if "groups" in known:
-        arguments["groups"] = given.groups
-    else:
+    if given.offset is not None and "offset" not in known:
+        raise DataError(f"{candidate.function.__name__} cannot use an offset")
+    if "groups" not in known:
         formula = leave_out(formula, given.groups)
+    arguments = {"family": task.design.family, **task.parameters, **vars(given)}
+    arguments |= {"seed": task.seed, "threads": task.threads}
     arguments = {k: v for k, v in arguments.items() if k in known and v is not None}
     return formula, arguments | candidate.arguments
 
@@ -262,7 +255,8 @@ def _peer(name, task, train, test):
     n_classes = len(design.levels or ())
     key, _ = row_keys.of_batch(batch, n_classes)
     order = row_keys.shuffled(key, task.seed)  # a forest samples rows by position
-    X, out = tiles.unpack(batch.X, batch.n)[order], np.full((len(test), task.n_scores), np.nan)
+    X = tiles.unpack(batch.X, batch.n)[order]
+    out = np.full((len(test), task.family.n_scores), np.nan)
     weights = None if batch.weights is None else batch.weights[order]
     with warnings.catch_warnings(action="ignore"):
         new = design.apply(take_rows(task.data, task.batch.rows[test]), new_levels="missing")
@@ -276,7 +270,7 @@ def _check_classes(task):
     """Raise DataError if a fold of a Task holds out all rows of a class."""
     levels, batch = task.levels, task.batch
     counted = batch.weight > 0
-    for k in range(int(task.fold.max()) + 1) if levels else ():
+    for k in range(task.n_folds) if levels else ():
         seen = np.bincount(batch.y[counted & (task.fold != k)].astype(int), minlength=len(levels))
         if not seen.all():
             name = levels[int(np.argmin(seen))]

@@ -25,7 +25,8 @@ def listing_of(comparison):
         is_gaussian = comparison._task.family.name == "gaussian"
         table.insert(4, "R2" if is_gaussian else "D2", frame["dev_ratio"])
     if frame["parts"].notna().any():
-        table["Parts"] = _part_counts(frame)
+        parts = zip(map(_mean_count, frame["parts"]), frame["part"].fillna(""), strict=True)
+        table["Parts"] = [f"{n} {noun}" if noun else "" for n, noun in parts]
     if any(c.arguments.get("costs") is not None for c in comparison._candidates):
         table["Price"] = frame["price"]
     table.index = pd.Index(frame["model"])
@@ -49,8 +50,7 @@ def summary(comparison):
     task = comparison._task
     measures = [name for name in ("deviance", "dev_ratio", "accuracy", "auc") if name in frame]
     columns = [c for name in measures for c in (name, f"{name}_se")]
-    needs = frame[["features", "parts", "part", "price", "seconds"]]
-    needs = needs.assign(part=[v if isinstance(v, str) else "" for v in needs["part"]])
+    needs = frame[["features", "parts", "part", "price", "seconds"]].fillna({"part": ""})
     differences = frame[["difference", "difference_se", "p_value"]]
     counts = dict.fromkeys(("features", "parts", "price"), _mean_count) | {"seconds": _seconds}
     tables = (
@@ -64,7 +64,7 @@ def summary(comparison):
         ("Family", task.family.label),
         ("Rows dropped (NA)", str(task.design.n_dropped)),
         ("Loss", _loss_name(task)),
-        ("Folds", f"{_n_folds(task)}{_of_groups(task)}"),
+        ("Folds", f"{task.n_folds}{_of_groups(task)}"),
         ("Call", comparison.call),
     )
     notes = (
@@ -103,7 +103,7 @@ def _difference(one, best, digits):
 def _lines(comparison):
     task = comparison._task
     dropped = f" ({task.design.n_dropped} dropped)" if task.design.n_dropped else ""
-    folds = f"held out in {_n_folds(task)} folds{_of_groups(task)}"
+    folds = f"held out in {task.n_folds} folds{_of_groups(task)}"
     first = f"Rows: {task.batch.n_positive}{dropped}, {folds}; loss: {_loss_name(task)}"
     rest = *conclusions(comparison), *_failures(comparison), *_remarks(comparison)
     return [first, *rest]
@@ -116,10 +116,6 @@ def _loss_name(task):
 def _decimals(value):
     """Return the number of decimals that shows three significant digits of a number."""
     return 3 if value <= 0 else int(np.clip(2 - np.floor(np.log10(value)), 0, 9))
-
-
-def _n_folds(task):
-    return int(task.fold.max()) + 1
 
 
 def _of_groups(task):
@@ -142,13 +138,8 @@ def _remarks(comparison):
             found.append(f"{label} predicts {rows} as NaN; {done}: {why}")
         if record.not_converged:
             fits = counted(record.not_converged, "fit")
-            found.append(f"{label}: {fits} of {_n_folds(comparison._task)} did not converge")
+            found.append(f"{label}: {fits} of {comparison._task.n_folds} did not converge")
     return found
-
-
-def _part_counts(frame):
-    pairs = zip(map(_mean_count, frame["parts"]), frame["part"], strict=True)
-    return [f"{n} {noun}" if isinstance(noun, str) and noun else "" for n, noun in pairs]
 
 
 def _mean_count(value):

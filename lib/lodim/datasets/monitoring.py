@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from lodim.checks import MOST_ROWS, flag, number, one_of, whole
-from lodim.datasets.synthetic import _generator, _plain
+from lodim.datasets.synthetic import _generator
 from lodim.errors import ArgumentError
 
 # Name, typical value and spread of a reading, in clinical units.
@@ -158,18 +158,14 @@ def _plan(p, signals, graph):
             if operation == "ratio":
                 plan.append(_Node(f"{name}_per_{names[other]}", (name, names[other]), (b, other)))
             else:
-                plan.append(_Node(f"{name}_{operation}", (_parent(name, operation),), (b,)))
+                # hr_mean_slope is computed from hr_mean, and hr_mean from hr.
+                parent = f"{name}_{operation}".rpartition("_")[0]
+                plan.append(_Node(f"{name}_{operation}", (parent,), (b,)))
     return plan[:p]
 
 
 def _signal(b):
     return SIGNALS[b] if b < len(SIGNALS) else (f"x{b + 1}", 100.0, 15.0)
-
-
-def _parent(name, operation):
-    """Return the feature from which {name}_{operation} is computed: hr_mean for hr_mean_slope."""
-    before = operation.rpartition("_")[0]
-    return f"{name}_{before}" if before else name
 
 
 def _measure(rng, n, signals, coupling, plan):
@@ -256,7 +252,7 @@ def _truth(rng, plan, columns, carriers):
     score = X @ coefficients
     coefficients /= score.std()
     score /= score.std()
-    weights = dict(zip(names, _plain(coefficients), strict=True))
+    weights = dict(zip(names, coefficients.tolist(), strict=True))
     truth = dict(informative=names, coefficients=weights, intercept=-float(score.mean()))
     return truth, score - score.mean()
 

@@ -49,7 +49,9 @@ def synth_cos_r(
     X = rng.standard_normal((n, p))
     u = _unit_vector(rng, p)
     y = scale * np.cos(X) @ u
-    truth = dict(direction=_plain(u), scale=scale, centre=float(y.mean()), rotate=rotate, seed=seed)
+    truth = dict(
+        direction=u.tolist(), scale=scale, centre=float(y.mean()), rotate=rotate, seed=seed
+    )
     return _frame(X @ random_rotation(p, seed) if rotate else X, y - y.mean(), truth)
 
 
@@ -134,7 +136,7 @@ def three_clusters(n: int = 3000, seed: int = 0) -> pd.DataFrame:
     X[cut[1] : cut[2], 4:] += 4
     u = np.append(_unit_vector(rng, 4), np.zeros(4))
     clusters = {name: cut[k : k + 2] for k, name in enumerate(("a", "b1", "b2"))}
-    return _frame(X, np.cos(X) @ u, dict(direction=_plain(u), clusters=clusters))
+    return _frame(X, np.cos(X) @ u, dict(direction=u.tolist(), clusters=clusters))
 
 
 def checkerboard(
@@ -388,9 +390,9 @@ def _draw_views(rng, P, features):
     return [list(pairs[k]) for k in rng.permutation(len(pairs))[:P]]
 
 
-def _draw_centres(rng, separation, trials=1000):
+def _draw_centres(rng, separation):
     """Return four random points in [0.15, 0.85]^2 at least `separation` apart."""
-    for _ in range(trials):
+    for _ in range(1000):
         centres = rng.uniform(0.15, 0.85, (4, 2))
         if min(np.linalg.norm(a - b) for a, b in combinations(centres, 2)) >= separation:
             return centres
@@ -421,7 +423,3 @@ def _frame(X, y, truth):
     # Plain lists, never arrays: pandas compares and copies attrs, and arrays have no truth value.
     df.attrs.update(truth)
     return df
-
-
-def _plain(v):
-    return [float(x) for x in v]

@@ -173,7 +173,7 @@ def _ignored(ignore):
 def _subject(fit, data, offset):
     names = set(read_frame(data).names)
     design = fit.design if set(fit.design.features) <= names else fit._reader
-    own = None if design.response is None else _known(fit, data, offset)
+    answered, score = _known(fit, data, offset)
     every = design.apply(data, offset=offset, new_levels="missing")
     weights = _weights(fit, data)
     every = _weighted(every, weights)
@@ -187,7 +187,6 @@ def _subject(fit, data, offset):
     if design is not fit._reader:
         read = fit._reader.apply(data, offset=offset, new_levels="missing")
         read = with_positive_weight(_weighted(read, weights))
-    answered, score = (None, None) if own is None else own
     among = every
     if answered is not None:
         among = design.apply(data, offset=offset, response=True, new_levels="missing")
@@ -212,12 +211,12 @@ def _weighted(batch, weights):
 
 
 def _known(fit, data, offset):
-    """Return (batch of the rows with known response, linear predictors); None if there are none."""
+    """Return the Batch of rows with known response, and their scores; None, None without any."""
     if not fit._reader.has_response(data):
-        return None
+        return None, None
     batch = fit._reader.apply(data, offset=offset, response=True, new_levels="missing")
     batch, score = fit._answered(with_positive_weight(batch))
-    return (batch, score) if batch.n else None
+    return (batch, score) if batch.n else (None, None)
 
 
 def _is_training(fit, design, batch):

@@ -80,17 +80,13 @@ def wild_values(subject):
     hint, findings = "Correct these values, or make them missing.", []
     for limits, at, values, done, of_feature in found:
         if len(at):
-            name, labels = limits.feature, _labels(subject, at)
+            name, labels = limits.feature, list(subject.rows.index[at])
             severity = "note" if of_feature and len(at) <= few_rows else "problem"
             sentence = f"{name} has values far outside all others in {rows_in_words(labels)}: "
             sentence += f"{some_names([significant(v) for v in values])}; {done}."
             where = (name,), tuple(labels)
             findings.append(Finding("wild-values", severity, sentence, hint, *where))
     return findings
-
-
-def _labels(subject, rows):
-    return list(subject.rows.index[rows])
 
 
 def copies(subject):
@@ -230,25 +226,24 @@ def rare_level(subject):
 
 def _level_counts(design, data, rows):
     """Yield (column, training levels, dict level -> number of rows) per column with levels."""
-    frame = read_frame(data)
-    for name, levels in _columns_of_levels(design).items():
+    frame, parts = read_frame(data), itertools.chain.from_iterable(design.terms)
+    named = {factors.column_with_levels(part): part for part in parts}
+    for name, part in named.items():
+        if name is None:
+            continue
         column = columns.as_levels(read_column(frame, name))
         codes = column.codes[rows]
         counts = np.bincount(codes[codes >= 0], minlength=len(column.levels))
-        yield name, levels, dict(zip(column.levels, counts.tolist(), strict=True))
-
-
-def _columns_of_levels(design):
-    parts = itertools.chain.from_iterable(design.terms)
-    named = [(factors.column_with_levels(part), part) for part in parts]
-    return {name: part.levels for name, part in named if name is not None}
+        yield name, part.levels, dict(zip(column.levels, counts.tolist(), strict=True))
 
 
 def extrapolation(subject):
     """Find rows of new data outside the training range or with new levels; return Findings."""
     design, batch, found = subject.fit._reader, subject.read, []
     X = standardized(batch)
-    far = beyond(X, subject.fit.n) & ~_is_binary(design, X)
+    raw = X * design.scale + design.mean
+    is_binary = ((np.abs(raw) < 1e-6) | (np.abs(raw - 1.0) < 1e-6)).all(axis=0)
+    far = beyond(X, subject.fit.n) & ~is_binary
     if far.any():
         names = [design.names[j] for j in np.flatnonzero(far.any(axis=0))]
         rows = list(batch.index[batch.rows[np.flatnonzero(far.any(axis=1))]])
@@ -269,11 +264,6 @@ def unseen_levels(design, data, rows):
         if unseen:
             what = f"{counted(sum(unseen.values()), 'row')} with levels of {name}"
             yield name, f"{what} that no training row has: {some_names(unseen)}."
-
-
-def _is_binary(design, X):
-    raw = X * design.scale + design.mean
-    return ((np.abs(raw) < 1e-6) | (np.abs(raw - 1.0) < 1e-6)).all(axis=0)
 
 
 def drift(subject):

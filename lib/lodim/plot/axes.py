@@ -56,7 +56,7 @@ def draw(kinds, kind, fit, ax, arguments):
     kinds : dict kind -> function that draws it
     kind : kind of plot; by default the first whose function takes all `arguments`"""
     if kind is None:
-        takers = (name for name in kinds if _takes(kinds[name], fit, ax, arguments))
+        takers = (name for name in kinds if not _misfit(kinds[name], fit, ax, arguments))
         kind = next(takers, next(iter(kinds)))
     one_of("kind", kind, kinds)
     for name in COUNTS & arguments.keys():
@@ -66,19 +66,19 @@ def draw(kinds, kind, fit, ax, arguments):
         if takers:
             has = f"these kinds have it: {', '.join(takers)}"
             raise ArgumentError(f"plot of kind {kind!r} has no argument {name}; {has}")
-    try:
-        signature(kinds[kind]).bind(fit, ax, **arguments)
-    except TypeError as error:
-        raise ArgumentError(f"plot of kind {kind!r}: {error}") from None
+    misfit = _misfit(kinds[kind], fit, ax, arguments)
+    if misfit:
+        raise ArgumentError(f"plot of kind {kind!r}: {misfit}")
     return literal(kinds[kind])(fit, ax, **arguments)
 
 
-def _takes(plot, fit, ax, arguments):
+def _misfit(plot, fit, ax, arguments):
+    """Return what is wrong with the arguments of a function that draws a plot; "" if nothing."""
     try:
         signature(plot).bind(fit, ax, **arguments)
-    except TypeError:
-        return False
-    return True
+    except TypeError as error:
+        return str(error)
+    return ""
 
 
 def tidy(ax):

@@ -152,11 +152,6 @@ def _contours(ax, ground, legend):
     return peaks
 
 
-def _write_legibly(ax, text, place, **style):
-    halo = {"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 0.8}
-    ax.annotate(text, place, ha="center", va="center", bbox=halo, **style)
-
-
 def _arrows(ax, arrows, ends):
     """Draw loadings as arrows, scaled to the frame `ends` (2, 2); return tips (m, 2) and origin."""
     origin = np.zeros(2)
@@ -205,9 +200,11 @@ def _write_names(ax, names, tips, origin, peaks):
         away, half, styles = away[:n_arrows], half[:n_arrows], styles[:n_arrows]
     inside = (np.minimum(low + half, high - half), np.maximum(low + half, high - half))
     place = np.clip(apart(np.clip(at + away * (half + 3.0), *inside), half), *inside)
+    halo = {"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 0.8}
     written = {"textcoords": "offset points", "annotation_clip": False}
+    written |= {"ha": "center", "va": "center", "bbox": halo}
     for name, tip, offset, style in zip(names, places, place - at, styles, strict=True):
-        _write_legibly(ax, name, tip, xytext=offset, **written, **style)
+        ax.annotate(name, tip, xytext=offset, **written, **style)
 
 
 def apart(place, half, rounds=200):

@@ -61,14 +61,9 @@ def write(ax, entries, legend, inside=False):
             named = shorten(legend.labels, NARROW)
             for entry, text in zip(entries, named, strict=False):
                 entry.set_label(text)
-            entries, left = _those_with_room(entries, C, 2 * lines)
+            left = min(max(0, n - 2 * lines), C - 1)  # classes without an entry
+            entries = entries[: C - left] + entries[C:]
             more = f"\n(the first {C - left} of {C})" if left else ""
             style |= {"title": shorten([legend.name], NAME_LENGTH)[0] + more, "title_fontsize": 7}
     place = {"loc": "upper left", "bbox_to_anchor": (0.0, 1.0) if inside else (1.01, 1.0)}
     lettering.legend(ax, entries, frameon=False, **style, **place)
-
-
-def _those_with_room(entries, n_classes, room):
-    """Return at most `room` legend entries, and how many of the n_classes classes were left out."""
-    left = min(max(0, len(entries) - room), n_classes - 1)
-    return entries[: n_classes - left] + entries[n_classes:], left

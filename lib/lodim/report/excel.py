@@ -58,12 +58,12 @@ def _fill(page, sheet):
         what = f"{n:,} rows and {p:,} columns are too many for a sheet of Excel"
         raise DataError(f"{what}: export fewer rows")
     page.append([_plain(str(name)) for name in sheet.frame.columns])
-    columns = [[_plain(v) for v in sheet.frame.iloc[:, k]] for k in range(sheet.frame.shape[1])]
-    for row in zip(*columns, strict=True):
-        page.append(row)
+    for row in sheet.frame.itertuples(index=False, name=None):
+        page.append([_plain(v) for v in row])
     for row in page.iter_rows():
         for cell in row:
-            _keep_text(cell)
+            if isinstance(cell.value, str):  # never a formula or an error, even if it is edited
+                cell.data_type, cell.quotePrefix = "s", cell.value.startswith(LIVE)
     _style(page, sheet)
     page.freeze_panes = page.cell(2, sheet.fixed + 1)
     page.auto_filter.ref = page.dimensions
@@ -76,13 +76,6 @@ def _plain(value):
     if isinstance(value, bool | int | float) and math.isfinite(value):
         return value
     return NOT_IN_CELLS.sub(" ", str(value))
-
-
-def _keep_text(cell):
-    """Mark a text cell so that Excel never reads it as a formula or an error, even if edited."""
-    if isinstance(cell.value, str):
-        cell.data_type = "s"
-        cell.quotePrefix = cell.value.startswith(LIVE)
 
 
 def _style(page, sheet):

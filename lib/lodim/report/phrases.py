@@ -127,8 +127,13 @@ def missing(design):
 def lacking(design):
     """Return a phrase: the number of training rows dropped for a missing value, per column."""
     counts = sorted(design.lacking.items(), key=lambda item: -item[1])
-    more = f"; and {len(counts) - FILLS} more, see design.lacking" if len(counts) > FILLS else ""
-    return ", ".join(f"{name} in {counted(n, 'row')}" for name, n in counts[:FILLS]) + more
+    return _first([f"{name} in {counted(n, 'row')}" for name, n in counts], "lacking")
+
+
+def _first(texts, field):
+    """Return the first texts about columns, and where to see the others: in `field` of a design."""
+    more = f"; and {len(texts) - FILLS} more, see design.{field}" if len(texts) > FILLS else ""
+    return ", ".join(texts[:FILLS]) + more
 
 
 def _filled(design):
@@ -136,10 +141,8 @@ def _filled(design):
     gaps = sorted((f for f in design.fills if f.n_missing), key=lambda f: -f.n_missing)
     if not gaps:
         return []
-    of = [(f.name, counted(f.n_missing, "row"), _stand_in(f, design)) for f in gaps[:FILLS]]
-    told = [f"{name} in {rows} ({instead})" for name, rows, instead in of]
-    more = f"; and {len(gaps) - FILLS} more, see design.fills" if len(gaps) > FILLS else ""
-    return [f"Missing values filled in: {', '.join(told)}{more}."]
+    told = [f"{f.name} in {counted(f.n_missing, 'row')} ({_stand_in(f, design)})" for f in gaps]
+    return [f"Missing values filled in: {_first(told, 'fills')}."]
 
 
 def parameters(fit):
@@ -158,11 +161,9 @@ def wild(design):
     found = sorted(design.wild, key=lambda one: -one.n)
     if not found:
         return []
-    some = [(one.feature, counted(one.n, "row"), limits_in_words(one)) for one in found[:FILLS]]
-    told = [f"{name} in {rows} ({limits})" for name, rows, limits in some]
-    more = f"; and {len(found) - FILLS} more, see design.wild" if len(found) > FILLS else ""
+    told = [f"{w.feature} in {counted(w.n, 'row')} ({limits_in_words(w)})" for w in found]
     done = "Values far outside all others are replaced by the middle of the other values"
-    return [f"{done}: {', '.join(told)}{more}."]
+    return [f"{done}: {_first(told, 'wild')}."]
 
 
 def heavy_tails(design):

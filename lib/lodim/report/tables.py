@@ -196,10 +196,7 @@ class FitResult(Summarized):
 
 def listing(call: str, lines: Sequence[str], table: Table, whole: str = _FULL) -> str:
     """Return the text of `print(fit)`: call, lines, table; `whole` is code that shows all rows."""
-    parts = ["", *_wrap(f"Call:  {call}", WIDTH, hang=7), ""]
-    for line in lines:
-        parts += _wrap(line, WIDTH, hang=2)
-    parts += [""] if lines else []
+    parts = [paragraphs(call, [lines] if lines else []), ""]
     title, grid, notes = _shown(table, whole)
     parts += [_clean(title)] if title else []
     for k, block in enumerate(_blocks(grid, WIDTH)):
