@@ -17,6 +17,7 @@ from lodim.models.ripr import clusters
 from lodim.models.ripr.assigned_views import ClassViews
 from lodim.models.ripr.clusters import kmeans
 from lodim.models.ripr.estimate import calibrate
+from lodim.models.ripr.losses import ABSENT
 from lodim.models.ripr.vote import smoothed_targets
 from lodim.models.ripr.voting_views import VotingViews
 
@@ -147,16 +148,16 @@ def test_errors_of_numbers_and_clusters():
 def test_factors_minimize_the_deviance_of_left_out_rows():
     fit = fit_of("three")
     e = fit.estimates
-    known = e.evidence()
-    view = known.least.argmin(axis=1)
-    at = np.isfinite(known.least).any(axis=1)
+    ratio, vote = e.evidence()
+    least = ratio.min(axis=2)
+    view, at = least.argmin(axis=1), np.isfinite(least).any(axis=1)
     rows, y = np.flatnonzero(at), e.codes[at]
 
     def deviance(t):
-        z = known.scores(t)[rows, view[at]]
+        z = (t[1] * vote - t[0] * np.minimum(ratio, ABSENT))[rows, view[at]]
         return -2 * (smoothed_targets(y, 3) * log_softmax(z, axis=1)).sum(axis=1).mean()
 
-    best = calibrate(known, e.y, e.weight)
+    best = calibrate((ratio, vote), e.y, e.weight)
     np.testing.assert_allclose(best, e.scale, atol=1e-3)
     for step in ([0.02, 0], [-0.02, 0], [0, 0.02], [0, -0.02]):
         assert deviance(np.maximum(best + step, 0.0)) >= deviance(best) - 1e-7

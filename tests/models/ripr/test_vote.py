@@ -72,7 +72,7 @@ def by_hand(voters, x, view, k, itself=None):
 @pytest.mark.parametrize("k", [1, 4, 9, 1000])
 def test_sums_of_votes_are_those_of_the_definition(k):
     A, y, weight = places()
-    voters = Voters.of_classes(A, MISMATCH, y, weight, 3)
+    voters = Voters.from_rows(A, MISMATCH, y, weight, 3)
     left_out = [[by_hand(voters, x, view, k, i) for i, x in enumerate(A)] for view in VIEWS]
     np.testing.assert_allclose(voters.sums(VIEWS, k), left_out, atol=2e-5)
     new = places(20, 5)[0]
@@ -124,7 +124,7 @@ def test_views_are_those_of_a_greedy_search():
     A, y, weight = places(120, 3)
     A = np.nan_to_num(A)
     A[:, 3] += y
-    voters = Voters.of_classes(A, MISMATCH, y, weight, 3)
+    voters = Voters.from_rows(A, MISMATCH, y, weight, 3)
     chosen, losses = forward_selection(voters, VIEWS, 11, 4)
     share = voters.weight / voters.weight.sum()
     goal = smoothed_targets(y, 3)

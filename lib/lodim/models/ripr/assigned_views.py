@@ -1,6 +1,6 @@
 """Ensembles of views (feature sets) in which one view predicts each row: method="assignment"."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,26 +13,6 @@ from lodim.models.ripr.neighbours import Neighbours, nearest
 from lodim.models.ripr.settings import ASSIGNMENT
 
 
-@dataclass(frozen=True, eq=False)
-class Evidence:
-    """Evidence for each class in each view (feature set), as arrays (rows, views, classes)."""
-
-    # d log(distance to the k-th nearest row of the class / that of other classes) for d features;
-    # infinite if the row misses a feature
-    ratio: np.ndarray
-    # log share of the class among the k nearest rows, after adding one row of each class
-    vote: np.ndarray
-
-    @property
-    def least(self):
-        """Smallest `ratio` of any class, (rows, views): small if one class is much nearer."""
-        return self.ratio.min(axis=2, initial=np.inf)
-
-    def scores(self, scale):
-        """Return log probabilities up to a constant: scale[1] * vote - scale[0] * ratio."""
-        return scale[1] * self.vote - scale[0] * np.minimum(self.ratio, ABSENT)
-
-
 @forms.record
 class AssignedViews(Ensemble):
     """Ensemble of views (feature sets) in which one view predicts each row.
@@ -42,13 +22,6 @@ class AssignedViews(Ensemble):
     lambda_: float = forms.real(least=0, nan=True)
 
     method = ASSIGNMENT
-
-    def query(self, X=None, threads=1):
-        """Return predictions (Answers) for rows X; by default leave-one-out for training rows."""
-        if X is not None and not len(X):
-            empty, none = np.zeros((0, len(self))), np.zeros(0, np.int64)
-            return Answers(none, empty, empty, np.zeros((0, self.n_scores)), none)
-        return self._query(X, threads)
 
     def nearest(self, j, X=None, k=None):
         """Return distances and positions (rows, k) of the nearest training rows in feature set j.
@@ -67,13 +40,18 @@ class ClassViews(AssignedViews):
     # exponent, 1 - alpha; a loss is a ratio of distances to this power
     power: float = forms.real(least=0, most=1)
     balanced: bool = forms.flags()
-    # factors of distance ratios and votes in log probabilities (`Evidence.scores`)
+    # factors of minus the distance ratios, and of the votes, in log probabilities (see `evidence`)
     scale: np.ndarray = forms.real(2)
 
     task = CLASSES
 
     def evidence(self, X=None, threads=1):
-        """Return the Evidence for each class of rows X, or leave-one-out for the training rows."""
+        """Return the evidence for each class in each view, ratio and vote (rows, views, classes).
+
+        For d features, ratio is d log(distance to the k-th nearest row of the class / that of other
+        classes), infinite if the row misses a feature. vote is the log share of the class among the
+        k nearest rows, after adding one row of each class. X defaults to the training rows, each
+        left out."""
         how = {"n_classes": self.n_classes, "balanced": self.balanced, "counts": self.weight > 0}
         how |= {"leave_out": X is None, "threads": threads}
         ratio = losses.class_ratios(
@@ -83,7 +61,7 @@ class ClassViews(AssignedViews):
         for j in range(len(self)):
             weights = 1.0 + self.votes(j, X)
             vote[:, j] = np.log(weights / weights.sum(axis=1, keepdims=True))
-        return Evidence(ratio, vote)
+        return ratio, vote
 
     def votes(self, j, X=None):
         """Return votes (rows, classes): each class's weight among the k nearest rows in set j.
@@ -96,20 +74,21 @@ class ClassViews(AssignedViews):
         near = Neighbours.among(X, self.X[refs], own=own)
         return near.sums(view[None], k, values, EQUAL)[0]
 
-    def _query(self, X, threads):
-        known = self.evidence(X, threads)
-        least, scores = known.least, known.scores(self.scale)
+    def query(self, X=None, threads=1):
+        """Return predictions (Answers) for rows X; by default leave-one-out for training rows."""
+        ratio, vote = self.evidence(X, threads)
+        least, view = ratio.min(axis=2, initial=np.inf), nearest_view(ratio)
+        scores = self.scale[1] * vote - self.scale[0] * np.minimum(ratio, ABSENT)
         top = scores.max(axis=2, keepdims=True)
         scores = np.where(scores >= top - ties.EQUAL, top, scores)
-        view = nearest_view(known.ratio)
         value = np.full(least.shape, np.nan)
         at = np.isfinite(least)
         value[at] = self.preferred[ties.argmin(-scores[at][:, self.preferred])]
+        known, code = np.flatnonzero(view >= 0), np.full(len(view), -1)
+        code[known] = value[known, view[known]]
         z = np.full((len(scores), self.n_classes), np.nan)
-        z[view >= 0] = scores[view >= 0, view[view >= 0]]
+        z[known] = scores[known, view[known]]
         score = z[:, 1:] - z[:, :1] if self.n_scores == 1 else z
-        code = _in_own_view(value, view)
-        code = np.where(np.isnan(code), -1, code).astype(np.int64)
         return Answers(view, value, np.exp(self.power * least), score, code)
 
 
@@ -119,7 +98,8 @@ class NumberViews(AssignedViews):
 
     task = NUMBERS
 
-    def _query(self, X, threads):
+    def query(self, X=None, threads=1):
+        """Return predictions (Answers) for rows X; by default leave-one-out for training rows."""
         near = [self.nearest(j, X) for j in range(len(self))]
         y = np.where(np.isfinite(self.y), self.y, 0.0)  # no neighbours lack a response
         best = losses.number_answers(near, y, self.assignment, weight=self.weight)
@@ -147,12 +127,8 @@ class ClusterViews(AssignedViews):
 
     task = CLUSTERS
 
-    def assign(self, X, answers):
-        return clusters.assign_clusters(self, X, answers)
-
-    @property
-    def cluster_names(self):
-        return clusters.cluster_names(self)
+    assign = clusters.assign_clusters
+    cluster_names = property(clusters.cluster_names)
 
     def centres_in(self, feature):
         """Return a feature's values at the cluster centres, (q,); NaN if their view lacks it."""
@@ -160,7 +136,8 @@ class ClusterViews(AssignedViews):
         at = (own >= 0) & (self.features[own] == feature)
         return np.where(at, self.centres, 0.0).sum(axis=1) + np.where(at.any(axis=1), 0.0, np.nan)
 
-    def _query(self, X, threads):
+    def query(self, X=None, threads=1):
+        """Return predictions (Answers) for rows X; by default leave-one-out for training rows."""
         how = {"seed": self.seed, "n_samples": self.n_samples, "counts": self.weight > 0}
         how |= {"leave_out": X is None, "threads": threads}
         ratios = losses.cluster_ratios(
@@ -176,14 +153,6 @@ class ClusterViews(AssignedViews):
             raise ValueError("a cluster has no place in its view")
         if set(self.centre_view) != set(range(len(self))):
             raise ValueError("a view has no cluster")
-
-
-def _in_own_view(value, view):
-    """Return entry value[i, view[i]] for each row i, or NaN if view[i] is -1."""
-    if not value.shape[1]:
-        return np.full(len(view), np.nan)
-    own = np.take_along_axis(value, np.maximum(view, 0)[:, None], axis=1)[:, 0]
-    return np.where(view >= 0, own, np.nan)
 
 
 # Unused views ------------------------------------------------------------------------------------

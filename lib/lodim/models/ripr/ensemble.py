@@ -207,10 +207,17 @@ def _deviances(e, family, answers, error):
     if e.task == CLUSTERS:
         return _mean(error, e.weight, np.isfinite(error)), _scatter(e, answers.view)
     known = np.flatnonzero(np.isfinite(e.y) & (e.weight > 0))
-    weight = e.weight[known] / e.weight[known].sum()
-    null = family.null_score(e.y[known], weight, np.zeros((len(known), family.n_scores)))
-    score = np.where(np.isnan(answers.score[known]), null, answers.score[known])
+    weight, score = e.weight[known] / e.weight[known].sum(), answers.score[known]
+    null = np.tile(null_score(e, family), (len(known), 1))
+    score = np.where(np.isnan(score), null, score)
     return tuple(float(weight @ family.deviance(e.y[known], s)) for s in (score, null))
+
+
+def null_score(e, family):
+    """Return the linear predictors of the null model for the training rows of e, (1, K)."""
+    known = np.flatnonzero(np.isfinite(e.y) & (e.weight > 0))
+    weight = e.weight[known] / e.weight[known].sum()
+    return family.null_score(e.y[known], weight, np.zeros((len(known), family.n_scores)))[:1]
 
 
 def _scatter(e, view):

@@ -10,7 +10,6 @@ from lodim.errors import ArgumentError
 from lodim.fitting.fit import ARRAY
 from lodim.fitting.model import lambda_grid
 from lodim.formula.formula import parse
-from lodim.models.ripr import ties
 from lodim.models.ripr.assigned_views import (
     ClassViews,
     ClusterViews,
@@ -23,8 +22,8 @@ from lodim.models.ripr.assignment.recover import keep_largest
 from lodim.models.ripr.assignment.solve import assign
 from lodim.models.ripr.assignment.view_search import ViewSearch, most_neighbours
 from lodim.models.ripr.clusters import fit_clusters
-from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS, task_of
-from lodim.models.ripr.losses import ABSENT, ALPHA, N_SAMPLES, reference_volumes
+from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS, null_score, task_of
+from lodim.models.ripr.losses import ABSENT, ALPHA, N_SAMPLES, nearest_view, reference_volumes
 from lodim.models.ripr.settings import ASSIGNMENT, MOST_DIM, VOTE, Settings
 from lodim.models.ripr.views import Axes, axis_values
 from lodim.models.ripr.vote import Voters, choose_views, smoothed_targets
@@ -129,36 +128,20 @@ def fit_stages(batch, family, settings, eval_batch=None):
     penalties = settings.lambda_ if several else (settings.lambda_,)
     L = search.losses() if several and any(v is not None for v in penalties) else None
     for lambda_ in penalties:
-        if _views_vote(settings, lambda_):
+        if settings.method == VOTE and lambda_ is not None:
+            raise ArgumentError("lambda_ needs method='assignment', not 'vote'")
+        if settings.method != ASSIGNMENT and lambda_ is None:
             e, log = vote_ensemble(search)
         else:
-            e, log = assignment_ensemble(search, lambda_, L)
-        scores = None if eval_batch is None else held_out_scores(e, search, eval_batch)
+            found = search.recover(lambda_, None if lambda_ is None else L)
+            used = float("nan") if found.forward else found.lambda_
+            e = build_ensemble(search, found.views, found.assignment.matrix(), found.k, used)
+            log = search_log(found.assignment, search)
+        scores = None
+        if eval_batch is not None:
+            scores = e.query(e.rows(eval_batch), search.threads).score
+            scores = np.where(np.isnan(scores), null_score(e, family), scores)
         yield e, log, scores
-
-
-def _views_vote(settings, lambda_):
-    """Return whether all views predict each row together: by default if there is no penalty."""
-    if settings.method == VOTE and lambda_ is not None:
-        raise ArgumentError("lambda_ needs method='assignment', not 'vote'")
-    return settings.method != ASSIGNMENT and lambda_ is None
-
-
-def assignment_ensemble(search, lambda_, L):
-    """Fit an ensemble in which one view predicts each row; return it and the log of the search."""
-    recovery = search.recover(lambda_, None if lambda_ is None else L)
-    used = float("nan") if recovery.forward else recovery.lambda_
-    e = build_ensemble(search, recovery.views, recovery.assignment.matrix(), recovery.k, used)
-    return e, search_log(recovery.assignment, search)
-
-
-def held_out_scores(e, search, eval_batch):
-    """Return e's linear predictors for `eval_batch`; the null model's if no view is complete."""
-    score, family = e.query(e.rows(eval_batch), search.threads).score, search.family
-    known = np.flatnonzero(np.isfinite(search.y) & (search.weight > 0))
-    weight = search.weight[known] / search.weight[known].sum()
-    null = family.null_score(search.y[known], weight, np.zeros((len(known), family.n_scores)))
-    return np.where(np.isnan(score), null[:1], score)
 
 
 def search_log(assignment, search):
@@ -178,9 +161,7 @@ def vote_ensemble(search):
     A = axis_values(search.X, s.axes.of)
     refs = np.flatnonzero(np.isfinite(y) & (weight > 0) & ~np.isnan(A).all(axis=1))
     apart = s.axes.category_distance(A[weight > 0], weight[weight > 0])
-    rows = A[refs], apart, y[refs], weight[refs]
-    known = (search.n_classes,) if search.n_classes else ()
-    voters = (Voters.of_classes if known else Voters.of_numbers)(*rows, *known)
+    voters = Voters.from_rows(A[refs], apart, y[refs], weight[refs], search.n_classes)
     bounds = {"min_dim": s.min_dim or 1, "max_dim": s.max_dim or MOST_DIM, "max_views": s.max_views}
     chosen = choose_views(voters, s.seed, k=s.k, n_views=s.n_views, threads=threads, **bounds)
     common = _common_fields(search, A, chosen.views)
@@ -201,12 +182,19 @@ def build_ensemble(search, views, shares, k, lambda_):
     """Return the Ensemble of the selected feature sets `views`, fitted to the rows of `search`.
 
     shares : (rows, views) share of each view in a row; lambda_ : penalty, NaN for none"""
-    t, s = search, search.settings
-    B = np.zeros((len(t.y), len(views)))
-    B[t.used] = shares
-    common = _common_fields(t, t.X, views) | {"assignment": B, "k": int(k)}
-    common |= {"axis_of": np.arange(t.X.shape[1]), "lambda_": float(lambda_)}
-    return _ENSEMBLES[t.task](common, t, s)
+    s, B = search.settings, np.zeros((len(search.y), len(views)))
+    B[search.used] = shares
+    common = _common_fields(search, search.X, views) | {"assignment": B, "k": int(k)}
+    common |= {"axis_of": np.arange(search.X.shape[1]), "lambda_": float(lambda_)}
+    if search.task == NUMBERS:
+        return _assigned(NumberViews(**common), search)
+    common["power"] = 1.0 - s.alpha
+    if search.task == CLUSTERS:
+        return _cluster_views(common, search)
+    e = ClassViews(**common, balanced=s.balanced, scale=np.array(INITIAL_SCALE))
+    e = _assigned(e, search)
+    evidence = e.evidence(threads=search.threads)
+    return replace(e, scale=calibrate(evidence, search.y, search.weight))
 
 
 def _common_fields(search, X, views):
@@ -225,23 +213,11 @@ def _assigned(e, search):
     return replace(e, assigned_view=e.query(threads=search.threads).view)
 
 
-def _class_views(common, search, settings):
-    """Return ClassViews with calibrated probabilities; `common` has the fields of any Ensemble."""
-    own = {"power": 1.0 - settings.alpha, "balanced": settings.balanced}
-    e = _assigned(ClassViews(**common, **own, scale=np.array(INITIAL_SCALE)), search)
-    return replace(e, scale=calibrate(e.evidence(threads=search.threads), search.y, search.weight))
-
-
-def _number_views(common, search, settings):
-    return _assigned(NumberViews(**common), search)
-
-
-def _cluster_views(common, search, settings):
-    """Return ClusterViews with their clusters; `common` has the fields of any Ensemble."""
-    views = common["views"]
+def _cluster_views(common, search):
+    """Return ClusterViews with their clusters; `common` has the other fields."""
+    views, settings = common["views"], search.settings
     e = ClusterViews(
         **common,
-        power=1.0 - settings.alpha,
         seed=settings.seed,
         n_samples=N_SAMPLES,
         volumes=reference_volumes(common["X"][search.weight > 0], views),
@@ -252,16 +228,19 @@ def _cluster_views(common, search, settings):
     return fit_clusters(e, settings.n_clusters, settings.seed)
 
 
-_ENSEMBLES = {CLASSES: _class_views, NUMBERS: _number_views, CLUSTERS: _cluster_views}
-
-
 def calibrate(evidence, y, weight):
     """Return two factors t that make class probabilities calibrated: of log ratios and of votes.
 
-    Probabilities are softmax(t[1] vote - t[0] ratio), given Evidence in the row's view. The factors
-    minimize the deviance, with targets smoothed (Platt 1999) so that t is finite."""
-    parts, weight, code = _evidence_in_chosen_view(evidence, y, weight)
-    target, weight = smoothed_targets(code, parts.shape[2]), weight / max(weight.sum(), 1e-300)
+    Probabilities are softmax(t[1] vote - t[0] ratio), given the evidence (ratio, vote) in the view
+    that predicts the row. The factors minimize the deviance, with targets smoothed (Platt 1999) so
+    that t is finite."""
+    ratio, vote = evidence
+    view = nearest_view(ratio)
+    known = np.flatnonzero((view >= 0) & np.isfinite(y) & (weight > 0))
+    own = known, view[known]
+    parts = np.array([-np.minimum(ratio[own], ABSENT), vote[own]])
+    target = smoothed_targets(y[known].astype(int), parts.shape[2])
+    weight = weight[known] / max(weight[known].sum(), 1e-300)
 
     def deviance(t):
         log_p = log_softmax(np.tensordot(t, parts, 1), axis=1)
@@ -270,18 +249,6 @@ def calibrate(evidence, y, weight):
 
     bounds = [(0.0, 10.0)] * 2  # finite factors if all rows are predicted correctly
     return minimize(deviance, INITIAL_SCALE, jac=True, bounds=bounds, tol=1e-12).x
-
-
-def _evidence_in_chosen_view(evidence, y, weight):
-    """Return the evidence in the view that predicts each row, with the rows' weights and classes.
-
-    The evidence (2, rows, classes) is minus the log distance ratio, then the log share of votes.
-    Only rows with a view, a class and a positive weight are included."""
-    least = evidence.least
-    known = np.flatnonzero(np.isfinite(least).any(axis=1) & np.isfinite(y) & (weight > 0))
-    view = ties.argmin(least[known]) if least.shape[1] else known
-    parts = [-np.minimum(evidence.ratio[known, view], ABSENT), evidence.vote[known, view]]
-    return np.array(parts), weight[known], y[known].astype(int)
 
 
 # Several responses (Fiterau 2014, Sect. 4.1) -----------------------------------------------------

@@ -74,8 +74,36 @@ class Explanation:
         return self.report().as_html()
 
 
-def explain(fit, row, k):
-    """Return the Explanation of the prediction for one row of new data, with k neighbours."""
+def explain(fit: Any, row: Any, k: int = 5) -> Explanation:
+    """Explain the prediction of one row: its feature set, all predictions, its neighbours.
+
+    Parameters
+    ----------
+    row : frame
+        One row of new data, such as `data.iloc[[3]]`.
+    k : int, default=5
+        Number of neighbours to show: the nearest training rows in the row's feature set.
+
+    Returns
+    -------
+    Explanation
+        It prints, and has plot().
+
+    Raises
+    ------
+    ArgumentError
+        If `row` is not one row of a frame, or k is not a positive integer.
+
+    See Also
+    --------
+    votes, plot
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> iris = ld.data("iris")
+    >>> axes = ld.ripr("species ~ .", iris, max_dim=2, k=10).explain(iris[:1]).plot()
+    """
     batch = one_row(fit, row)
     e = fit.estimates
     k = whole("k", k, most=MOST_ROWS)

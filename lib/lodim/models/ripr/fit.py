@@ -9,10 +9,9 @@ from lodim import forms
 from lodim.errors import ArgumentError
 from lodim.fitting import saved
 from lodim.fitting.fit import Fit
-from lodim.models.ripr import report
+from lodim.models.ripr import explanation, report
 from lodim.models.ripr.assigned_views import ClassViews, ClusterViews, NumberViews
 from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, LOG, Record, task_of
-from lodim.models.ripr.explanation import Explanation, explain
 from lodim.models.ripr.settings import Settings
 from lodim.models.ripr.voting_views import VotingViews
 from lodim.typing import Data, FilePath, NewLevels, Offset, Prediction
@@ -446,37 +445,7 @@ class RiprFit(Fit):
             frame[self.design.names[f]] = centre + self.design.mean[f]
         return frame
 
-    def explain(self, row: Any, k: int = 5) -> Explanation:
-        """Explain the prediction of one row: its feature set, all predictions, its neighbours.
-
-        Parameters
-        ----------
-        row : frame
-            One row of new data, such as `data.iloc[[3]]`.
-        k : int, default=5
-            Number of neighbours to show: the nearest training rows in the row's feature set.
-
-        Returns
-        -------
-        Explanation
-            It prints, and has plot().
-
-        Raises
-        ------
-        ArgumentError
-            If `row` is not one row of a frame, or k is not a positive integer.
-
-        See Also
-        --------
-        votes, plot
-
-        Examples
-        --------
-        >>> import lodim as ld
-        >>> iris = ld.data("iris")
-        >>> axes = ld.ripr("species ~ .", iris, max_dim=2, k=10).explain(iris[:1]).plot()
-        """
-        return explain(self, row, k)
+    explain = explanation.explain
 
     def plot(self, kind: PlotKind | None = None, ax: Any = None, **arguments: Any) -> Any:
         """Draw a plot and return its Axes.

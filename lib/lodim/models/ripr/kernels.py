@@ -265,7 +265,7 @@ def pair_ratio(rows, starts, pair, x, k, member, guess, d):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def log_ratios(lo, hi, out, views, dims, X, member, groups, pairs, k, pair):
+def log_ratios(lo, hi, out, views, dims, groups, X, member, pairs, k, pair):
     """Fill `out` with log ratios of the distances from rows to the k-th nearest rows of two groups.
 
     out is (views, rows, pairs) for the views lo to hi - 1; with one column, it gets the smallest

@@ -123,36 +123,29 @@ def log_ratios(X, references, groups, member, views, k, threads=1, pair=None):
     members = [np.searchsorted(among, m) for m in groups.members]
     starts = np.cumsum([0, *map(len, members)])
     pairs = (groups.own, groups.other, groups.prior)
-    pair = np.asarray(pair, np.int64)
-
-    def fill(out, some, sizes, base):
+    args = (rows, member, pairs, k, np.asarray(pair, np.int64))
+    turned, sizes = _finest_first(views, refs), dims(views)
+    L = np.empty((len(views), len(X), n_columns))
+    for base in np.unique(turned[:, 0]):  # references are sorted by the first feature of views
         order = [m[np.argsort(refs[base, m], kind="stable")] for m in members]
         sorted_refs = np.ascontiguousarray(refs[:, np.concatenate(order)])
         sides = (sorted_refs, starts, np.zeros(len(refs), np.float32))
-        args = (out, some, sizes, rows, member, sides, pairs, k, pair)
-        for_blocks(kernels.log_ratios, len(some), *args, threads=threads)
+        some = np.flatnonzero(turned[:, 0] == base)
+        out = np.empty((len(some), *L.shape[1:]))
+        views_and_sides = (turned[some], sizes[some], sides)
+        for_blocks(kernels.log_ratios, len(some), out, *views_and_sides, *args, threads=threads)
+        L[some] = out
+    return L.transpose(1, 0, 2)
 
-    return fill_by_first_feature(fill, (len(X), n_columns), views, refs).transpose(1, 0, 2)
 
-
-def fill_by_first_feature(fill, shape, views, refs):
-    """Compute an array (views, *shape) by one call of `fill` for all views of equal first feature.
-
-    The feature of a view with most distinct values in `refs` (features, rows) comes first.
-    fill(out, views, sizes, base) writes the part of the views that start with feature `base`."""
+def _finest_first(views, refs):
+    """Return the views, each with the feature of most distinct values in `refs` in first place."""
     values = [np.sort(x) for x in refs]
     keys = [(-np.count_nonzero(np.diff(x)), x.tobytes()) for x in values]
     rank = np.empty(len(refs) + 1, np.int64)
     rank[[*sorted(range(len(refs)), key=keys.__getitem__), -1]] = np.arange(len(refs) + 1)
     order = np.argsort(rank[views], axis=1, kind="stable")
-    turned = np.take_along_axis(views, order, axis=1)
-    sizes, L = dims(views), np.empty((len(views), *shape))
-    for base in np.unique(turned[:, 0]):
-        some = np.flatnonzero(turned[:, 0] == base)
-        out = np.empty((len(some), *shape))
-        fill(out, turned[some], sizes[some], base)
-        L[some] = out
-    return L
+    return np.take_along_axis(views, order, axis=1)
 
 
 # The uniform sample that clustering compares with ------------------------------------------------

@@ -45,7 +45,11 @@ def listing(fit):
         lines.append(f"Clusters in the views: {', '.join(map(str, each))} ({_number_from(fit)})")
     if not fit.converged:
         lines.append("Warning: the search for views did not converge; see summary()")
-    return lines, _views(fit, "", (_error_note(fit),))
+    note = "Distortion: of the training rows of the clusters."
+    if fit.estimates.task != CLUSTERS:
+        name = ERROR[fit.estimates.task][0]
+        note = f"{name}: leave-one-out, in views chosen on these rows; for new rows see ld.cv."
+    return lines, _views(fit, "", (note,))
 
 
 def summary(fit, full):
@@ -166,13 +170,6 @@ def _column_note(fit):
         f"out; {name}: {words} of these rows; %Weight: share of the view in the assignment of "
         f"training rows{blind}."
     )
-
-
-def _error_note(fit):
-    name = ERROR[fit.estimates.task][0]
-    if fit.estimates.task == CLUSTERS:
-        return "Distortion: of the training rows of the clusters."
-    return f"{name}: leave-one-out, in views chosen on these rows; for new rows see ld.cv."
 
 
 def _clusters(fit):

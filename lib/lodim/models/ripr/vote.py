@@ -35,17 +35,13 @@ class Voters:
     spread: float = 1.0
 
     @classmethod
-    def of_classes(cls, A, category_distance, y, weight, n_classes):
-        """Return Voters for class codes y (n,); A and category_distance are fields of Voters."""
+    def from_rows(cls, A, category_distance, y, weight, n_classes):
+        """Return Voters for responses y (n,): class codes, or numbers if n_classes is 0."""
         weight = weight / weight.mean()
-        target = (y[:, None] == np.arange(n_classes)).astype(np.float64)
-        prior = np.maximum(np.einsum("i,ic->c", weight, target) / weight.sum(), 1e-12)
-        return cls(A, category_distance, target, weight, prior)
-
-    @classmethod
-    def of_numbers(cls, A, category_distance, y, weight):
-        """Return Voters for a numeric response y; A and category_distance are fields of Voters."""
-        weight = weight / weight.mean()
+        if n_classes:
+            target = (y[:, None] == np.arange(n_classes)).astype(np.float64)
+            prior = np.maximum(np.einsum("i,ic->c", weight, target) / weight.sum(), 1e-12)
+            return cls(A, category_distance, target, weight, prior)
         mean = weight @ y / weight.sum()
         spread = np.sqrt(weight @ (y - mean) ** 2 / weight.sum()) or 1.0
         target = ((y - mean) / spread)[:, None]

@@ -63,11 +63,8 @@ class VotingViews(Ensemble):
 
 def voters_of(e):
     """Return the training rows of an ensemble e that vote, as Voters."""
-    refs = e.references
-    A, y, weight = e.X[refs], e.y[refs], e.weight[refs]
-    if e.n_classes:
-        return Voters.of_classes(A, e.category_distance, y.astype(np.int64), weight, e.n_classes)
-    return Voters.of_numbers(A, e.category_distance, y, weight)
+    at = e.references
+    return Voters.from_rows(e.X[at], e.category_distance, e.y[at], e.weight[at], e.n_classes)
 
 
 def evidence_of(e, voters, X=None, threads=1):

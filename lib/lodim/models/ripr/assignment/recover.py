@@ -55,14 +55,13 @@ class RecoveryData:
 
     def losses(self, k=None):
         """Return the loss of each row in each view (feature set), by its k nearest neighbours."""
-        X, views, alpha = self.X, self.views, self.control.alpha
-        how = {"threads": self.threads}
-        if self.task == "class":
-            balanced = self.control.balanced
-            return losses.class_losses(X, self.y, views, k, alpha=alpha, balanced=balanced, **how)
+        X, y, views, how = self.X, self.y, self.views, {"threads": self.threads}
         if self.task == "number":
-            return losses.regression_losses(X, self.y, views, k, weight=self.weight, **how)
-        return losses.cluster_losses(X, views, k, alpha=alpha, seed=self.seed, **how)
+            return losses.regression_losses(X, y, views, k, weight=self.weight, **how)
+        how["alpha"] = self.control.alpha
+        if self.task == "class":
+            return losses.class_losses(X, y, views, k, balanced=self.control.balanced, **how)
+        return losses.cluster_losses(X, views, k, seed=self.seed, **how)
 
     def log_ratios(self, k, columns):
         """Return log distance ratios (rows, views, classes) in the views at positions `columns`.
@@ -133,11 +132,8 @@ def _by_penalty(data, k, lambda_, L):
     If lambda_ is None, leave-one-out errors choose it, and are returned; for clusters, it is 2.
     k : number of neighbours; L : losses (rows, views), or None to compute them"""
     L = data.losses(k) if L is None else L
-    unit = (
-        lambda_path.mean_row_variance(L)
-        if data.task == "number"
-        else (1.0 - data.control.alpha) ** 2
-    )
+    unit = (1.0 - data.control.alpha) ** 2
+    unit = lambda_path.mean_row_variance(L) if data.task == "number" else unit
     able = eligible_views(L, unit)  # other views get no rows; drops them from a large matrix
     L, data = np.ascontiguousarray(L[:, able]), replace(data, views=data.views[able])
     weight, control, threads = data.weight, data.control, data.threads
