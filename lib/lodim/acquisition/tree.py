@@ -184,7 +184,8 @@ class _Growing:
         """Group `rows` by their values of one data column, whose features have positions `columns`.
 
         Return pairs (level or range of numbers, positions in `rows`), in order."""
-        levels = self._levels(columns)
+        design = self.policy.design
+        levels = getattr(design.terms[design.term_of[columns[0]]][0], "levels", None)
         X = self.X[np.ix_(rows, columns)]
         if levels is not None:
             code = self._codes(X, columns, len(levels))
@@ -212,10 +213,6 @@ class _Growing:
         if low is None:
             return f"{name} below {high}"
         return f"{name} {low} or more" if high is None else f"{name} {low} to {high}"
-
-    def _levels(self, columns):
-        design = self.policy.design
-        return getattr(design.terms[design.term_of[columns[0]]][0], "levels", None)
 
     def _codes(self, X, columns, n_levels):
         """Return each row's level of a factor, 0 to n_levels - 1, from its scaled columns X."""

@@ -97,7 +97,10 @@ def _recent_surprises(policy, X, y):
     """Return by how much the losses of the last rows, at most 100, exceeded their expectations.
 
     If the mean is significantly above that in training, warn of drift; return an empty array."""
-    found = [_surprise(policy, x, v) for x, v in zip(X, y, strict=True)]
+    n_classes, found = len(policy.levels or ()), []
+    for x, v in zip(policy.mixture.features(X), y[:, None], strict=True):
+        columns = np.flatnonzero(~np.isnan(x))
+        found.append(policy.mixture.surprise(x[columns, None], v, columns, n_classes)[0])
     values = np.append(policy.recent, found)[-ROWS:]
     mean, sd = policy.settings["surprise"], policy.settings["surprise_sd"]
     if len(values) < LEAST_ROWS or values.mean() - mean < ERRORS * sd / np.sqrt(len(values)):
@@ -109,10 +112,3 @@ def _recent_surprises(policy, X, y):
         DataWarning,
     )
     return values[:0]
-
-
-def _surprise(policy, x, y):
-    columns = np.flatnonzero(~np.isnan(x))
-    n_classes = len(policy.levels or ())
-    V = np.ascontiguousarray(policy.mixture.features(x[None])[0, columns, None])
-    return float(policy.mixture.surprise(V, np.array([y]), columns, n_classes)[0])

@@ -50,7 +50,11 @@ def candidates(models, baselines, family, has_gaps=False):
     """Return the Candidates of compare(): models, then baselines that are not among them.
 
     has_gaps : whether features have missing values, which glm then imputes by default"""
-    chosen = [*_default(family)] if models is None else _candidates_of_models(models)
+    if models is None:
+        ours = [(name, model_function(name)) for name in MODELS if name != LINEAR]
+        chosen = [Candidate(n, "model", f) for n, f in ours if family in model_of(f).families]
+    else:
+        chosen = _candidates_of_models(models)
     if baselines:
         named = {c.label for c in chosen}
         more, linear = [Candidate(NULL, "null")], model_function(LINEAR)
@@ -65,13 +69,6 @@ def candidates(models, baselines, family, has_gaps=False):
         if has_gaps and one.function is model_function(LINEAR):
             chosen[k] = replace(one, arguments={"missing": "indicator"} | one.arguments)
     return chosen
-
-
-def _default(family):
-    for name in MODELS:
-        function = model_function(name)
-        if name != LINEAR and family in model_of(function).families:
-            yield Candidate(name, "model", function)
 
 
 def _candidates_of_models(models):

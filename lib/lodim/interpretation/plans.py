@@ -28,8 +28,7 @@ def local_effects(rows, feature, others):
     """Return the Plan of a feature's accumulated local effect.
 
     others : Features by whose similarity levels without order are sorted"""
-    at = known_at(rows, feature)
-    rows, x = rows.take(at), feature.values[at]
+    rows, x, at = known_rows(rows, feature)
     if feature.levels is not None:
         return _of_levels(rows, feature, x, [other.take(at) for other in others])
     edges = ale.edges_of(x, rows.weight, ale.BINS)
@@ -98,7 +97,7 @@ def dependence(rows, feature, drawn):
     """Return the Plan of a feature's partial dependence.
 
     It is the mean prediction of the rows at positions `drawn`, with the feature set to a value."""
-    known, x = known_rows(rows, feature)
+    known, x, _ = known_rows(rows, feature)
     values = np.arange(len(feature.levels or ()), dtype=float)
     if feature.levels is None:
         values = ale.edges_of(x, known.weight, GRID)
@@ -117,7 +116,7 @@ def dependence(rows, feature, drawn):
 
 def slopes(rows, feature):
     """Return the Plan of a feature's mean slope; levels are compared with the most frequent."""
-    rows, x = known_rows(rows, feature)
+    rows, x, _ = known_rows(rows, feature)
     if feature.levels is not None:
         count = np.bincount(x.astype(int), rows.weight, len(feature.levels))
         reference, *others = [k for k in np.argsort(-count, kind="stable") if count[k] > 0.0]
@@ -140,17 +139,11 @@ def slopes(rows, feature):
 
 
 def known_rows(rows, feature):
-    """Return rows of positive weight in which a feature is not missing, and its values."""
-    at = known_at(rows, feature)
-    return rows.take(at), feature.values[at]
-
-
-def known_at(rows, feature):
-    """Return the positions of rows of positive weight in which a feature is not missing."""
+    """Return rows of positive weight that have a feature, its values, and their positions."""
     at = np.flatnonzero(np.isfinite(feature.values) & (rows.weight > 0.0))
     if not at.size:
         raise ArgumentError(f"every row of the data has a missing value of {feature.name!r}")
-    return at
+    return rows.take(at), feature.values[at], at
 
 
 def drawn_rows(fit, rows, seed):

@@ -298,7 +298,7 @@ def _bars_below(ax, arrows, floor, top, x):
     return floor
 
 
-def space(rows, legend, names, ax=None, *, arrows=None, title=None):
+def space(rows, legend, names, ax, *, arrows):
     """Draw rows and arrows (loadings) in three dimensions; `ax` has projection="3d" if given."""
     if ax is not None and ax.name != "3d":
         raise ArgumentError(
@@ -327,6 +327,4 @@ def space(rows, legend, names, ax=None, *, arrows=None, title=None):
         getattr(ax, f"set_{axis}label")(name)
     ax.set(xlim=ends[:, 0], ylim=ends[:, 1], zlim=ends[:, 2])
     key(ax, legend, False, False, arrows, inside=True)
-    if title:
-        ax.set_title(title, fontsize=9)
     return ax

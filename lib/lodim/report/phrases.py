@@ -205,9 +205,11 @@ def choice(fit, detail=""):
         return []
     points = fit.selection
     rule = ", averaged over similar ones" if "weight" in points else ""
+    text = ", at the smallest {0} tried, {1} (ld.cv with a grid of {0} tries smaller ones)"
+    ends = "".join(text.format(name, significant(value)) for name, value in at_smallest(fit))
     return [
         f"{join_words(fit.chosen)}: cross-validation over {counted(len(points), 'setting')}{detail}"
-        f"{rule}; lowest held-out loss {significant(points['mean'].min())}{_at_end(fit)}"
+        f"{rule}; lowest held-out loss {significant(points['mean'].min())}{ends}"
         f"{_groups(fit)}.{_by_draw(fit)}"
     ]
 
@@ -224,12 +226,6 @@ def at_smallest(fit):
         if len(values) > 1 and values[0] > values[-1] and best == values[-1]:
             found.append((name, float(best)))
     return found
-
-
-def _at_end(fit):
-    """Return a text that says if the smallest penalty tried has the lowest loss, else ""."""
-    text = ", at the smallest {0} tried, {1} (ld.cv with a grid of {0} tries smaller ones)"
-    return "".join(text.format(name, significant(value)) for name, value in at_smallest(fit))
 
 
 def _by_draw(fit):

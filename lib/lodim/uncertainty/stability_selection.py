@@ -172,7 +172,9 @@ def stability(
     >>> round(found.bounds["worst case"], 2)
     2.63
     """
-    cutoff = _checked_cutoff(cutoff)
+    right = isinstance(cutoff, int | float | np.number) and not isinstance(cutoff, bool)
+    if not right or not 0.5 < cutoff <= 1.0:
+        raise ArgumentError(f"cutoff must be above 0.5 and at most 1, not {cutoff!r}")
     n, seed = whole("n", n), as_seed(seed)
     of = model_of(model)
     problem = prepare(of, formula, data, with_own(of, arguments, seed=seed), groups=groups)
@@ -191,14 +193,7 @@ def stability(
     selected = fit_parts(own, held_out, lambda fit, _: (_terms(fit), _views(fit)), **how)
     frame = _frame(problem.design, selected, _terms(full), cutoff)
     q = sum(len(terms) for terms, _ in selected) / len(selected)
-    return Stability(full, frame, cutoff, n, q, _views_frame(problem.design, selected, full))
-
-
-def _checked_cutoff(cutoff):
-    right = isinstance(cutoff, int | float | np.number) and not isinstance(cutoff, bool)
-    if not right or not 0.5 < cutoff <= 1.0:
-        raise ArgumentError(f"cutoff must be above 0.5 and at most 1, not {cutoff!r}")
-    return float(cutoff)
+    return Stability(full, frame, float(cutoff), n, q, _views_frame(problem.design, selected, full))
 
 
 def _terms(fit):

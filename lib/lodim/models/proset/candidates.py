@@ -1,6 +1,6 @@
 """Random choice of candidates (possible prototypes) and of scoring rows (whose loss counts)."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,9 +15,6 @@ class Split:
     candidates: np.ndarray  # (J,), increasing positions
     scoring: np.ndarray  # (r,), increasing positions; a row may be in both
     scoring_weight: np.ndarray  # (r,), scaled to represent all rows
-
-    def in_all_rows(self, at):
-        return replace(self, candidates=at[self.candidates], scoring=at[self.scoring])
 
     @property
     def own(self):
@@ -73,14 +70,12 @@ def draw_split(groups, weight, content, settings, seed):
     for rows, count, size in zip(within, counts, sizes, strict=True):
         order = rows[shuffled(content[rows], seed)[:size]]
         scoring = order if settings.max_fraction is None else order[count:]
-        parts.append((order[:count], scoring, _scaled_to(weight[scoring], weight[rows].sum())))
+        own, whole = weight[scoring], weight[rows].sum()
+        own = own * (whole / own.sum()) if own.any() else own
+        parts.append((order[:count], scoring, own))
     drawn, scoring, scoring_weight = (np.concatenate(z) for z in zip(*parts, strict=True))
     order = np.argsort(scoring)
     return Split(np.sort(drawn), scoring[order], scoring_weight[order])
-
-
-def _scaled_to(weight, whole):
-    return weight * (whole / weight.sum()) if weight.any() else weight
 
 
 def check_rows(problem):

@@ -87,7 +87,11 @@ def cdf(prototypes, X, n, y, threads):
 
 def density(prototypes, X, n, y, threads):
     """Return each row's density at its standardized response y, (n,)."""
-    return _mixed(prototypes, X, n, y, threads, lambda z, width: _normal(z) * (1.0 / width))
+
+    def normal(z, width):
+        return np.exp(-0.5 * z * z) / ROOT_TAU * (1.0 / width)
+
+    return _mixed(prototypes, X, n, y, threads, normal)
 
 
 def _mixed(prototypes, X, n, y, threads, normal):
@@ -114,7 +118,3 @@ def _mixtures(prototypes, X, n, threads):
 def _widths(prototypes):
     """Return the SD of the normal density around each prototype's response, (M,)."""
     return 1.0 / np.maximum(prototypes.u[prototypes.batch - 1], 1e-300)
-
-
-def _normal(z):
-    return np.exp(-0.5 * z * z) / ROOT_TAU

@@ -145,7 +145,8 @@ def weighted_sums(prototypes, values, X, n, threads=1, engine="cpu"):
     w_j are the prototypes' weights, G_j their similarities with the row; values is (M, Q)."""
     out, kernels = np.zeros((len(X), values.shape[1], TILE)), []
     for c, of in _nonempty_batches(prototypes):
-        weighted = _padded((prototypes.w[of, None] * values[of]).T)
+        weighted = np.ascontiguousarray((prototypes.w[of, None] * values[of]).T)
+        weighted = np.pad(weighted, [(0, -size % FOUR) for size in weighted.shape])
         kernels.append((batch_points(prototypes, c, of), weighted))
     for lo in range(0, len(X), TILES_ON_GPU):
         part = place(X[lo : lo + TILES_ON_GPU], engine)
@@ -189,12 +190,6 @@ def run_kernel(kernel, X, threads, *args):
 def _nonempty_batches(prototypes):
     numbered = ((c, prototypes.of_batch(c)) for c in range(1, prototypes.n_batches + 1))
     return [(c, of) for c, of in numbered if len(of)]
-
-
-def _padded(M):
-    out = np.zeros([-(-s // FOUR) * FOUR for s in M.shape], M.dtype)
-    out[: M.shape[0], : M.shape[1]] = M
-    return out
 
 
 # Estimates from sums -----------------------------------------------------------------------------

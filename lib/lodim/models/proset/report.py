@@ -19,11 +19,12 @@ QUANTILES = (0, 5, 25, 50, 75, 95, 100)  # of familiarity, in percent
 def listing(fit):
     """Return the lines and the Table that print(fit) shows, in the style of glmnet."""
     s, loss = fit.settings, f" (loss {LOSS_NAMES[fit.estimates.loss]})" * (fit.levels is None)
+    chosen = f" ({join_words(fit.chosen)} chosen by cross-validation)" if fit.chosen else ""
     lines = [
         f"Family: {fit.family.name}{phrases.levels(fit, loss)}",
         f"{phrases.rows(fit)}, active: {fit.df}",
         f"Prototypes: {len(fit.estimates)}, lambda_v: {significant(s.lambda_v)}, "
-        f"lambda_w: {significant(s.lambda_w)}{_chosen(fit)}",
+        f"lambda_w: {significant(s.lambda_w)}{chosen}",
     ]
     lines += _heaviest_share(fit)
     if not fit.converged:
@@ -83,10 +84,7 @@ def _batches(fit):
 
 
 def _features(fit, full):
-    frame = in_pandas(fit.tidy)()
-    active = frame[frame["std_estimate"] > 0].sort_values(
-        "std_estimate", ascending=False, kind="stable"
-    )
+    active = _active(fit)
     shown = active if full else active.head(MOST_FEATURES)
     heads = {"estimate": "Weight", "std_estimate": "Per SD", "batches": "Batches"}
     table = shown.set_index("term").rename_axis(None)[list(heads)].rename(columns=heads)
@@ -96,11 +94,19 @@ def _features(fit, full):
     ]
     if len(active) > len(shown):
         notes.append(f"{len(active) - len(shown)} more active features are left out; see tidy().")
-    rest = frame.loc[frame["std_estimate"] == 0, "term"].tolist()
+    used = {*active["term"]}
+    rest = [name for name in fit.design.names if name not in used]
     if rest:
         notes.append(f"Not used (weight 0): {first_names(rest, 10)}.")
     formats = {"Weight": significant, "Per SD": significant}
     return Table("Active features", table, formats, tuple(notes))
+
+
+def _active(fit):
+    """Return the rows of tidy() for the features with a weight, the largest weight first."""
+    frame = in_pandas(fit.tidy)()
+    active = frame[frame["std_estimate"] > 0]
+    return active.sort_values("std_estimate", ascending=False, kind="stable")
 
 
 def _familiarity(fit):
@@ -150,10 +156,6 @@ def _heaviest_share(fit):
     return [f"The {HEAVIEST} heaviest of {len(w)} prototypes have {share:.0f}% of the total weight"]
 
 
-def _chosen(fit):
-    return f" ({join_words(fit.chosen)} chosen by cross-validation)" if fit.chosen else ""
-
-
 def words(fit):
     """Return a description of the model in a few sentences, as a list of paragraphs."""
     glance = in_pandas(fit.glance)().iloc[0]
@@ -171,10 +173,7 @@ def words(fit):
 
 def pictures(fit, data):
     """Return pictures of the feature weights, and of the prototypes in the two main features."""
-    tidy = in_pandas(fit.tidy)()
-    active = tidy[tidy["std_estimate"] > 0].sort_values(
-        "std_estimate", ascending=False, kind="stable"
-    )
+    active = _active(fit)
     weights = active.rename(
         columns={"term": "feature", "estimate": "weight", "std_estimate": "weight per SD"}
     )

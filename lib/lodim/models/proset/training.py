@@ -1,5 +1,7 @@
 """Training rows of a proset fit, with their estimates by the prototypes fitted so far."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from lodim.design.batch import with_positive_weight
@@ -80,7 +82,8 @@ class BatchState:
         at = np.flatnonzero(self.weight)
         groups = candidates.easy_and_hard(label[at], goodness[at], s.hard_share)
         some = self.weight[at], self.content[at]
-        return candidates.draw_split(groups, *some, s, [s.seed, c]).in_all_rows(at)
+        drawn = candidates.draw_split(groups, *some, s, [s.seed, c])
+        return replace(drawn, candidates=at[drawn.candidates], scoring=at[drawn.scoring])
 
     def scoring_rows(self, split):
         """Return the rows on which a Split's loss is computed, as ScoringRows."""

@@ -267,7 +267,8 @@ def explain(
     mass = impact.sum()
     share = impact / (1.0 + mass)
     dominant = _dominant(fit, impact, mixture)
-    shown = _largest(impact, (share >= least) & (impact > 0) | dominant)
+    shown = np.flatnonzero((share >= least) & (impact > 0) | dominant)
+    shown = shown[np.argsort(-impact[shown], kind="stable")]
     added = share[:, None] * mixture.targets
     estimate = mixture.estimate((impact @ mixture.targets)[None], impact.sum(keepdims=True))[0]
     rows = [
@@ -311,11 +312,6 @@ def _nearest_rows(fit, query, data, on):
     names = distinct_names([active_names(fit)[k] for k in on], frame.columns)
     values = original_units(fit, x[order])[:, on]
     return pd.concat([frame, pd.DataFrame(values, columns=names)], axis=1)
-
-
-def _largest(impact, wanted):
-    shown = np.flatnonzero(wanted)
-    return shown[np.argsort(-impact[shown], kind="stable")]
 
 
 def _dominant(fit, impact, mixture):

@@ -89,20 +89,16 @@ def write_explanation(e, path):
 def write_prototypes(fit, frame, path):
     """Write a workbook with prototypes (weighted training rows) and feature weights."""
     features = [c for c in frame if c not in COLUMNS]
-    formats, heads = (
-        _worded_keys(FORMATS | _formats(frame, features)),
-        dict.fromkeys(features, FEATURE),
-    )
+    formats = _worded_keys(FORMATS | _formats(frame, features))
+    heads = dict.fromkeys(features, FEATURE)
     scales = ["prototype weight"]
     sheet = excel.Sheet("prototypes", _worded(frame), formats, scales=scales, heads=heads, fixed=2)
     tidy = in_pandas(fit.tidy)().sort_values("std_estimate", ascending=False, kind="stable")
     tidy = tidy.rename(columns={"estimate": "weight", "std_estimate": "weight per SD"})
     formats = _formats(tidy, ["weight", "weight per SD"])
     weights = excel.Sheet("features", tidy, formats, scales=["weight per SD"])
-    about = [
-        ("Model", fit.call),
-        *((k, str(v)) for k, v in in_pandas(fit.glance)().iloc[0].items()),
-    ]
+    glance = in_pandas(fit.glance)().iloc[0]
+    about = [("Model", fit.call), *((k, str(v)) for k, v in glance.items())]
     excel.write(path, [sheet, weights, _about(about)])
 
 

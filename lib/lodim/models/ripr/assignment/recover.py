@@ -139,7 +139,12 @@ def _by_penalty(data, k, lambda_, L):
     weight, control, threads = data.weight, data.control, data.threads
     errors = None
     if lambda_ is None and data.task != "cluster":
-        lambda_, search, errors = _select_lambda(data, k, L, unit)
+        how = {"weight": weight, "threads": threads}
+        grid, path = lambda_path.assignment_path(L, unit, control.least, **how)
+        columns = np.unique(np.concatenate([a.selected(control.least) for a in path]))
+        errors_of = data.held_out_errors(L, k, columns)
+        chosen, errors = lambda_path.select_lambda(path, errors_of, control, weight)
+        lambda_, search = float(grid[chosen]), path[chosen]
     else:
         lambda_ = 2.0 if lambda_ is None else lambda_  # clustering has no held-out error
         search = assign(L, unit * lambda_, weight=weight, threads=threads)
@@ -148,16 +153,6 @@ def _by_penalty(data, k, lambda_, L):
         columns, own = refit(L, columns, min(search.lambda_, UNIT_LAMBDA * unit), weight)
         own = with_log(own, search)
     return Recovery(data.views[columns], own, k, lambda_, unit), errors
-
-
-def _select_lambda(data, k, L, unit):
-    """Choose lambda_; return it in units of `unit`, its Assignment, and the errors of the rows."""
-    c, how = data.control, {"weight": data.weight, "threads": data.threads}
-    grid, assignments = lambda_path.assignment_path(L, unit, c.least, **how)
-    columns = np.unique(np.concatenate([a.selected(c.least) for a in assignments]))
-    errors_of = data.held_out_errors(L, k, columns)
-    chosen, errors = lambda_path.select_lambda(assignments, errors_of, c, data.weight)
-    return float(grid[chosen]), assignments[chosen], errors
 
 
 def _by_forward_selection(data, k, L):
@@ -226,7 +221,11 @@ def forward_selection(ratios, y, most, weight=None, tolerance=1.0):
     are log distance ratios; the class with the smallest one is predicted."""
     weight = np.where(y >= 0, 1.0 if weight is None else weight, 0.0)
     weight = weight * np.count_nonzero(weight) / weight.sum()
-    leasts, doubts, wrongs = _by_view(ratios, y)
+    own, right = np.maximum(y, 0)[:, None, None], ties.argmin_shares(ratios)
+    p = softmax(-np.minimum(ratios, losses.ABSENT), axis=2)
+    # Each view alone: one minus the probability of the true class; and 0 or 1, or between for ties
+    doubts, wrongs = (1.0 - np.take_along_axis(z, own, axis=2)[:, :, 0] for z in (p, right))
+    leasts = ratios.min(axis=2)
     chosen, errors = [], np.inf
     least, doubt, wrong = np.full(len(y), np.inf), np.ones(len(y)), np.ones(len(y))
     while len(chosen) < most:
@@ -240,14 +239,3 @@ def forward_selection(ratios, y, most, weight=None, tolerance=1.0):
         chosen, errors = [*chosen, j], new_errors
         least, doubt = np.minimum(least, leasts[:, j]), new_doubts[:, j]
     return np.array(chosen)
-
-
-def _by_view(ratios, y):
-    """Return smallest log ratio, doubt and error of each row in each view alone, (rows, views).
-
-    Doubt is one minus the probability of the true class. Error is 0 or 1, and in between for ties.
-    `ratios` (rows, views, classes) are log distance ratios; y has the class codes."""
-    own = np.maximum(y, 0)[:, None, None]
-    p, right = softmax(-np.minimum(ratios, losses.ABSENT), axis=2), ties.argmin_shares(ratios)
-    doubt, wrong = (1.0 - np.take_along_axis(z, own, axis=2)[:, :, 0] for z in (p, right))
-    return ratios.min(axis=2), doubt, wrong

@@ -86,9 +86,7 @@ class ViewSearch:
 
     @property
     def weights(self):
-        """Weights of the used rows, (m,); None if all are one, which saves work."""
-        weight = self.weight[self.used]
-        return None if (weight == 1.0).all() else weight
+        return self.weight[self.used]
 
     @property
     def control(self):
@@ -177,8 +175,7 @@ class ViewSearch:
 
         Return the selected columns of the losses L (rows, views), and the rows' Assignment."""
         rank = np.argsort(self.order[self.used], kind="stable")
-        weight = None if self.weights is None else self.weights[rank]
-        lambda_ = recovery.lambda_ * recovery.unit
+        weight, lambda_ = self.weights[rank], recovery.lambda_ * recovery.unit
         switch = self.settings.smooth * lambda_
         search = assign_in_order(L[rank], lambda_, switch, weight=weight)
         columns, _ = keep_largest(L[rank], search, self.control, weight)
