@@ -6,7 +6,8 @@ import numpy as np
 
 from lodim.errors import ArgumentError
 from lodim.plot.axes import GREY, SIZE, colour, ensure_axes, rgb, tidy
-from lodim.plot.legend import INK, MAX_CONTOURS, NAME_LENGTH, NARROW, key, mark, write
+from lodim.plot.legend import INK, MAX_CONTOURS, NAME_LENGTH, NARROW, key, write
+from lodim.plot.points import class_style
 from lodim.text import counted, shorten
 
 TAIL, FENCE = 0.01, 0.35  # shares of rows, and distance, that define outliers
@@ -113,7 +114,7 @@ def _points(ax, rows, legend):
     for part in np.array_split(order, 1 if len(order) < 50 else 8):
         for k in range(len(legend.entries)):
             members = part[rows.code[part] == k]
-            ax.scatter(*rows.xy[members].T, color=colour(k), marker=mark(k), **style)
+            ax.scatter(*rows.xy[members].T, **class_style(k), **style)
 
 
 def _chosen(ax, ground):
@@ -315,7 +316,7 @@ def space(rows, legend, names, ax, *, arrows):
     for k in range(-1, len(legend.entries)):
         of = np.isnan(rows.code) if k < 0 else rows.code == k
         if of.any():
-            style = {"color": GREY} if k < 0 else {"color": colour(k), "marker": mark(k)}
+            style = {"color": GREY} if k < 0 else class_style(k)
             ax.scatter(*rows.xy[of].T, s=area, alpha=alpha, linewidths=0, **style)
     if arrows is not None and len(arrows.names):
         origin = np.where((ends[0] < 0.0) & (ends[1] > 0.0), 0.0, ends.mean(axis=0))

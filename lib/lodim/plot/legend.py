@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from lodim.plot import lettering
-from lodim.plot.axes import GREY, class_labels, colour, mark
-from lodim.plot.points import legend_mark
+from lodim.plot.axes import GREY, class_labels
+from lodim.plot.points import class_marks, legend_mark
 from lodim.text import shorten
 
 INK = "#202020"
@@ -33,9 +33,7 @@ def key(ax, legend, boundary, densities, arrows, inside=False):
     """Draw the legend of a plot of rows, on the right or (`inside`) in a corner of the Axes.
 
     boundary, densities : whether these are drawn; arrows : Arrows (loadings), or None"""
-    entries = []
-    for k, label in enumerate(legend.entries):
-        entries.append(legend_mark(ax, label, s=28, color=colour(k), marker=mark(k)))
+    entries = class_marks(ax, legend, s=28)
     if densities:
         whose = "its" if legend.labels is not None else "the"
         outer = f"\nand {100 * HELD[0]:.0f} %" if len(legend.entries) <= MAX_CONTOURS else "\n"

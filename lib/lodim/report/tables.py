@@ -244,12 +244,10 @@ def _shown(table: Table, whole: str) -> tuple[str, _Grid, list[str]]:
 
 
 def _grid(table: Table) -> _Grid:
-    frame, columns, right = table.frame, [], []
+    frame = table.frame
     levels = range(frame.index.nlevels) if table.index else ()
-    heads = [_name(frame.index.names[k]) for k in levels]
-    for k in levels:
-        columns.append([significant(v) for v in frame.index.get_level_values(k)])
-        right.append(False)
+    heads, right = [_name(frame.index.names[k]) for k in levels], [False] * len(levels)
+    columns = [[significant(v) for v in frame.index.get_level_values(k)] for k in levels]
     for k, name in enumerate(frame.columns):
         values = frame.iloc[:, k].tolist()
         known = [v for v in values if not is_missing(v)]

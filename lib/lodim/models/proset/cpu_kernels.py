@@ -124,8 +124,7 @@ def agreement(y, target, u, loss, h):
         for i in range(TILE):
             h[i] = one if y[i] == target else zero
     else:
-        for i in range(TILE):
-            h[i] = target
+        h[:] = target
 
 
 @njit(cache=True, error_model="numpy", inline="always")

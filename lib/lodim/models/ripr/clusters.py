@@ -118,8 +118,7 @@ def initial_centres(X, weight, draws):
             if below > wanted:
                 at = i
                 break
-        for f in range(d):
-            centres[c, f] = X[at, f]
+        centres[c] = X[at]
         for i in range(n):
             squared = 0.0
             for f in range(d):
@@ -127,8 +126,7 @@ def initial_centres(X, weight, draws):
             gap[i] = min(gap[i], squared)
             mass[i] = weight[i] * gap[i]
         if mass.sum() == 0.0:
-            for i in range(n):
-                mass[i] = weight[i]
+            mass[:] = weight
     return centres
 
 

@@ -62,8 +62,7 @@ def mixed_distances(rows, lo, hi, x, out):
     These are views with factors or with more than three features."""
     refs, view, dim, level_gap = rows
     m, zero, beyond = hi - lo, np.float32(0), np.float32(4.0) * FAR
-    for j in range(m):
-        out[j] = zero
+    out[:m] = zero
     for f in range(dim):
         a, xa, most = refs[view[f], lo:hi], x[f], level_gap[view[f]]
         if most > 0:
@@ -416,9 +415,8 @@ def nearest_rows(lo, hi, out, X, rows, own, k, rank):
         # bits of distances sort as distances do, and numba compiles one argsort for both lines
         nearer = nearer[np.argsort(d.view(np.int32)[nearer].astype(np.int64))]
         tied = tied[np.argsort(rank[start + tied])]
+        out[i, : nearer.size] = start + nearer
         room = min(k - nearer.size, tied.size)
-        for t in range(nearer.size):
-            out[i, t] = start + nearer[t]
         for t in range(room):
             out[i, nearer.size + t] = start + tied[(2 * t + 1) * tied.size // (2 * room)]
         reach = SLACK * nu
