@@ -9,19 +9,10 @@ import pandas as pd
 
 from lodim import family as families
 from lodim.checks import as_seed, as_threads, flag, one_of
-from lodim.comparison import report
+from lodim.comparison import inference, report
 from lodim.comparison.candidates import Candidate, candidates
 from lodim.comparison.held_out import COUNTS, Record, Task, fit_all, hold_out, null_scores
-from lodim.comparison.inference import (
-    LEVEL,
-    Rows,
-    auc_of_folds,
-    confidence_set,
-    explained,
-    joint_quantile,
-    means,
-    pair_errors,
-)
+from lodim.comparison.inference import LEVEL, Rows
 from lodim.design.batch import subset
 from lodim.design.design import Design
 from lodim.design.frame import as_given
@@ -389,18 +380,18 @@ class Comparison(Summarized):
 
     def _table(self):
         rows, losses = self._rows, self._losses
-        mean, covariance = means(losses, rows)
+        mean, covariance = inference.means(losses, rows)
         best = int(np.argmin(mean))
         frame = pd.DataFrame({"model": self._known, "deviance": mean})
         frame["deviance_se"] = np.sqrt(np.diag(covariance))
         null = self._task.family.deviance(self._task.batch.y, null_scores(self._task))
-        frame["dev_ratio"], frame["dev_ratio_se"] = explained(losses, null, rows)
+        frame["dev_ratio"], frame["dev_ratio_se"] = inference.explained(losses, null, rows)
         for name, (value, error) in self._class_measures().items():
             frame[name], frame[f"{name}_se"] = value, error
         frame["difference"] = mean - mean[best]
-        frame["difference_se"] = pair_errors(covariance, mean)[best]
-        frame["p_value"] = confidence_set(mean, covariance, rows.degrees)
-        half = joint_quantile(mean, covariance, rows.degrees) * frame["difference_se"]
+        frame["difference_se"] = inference.pair_errors(covariance, mean)[best]
+        frame["p_value"] = inference.confidence_set(mean, covariance, rows.degrees)
+        half = inference.joint_quantile(mean, covariance, rows.degrees) * frame["difference_se"]
         low, high = frame["difference"] - half, frame["difference"] + half
         frame = frame.assign(conf_low=low, conf_high=high, **self._sizes())
         frame = frame.sort_values("deviance", kind="stable", ignore_index=True)
@@ -415,10 +406,10 @@ class Comparison(Summarized):
         if levels is None:
             return {}
         hit = np.stack([hits(y, task.family.ranking(s)) for s in self._scores], axis=1)
-        mean, covariance = means(hit, rows)
+        mean, covariance = inference.means(hit, rows)
         found = {"accuracy": (mean, np.sqrt(np.diag(covariance)))}
         if len(levels) == 2:
-            each = (auc_of_folds(y == 1, s[:, 0], rows) for s in self._scores)
+            each = (inference.auc_of_folds(y == 1, s[:, 0], rows) for s in self._scores)
             areas, parts = zip(*each, strict=True)
             errors = np.sqrt(np.diag(rows.covariance(np.stack(parts, axis=1))))
             found["auc"] = np.array(areas), errors

@@ -101,7 +101,7 @@ def refuse_unused_arguments(problems):
 def largest_lambda(batch, family, settings):
     """Return the largest penalty worth trying: a larger one does not select fewer views."""
     search = ViewSearch.from_batch(batch, family, settings)
-    L, lambda_, most = search.losses(), 1.0, 2.0**20
+    L, lambda_, most = search.data.losses(search.settings.k), 1.0, 2.0**20
     fewest = len(search.recover(most, L).views)
     while len(search.recover(lambda_, L).views) > fewest and lambda_ < most:
         lambda_ *= 2.0
@@ -126,7 +126,9 @@ def fit_stages(batch, family, settings, eval_batch=None):
     search = ViewSearch.from_batch(batch, family, settings)
     several = isinstance(settings.lambda_, tuple)
     penalties = settings.lambda_ if several else (settings.lambda_,)
-    L = search.losses() if several and any(v is not None for v in penalties) else None
+    L = None
+    if several and any(v is not None for v in penalties):
+        L = search.data.losses(search.settings.k)
     for lambda_ in penalties:
         if settings.method == VOTE and lambda_ is not None:
             raise ArgumentError("lambda_ needs method='assignment', not 'vote'")
@@ -257,7 +259,7 @@ def calibrate(evidence, y, weight):
 def fit_shared(problems):
     """Fit each problem (one response) with views common to all; return (Ensemble, log) of each."""
     searches = [ViewSearch.from_batch(p.batch, p.family, p.settings) for p in problems]
-    losses = [each.losses() for each in searches]
+    losses = [each.data.losses(each.settings.k) for each in searches]
     alone = [each.recover(1.0, L) for each, L in zip(searches, losses, strict=True)]
     losses = [L / np.sqrt(r.unit) for L, r in zip(losses, alone, strict=True)]
     L, first, ks = np.concatenate(losses), searches[0], [r.k for r in alone]
@@ -267,7 +269,7 @@ def fit_shared(problems):
         lambda_, assignment = _select_shared(searches, losses, weight, ks)
     else:
         assignment = assign(L, lambda_, weight=weight, threads=first.threads)
-    columns, kept = keep_largest(L, assignment, first.control, weight)
+    columns, kept = keep_largest(L, assignment, first.data.control, weight)
     shares = np.split(kept.matrix(), np.cumsum([len(each) for each in losses])[:-1])
     views = first.views[columns]
     return [
@@ -280,7 +282,7 @@ def _select_shared(searches, losses, weight, ks):
     """Choose a penalty for all responses together; return it and the Assignment of their rows.
 
     searches, losses, ks : ViewSearch, losses (rows, views) and number of neighbours per response"""
-    c, threads = searches[0].control, searches[0].threads
+    c, threads = searches[0].data.control, searches[0].threads
     grid, path = assignment_path(
         np.concatenate(losses), 1.0, c.least, weight=weight, threads=threads
     )

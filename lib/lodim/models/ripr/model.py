@@ -10,16 +10,9 @@ from lodim.fitting.fit_model import fitted_by
 from lodim.fitting.model import Model, Option, Penalty
 from lodim.fitting.registry import FITERAU
 from lodim.fitting.storage import plain_label
+from lodim.models.ripr import estimate
 from lodim.models.ripr.assignment.view_search import flat_features
 from lodim.models.ripr.ensemble import record
-from lodim.models.ripr.estimate import (
-    checked,
-    cv_grid,
-    fit_shared,
-    fit_stages,
-    largest_lambda,
-    refuse_unused_arguments,
-)
 from lodim.models.ripr.fit import RiprFit
 from lodim.models.ripr.multi_fit import RiprFits
 from lodim.models.ripr.settings import VOTE, Settings
@@ -34,7 +27,7 @@ class Ripr(Model):
     settings = Settings
     families = (*Model.families, "none")
     missing = (*Model.missing, "keep")
-    penalties: ClassVar = {"lambda_": Penalty(largest_lambda, ratio=1e-3, needed=False)}
+    penalties: ClassVar = {"lambda_": Penalty(estimate.largest_lambda, ratio=1e-3, needed=False)}
     shared_setting = "lambda_"
     several_responses = True
     many_rows = 150_000
@@ -53,18 +46,18 @@ class Ripr(Model):
         Option("--clusters", "n_clusters", int, "clusters in each view, without a response"),
     )
     plots = ("view", "shares")
-    fit_stages = staticmethod(fit_stages)
-    cv_grid = staticmethod(cv_grid)
+    fit_stages = staticmethod(estimate.fit_stages)
+    cv_grid = staticmethod(estimate.cv_grid)
 
     def validate(self, problem):
-        return checked(super().validate(problem))
+        return estimate.checked(super().validate(problem))
 
     def fit_together(self, problems):
         for name in ("family", "order", "constraints"):
             if problems[0].arguments[name] is not None:
                 raise ArgumentError(f"{name} needs a single response: leave it out")
-        refuse_unused_arguments(problems)
-        pairs = zip(problems, fit_shared(problems), strict=True)
+        estimate.refuse_unused_arguments(problems)
+        pairs = zip(problems, estimate.fit_shared(problems), strict=True)
         fits = [self.run(problem, found=estimates) for problem, estimates in pairs]
         return RiprFits({fit.design.response.name: fit for fit in fits})
 

@@ -9,14 +9,8 @@ from lodim.checks import among, one_of
 from lodim.design.frame import as_given, in_pandas
 from lodim.fitting import storage
 from lodim.fitting.streamed import streaming
+from lodim.models.ripr import report
 from lodim.models.ripr.fit import RiprFit
-from lodim.models.ripr.report import (
-    ERROR,
-    compared,
-    penalty,
-    penalty_label,
-    view_features,
-)
 from lodim.report.numbers import blank_if_missing
 from lodim.report.tables import Report, Summarized, Table, listing, significant
 from lodim.typing import Data, FilePath, NewLevels, Prediction
@@ -302,8 +296,8 @@ class RiprFits(Summarized):
             ("Responses", str(len(self.fits))),
             ("Views", str(len(first.estimates))),
             ("Neighbours (k)", str(first.settings.k)),
-            (penalty_label(self._tasks), penalty(first)),
-            ("Views compared", compared(first)),
+            (report.penalty_label(self._tasks), report.penalty(first)),
+            ("Views compared", report.compared(first)),
         )
         tables = (Table("Responses", each, formats), self._views("Views"))
         return Report("Informative Projection Results", header, tables, self._notes(), full=full)
@@ -355,11 +349,11 @@ class RiprFits(Summarized):
 
     def _views(self, title, notes=()):
         """Return the table of feature sets, with rows and error per response, and with notes."""
-        table = view_features(self._first)
+        table = report.view_features(self._first)
         formats: dict[Any, Any] = {}
         for name, fit in self.fits.items():
             frame = in_pandas(fit.tidy)()
-            error = f"{ERROR[fit.estimates.task][0]} {name}"
+            error = f"{report.ERROR[fit.estimates.task][0]} {name}"
             table[f"%Rows {name}"] = 100.0 * frame["estimate"].to_numpy()
             table[error] = frame["error"].to_numpy()
             formats |= {f"%Rows {name}": ".1f", error: blank_if_missing}
@@ -371,7 +365,7 @@ class RiprFits(Summarized):
             f"Responses: {', '.join(self.fits)}",
             f"Rows: {first.n}, features: {len(first.design.names)}, used: {first.df}",
             f"Views: {len(first.estimates)}, shared; k: {first.settings.k}, lambda: "
-            f"{penalty(first)}",
+            f"{report.penalty(first)}",
         ]
         note = "Errors: leave-one-out, in views chosen on these rows."
         return listing(self.call, lines, self._views("", (note,)))

@@ -79,19 +79,8 @@ class ViewSearch:
         return np.flatnonzero(known & (self.weight > 0))
 
     @property
-    def target(self):
-        """Responses of the used rows, (m,): numbers, or class codes (-1 if unknown)."""
-        y = self.y[self.used]
-        return y if self.task == NUMBERS else np.where(np.isfinite(y), y, -1.0).astype(np.int64)
-
-    @property
     def weights(self):
         return self.weight[self.used]
-
-    @property
-    def control(self):
-        s = self.settings
-        return Control(s.alpha, s.share, s.balanced, s.tolerance, s.n_views)
 
     @property
     def dims(self):
@@ -132,13 +121,12 @@ class ViewSearch:
         return self._data(self.views)
 
     def _data(self, views):
-        X, y, seed = self.X[self.used], self.target, self.settings.seed
-        options = {"weight": self.weights, "control": self.control, "threads": self.threads}
-        return RecoveryData(X, y, views, self.task, seed=seed, **options)
-
-    def losses(self, k=None):
-        """Return the loss of each used row in each view (feature set), by its k nearest rows."""
-        return self.data.losses(k or self.settings.k)
+        s, y = self.settings, self.y[self.used]
+        if self.task != NUMBERS:
+            y = np.where(np.isfinite(y), y, -1.0).astype(np.int64)
+        control = Control(s.alpha, s.share, s.balanced, s.tolerance, s.n_views)
+        options = {"weight": self.weights, "control": control, "threads": self.threads}
+        return RecoveryData(self.X[self.used], y, views, self.task, seed=s.seed, **options)
 
     def recover(self, lambda_, L=None):
         """Return the Recovery: selected feature sets, and the rows assigned to each.
@@ -148,7 +136,7 @@ class ViewSearch:
         recovery = recover(self.data, k=self.settings.k, lambda_=lambda_, L=L)
         if self.settings.constraints is None and self.order is None:
             return recovery
-        L = self.losses(recovery.k) if L is None else L
+        L = self.data.losses(recovery.k) if L is None else L
         within = self._in_order if self.settings.constraints is None else self._constrained
         columns, own = within(L, recovery)
         return replace(recovery, views=self.views[columns], assignment=own, forward=False)
@@ -161,7 +149,7 @@ class ViewSearch:
         constraints, weight = self.settings.constraints, self.weights
         every = constraints.on_views(self.views, rows)
         search = constrained.assign(L, lambda_, every, weight=weight)
-        J = largest(search.mass, self.control)
+        J = largest(search.mass, self.data.control)
         if self.task == CLASSES:
             lambda_ = min(lambda_, UNIT_LAMBDA * recovery.unit)
         kept = constraints.on_views(self.views[J], rows)
@@ -178,7 +166,7 @@ class ViewSearch:
         weight, lambda_ = self.weights[rank], recovery.lambda_ * recovery.unit
         switch = self.settings.smooth * lambda_
         search = assign_in_order(L[rank], lambda_, switch, weight=weight)
-        columns, _ = keep_largest(L[rank], search, self.control, weight)
+        columns, _ = keep_largest(L[rank], search, self.data.control, weight)
         own = assign_in_order(L[rank][:, columns], lambda_, switch, weight=weight)
         back, columns = np.argsort(rank, kind="stable"), columns[own.views]
         own = replace(with_log(own, search), first=own.first[back], second=own.second[back])
