@@ -60,7 +60,7 @@ def starts(fit, ax):
     style = {"s": 42, "edgecolor": "white", "linewidths": 0.5, "zorder": 3}
     for j, kind in enumerate(frame["start"].unique()):
         of_kind = (frame["start"] == kind).to_numpy()
-        marker = {"color": legend.colour(j), "marker": legend.mark(j), "label": str(kind)}
+        marker = {"color": axes.colour(j), "marker": axes.mark(j), "label": str(kind)}
         ax.scatter(rank[of_kind], frame["divergence"][of_kind], **marker, **style)
     near = best - SIMILAR_END * abs(best)
     ax.axhline(best, color=axes.BLUE, lw=0.8, ls="--", zorder=1)

@@ -269,15 +269,9 @@ def explain(
     dominant = _dominant(fit, impact, mixture)
     shown = np.flatnonzero((share >= least) & (impact > 0) | dominant)
     shown = shown[np.argsort(-impact[shown], kind="stable")]
-    added = share[:, None] * mixture.targets
     estimate = mixture.estimate((impact @ mixture.targets)[None], impact.sum(keepdims=True))[0]
-    rows = [
-        _query_rows(fit, query, estimate),
-        _prior_rows(fit, mixture, mass, dominant.any()),
-        _prototype_rows(fit, impact, dominant, added, shown),
-        _other_rows(fit, impact, added, np.setdiff1d(np.arange(len(t)), shown)),
-    ]
-    frame = _with_features(fit, _joined(fit, rows), query, shown, on)
+    frame = _table(fit, query, mixture, estimate, impact, dominant, shown)
+    frame = _with_features(fit, frame, query, shown, on)
     return Explanation(
         call=fit.call,
         response=fit.design.response.name,
@@ -321,73 +315,41 @@ def _dominant(fit, impact, mixture):
     return dominant_for_classes(impact, fit.estimates.y.astype(int), mixture.prior[0])
 
 
-def _columns(fit):
-    return ["contribution"] if fit.levels is None else [f"p[{level}]" for level in fit.levels]
+def _table(fit, query, mixture, estimate, impact, dominant, shown):
+    """Return the table of an explanation: the row, and the parts of which its estimate is the sum.
 
-
-def _rows(fit, role, added, **columns):
-    """Return the rows of kind `role` of an explanation, which contribute `added` (n_rows, K)."""
-    frame = pd.DataFrame({"role": [role] * len(added), **columns})
-    return pd.concat([frame, pd.DataFrame(added, columns=_columns(fit))], axis=1)
-
-
-def _query_rows(fit, query, estimate):
-    known = None
-    if not np.isnan(query.y):
-        known = query.y if fit.levels is None else fit.levels[int(query.y)]
-    return _rows(fit, QUERY, estimate[None], row=[query.label], target=[known])
-
-
-def _prior_rows(fit, mixture, mass, dominant):
-    """Return the null model's rows of an explanation: one per class, or one for a number.
-
-    mixture : Mixture; mass : sum of the prototypes' impacts"""
-    if fit.levels is None:
-        weight, target, added = [1.0], mixture.shift[0], mixture.shift
-    else:
-        weight, target = mixture.prior[0], list(fit.levels)
-        added = np.diag(mixture.prior[0]) / (1.0 + mass)
-    n = len(weight)
-    weights = {"prototype_weight": weight, "similarity": np.ones(n), "impact": weight}
-    return _rows(fit, PRIOR, added, target=target, **weights, dominant=[bool(dominant)] * n)
-
-
-def _prototype_rows(fit, impact, dominant, added, j):
-    t, target = fit.estimates, targets(fit)
-    whose = {"batch": t.batch[j], "row": [fit.labels[k] for k in j]}
-    whose["target"] = [target[k] for k in j]
-    weights = {"prototype_weight": t.w[j], "similarity": impact[j] / t.w[j], "impact": impact[j]}
-    return _rows(fit, PROTOTYPE, added[j], **whose, **weights, dominant=dominant[j])
-
-
-def _other_rows(fit, impact, added, j):
-    """Return the table row that sums up the prototypes at positions j; no row if j is empty.
-
-    impact, added : each prototype's impact (M,), and contributions (M, K)"""
-    columns = {"row": f"{len(j)} prototypes", "prototype_weight": fit.estimates.w[j].sum()}
-    columns |= {"impact": impact[j].sum(), "dominant": False}
-    n = min(1, len(j))
-    total = added[j].sum(axis=0, keepdims=True)[:n]
-    return _rows(fit, OTHERS, total, **{name: [v][:n] for name, v in columns.items()})
-
-
-def _joined(fit, rows):
-    """Join the tables `rows` and add a column of cumulative contributions."""
-    numbers = ["prototype_weight", "similarity", "impact"]
-    order = ["role", "batch", "row", "target", *numbers, "dominant", *_columns(fit)]
-    whole = {
-        name: [v for part in rows for v in (part[name] if name in part else [None] * len(part))]
-        for name in order
+    The parts are the null model (one row per class), the prototypes at positions `shown`, and all
+    others together. impact, dominant : (M,), of each prototype"""
+    t, mass, unknown = fit.estimates, impact.sum(), [None]
+    rest = np.setdiff1d(np.arange(len(t)), shown)
+    known = None if np.isnan(query.y) else query.y
+    weight, null, added_by_null = [1.0], mixture.shift[0], mixture.shift
+    if fit.levels is not None:
+        known = None if known is None else fit.levels[int(known)]
+        weight, null = mixture.prior[0], fit.levels
+        added_by_null = np.diag(weight) / (1.0 + mass)
+    n, labels = len(weight), [fit.labels[k] for k in shown]
+    columns = {  # of the row, of the null model, of the shown prototypes, of the others
+        "role": ([QUERY], [PRIOR] * n, [PROTOTYPE] * len(shown), [OTHERS]),
+        "batch": (unknown, unknown * n, t.batch[shown], unknown),
+        "row": ([query.label], unknown * n, labels, [f"{len(rest)} prototypes"]),
+        "target": ([known], null, targets(fit)[shown], unknown),
+        "prototype_weight": (unknown, weight, t.w[shown], [t.w[rest].sum()]),
+        "similarity": (unknown, np.ones(n), impact[shown] / t.w[shown], unknown),
+        "impact": (unknown, weight, impact[shown], [impact[rest].sum()]),
+        "dominant": (unknown, [bool(dominant.any())] * n, dominant[shown].tolist(), [False]),
     }
-    frame = pd.DataFrame({k: pd.Series(v, dtype=object) for k, v in whole.items()})
-    for name in (*numbers, *_columns(fit)):
-        frame[name] = frame[name].astype(float)
-    frame["batch"] = frame["batch"].astype("Int64")
-    frame["dominant"] = frame["dominant"].astype("boolean")
+    parts = 4 if len(rest) else 3
+    whole = {name: [v for part in column[:parts] for v in part] for name, column in columns.items()}
+    frame = pd.DataFrame({name: pd.Series(v, dtype=object) for name, v in whole.items()})
+    types = dict.fromkeys(("prototype_weight", "similarity", "impact"), float)
+    frame = frame.astype(types | {"batch": "Int64", "dominant": "boolean"})
     frame["target"] = frame["target"].infer_objects()
-    cumulative = frame[_columns(fit)].sum(axis=1).iloc[1:].cumsum()
-    frame["cumulative"] = cumulative.reindex(frame.index)
-    return frame
+    added = (impact / (1.0 + mass))[:, None] * mixture.targets
+    rows = [estimate[None], added_by_null, added[shown], added[rest].sum(axis=0)[None]]
+    names = ["contribution"] if fit.levels is None else [f"p[{level}]" for level in fit.levels]
+    each = pd.DataFrame(np.concatenate(rows[:parts]), columns=names)
+    return pd.concat([frame, each], axis=1).assign(cumulative=each.sum(axis=1).iloc[1:].cumsum())
 
 
 def _with_features(fit, frame, query, shown, on):

@@ -10,18 +10,9 @@ from lodim.typing import Data, FilePath
 
 FEATURE, ESTIMATE = "4D7C5A", "7A4E79"  # colours of headings: features, parts of the estimate
 FILLS = {"query": "FFF2CC", "prior": "E7E6E6", "others": "E7E6E6"}
-COLUMNS = [
-    "role",
-    "batch",
-    "row",
-    "members",
-    "target",
-    "prototype_weight",
-    "similarity",
-    "impact",
-    "dominant",
-]
-FORMATS = {"prototype_weight": "0.00", "similarity": "0.000", "impact": "0.00"}
+WORDS = {"prototype_weight": "prototype weight"}  # headings that are not names of columns
+COLUMNS = {"role", "batch", "row", "members", "target", "dominant"}  # of text and whole numbers
+FORMATS = {"prototype weight": "0.00", "similarity": "0.000", "impact": "0.00"}
 
 
 def to_excel(
@@ -66,21 +57,15 @@ def to_excel(
 
 def write_explanation(e, path):
     """Write a workbook with an Explanation's contributions and features, and a sheet about it."""
-    frame = e.frame
-    parts = [c for c in frame if c not in COLUMNS and c not in e.features]
+    frame = e.frame.rename(columns=WORDS)
+    parts = [c for c in frame if c not in {*COLUMNS, *FORMATS, *e.features}]
     formats = FORMATS | _formats(frame, parts) | _formats(frame, e.features)
     if isinstance(e.prediction, pd.Series):
         formats |= dict.fromkeys(parts, "0.000")
     heads = dict.fromkeys(parts, ESTIMATE) | dict.fromkeys(e.features, FEATURE)
-    sheet = excel.Sheet(
-        "explanation",
-        _worded(frame),
-        _worded_keys(formats),
-        scales=["impact"],
-        heads=_worded_keys(heads),
-        rows={k: FILLS[role] for k, role in enumerate(frame["role"]) if role in FILLS},
-        fixed=3,
-    )
+    rows = {k: FILLS[role] for k, role in enumerate(frame["role"]) if role in FILLS}
+    style = {"scales": ["impact"], "heads": heads, "rows": rows, "fixed": 3}
+    sheet = excel.Sheet("explanation", frame, formats, **style)
     about = [("Explanation of row", str(e.label)), ("Model", e.call), *e._header()]
     about += [("Note", note) for note in e.report().notes]
     excel.write(path, [sheet, _about(about)])
@@ -88,11 +73,11 @@ def write_explanation(e, path):
 
 def write_prototypes(fit, frame, path):
     """Write a workbook with prototypes (weighted training rows) and feature weights."""
-    features = [c for c in frame if c not in COLUMNS]
-    formats = _worded_keys(FORMATS | _formats(frame, features))
-    heads = dict.fromkeys(features, FEATURE)
+    frame = frame.rename(columns=WORDS)
+    features = [c for c in frame if c not in {*COLUMNS, *FORMATS}]
+    formats, heads = FORMATS | _formats(frame, features), dict.fromkeys(features, FEATURE)
     scales = ["prototype weight"]
-    sheet = excel.Sheet("prototypes", _worded(frame), formats, scales=scales, heads=heads, fixed=2)
+    sheet = excel.Sheet("prototypes", frame, formats, scales=scales, heads=heads, fixed=2)
     tidy = in_pandas(fit.tidy)().sort_values("std_estimate", ascending=False, kind="stable")
     tidy = tidy.rename(columns={"estimate": "weight", "std_estimate": "weight per SD"})
     formats = _formats(tidy, ["weight", "weight per SD"])
@@ -104,14 +89,6 @@ def write_prototypes(fit, frame, path):
 
 def _about(pairs):
     return excel.Sheet("about", pd.DataFrame(pairs, columns=["what", "value"]))
-
-
-def _worded(frame):
-    return frame.rename(columns=lambda c: c.replace("_", " ") if c in COLUMNS else c)
-
-
-def _worded_keys(mapping):
-    return {k.replace("_", " ") if k in COLUMNS else k: v for k, v in mapping.items()}
 
 
 def _formats(frame, names):
