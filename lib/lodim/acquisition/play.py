@@ -94,14 +94,15 @@ def choose_contamination(oracle, fold, settings, trade_off):
     total = np.zeros(len(scales))
     for k in np.unique(fold[rows]):
         test, rest = rows[fold[rows] == k], fold != k
-        parts = oracle.X[rest], oracle.y[rest], oracle.weight[rest]
-        fit = oracle.mixture.refit(*parts, oracle.seed, settings)
-        other = replace(oracle, **dict(zip(("X", "y", "weight"), parts, strict=True)), mixture=fit)
+        X, y, weight = oracle.X[rest], oracle.y[rest], oracle.weight[rest]
+        fit = oracle.mixture.refit(X, y, weight, oracle.seed, settings)
+        other = replace(oracle, X=X, y=y, weight=weight, mixture=fit)
         played = Player(other, trade_off, myopic=True).play(oracle.X[test])
         for i, one in zip(test, played, strict=True):
-            columns, y = one.state.columns, oracle.y[i : i + 1]
+            columns = one.state.columns
             V = one.state.x[columns, None]
-            total += oracle.weight[i] * fit.losses(V, y, columns, scales)[:, 0]
+            losses = fit.losses(V, oracle.y[i : i + 1], columns, scales)
+            total += oracle.weight[i] * losses[:, 0]
     return CONTAMINATIONS[np.argmin(total.round(9))]  # rounding: none if nothing is bought
 
 

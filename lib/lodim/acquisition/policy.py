@@ -270,16 +270,13 @@ class Policy:
         else:
             own, mean = self._some_rows(CALIBRATED), number("mean_budget", mean_budget, 0.0)
             played = play_within(mean, self._oracle, X, own, limit)
-        names, spent = self._oracle.items.names, np.array([one.spent for one in played])
-        columns: dict[str, Any] = {
-            ".bought": [" > ".join(names[g] for g in one.items) for one in played]
-        }
-        spent = spent.reshape(-1, 1 + len(self.use))
-        columns |= {f".{name}": spent[:, k] for k, name in enumerate(("price", *self.resources))}
-        shown = np.array([self._shown(one.answer) for one in played])
-        shown = shown.reshape(-1, len(self._heads))
-        columns |= {name: shown[:, k] for k, name in enumerate(self._heads)}
-        return pd.DataFrame(columns, batch.index[batch.rows])
+        names, heads = self._oracle.items.names, [f".{name}" for name in ("price", *self.resources)]
+        bought = [" > ".join(names[g] for g in one.items) for one in played]
+        spent = np.reshape([one.spent for one in played], (-1, len(heads)))
+        shown = np.reshape([self._shown(one.answer) for one in played], (-1, len(self._heads)))
+        numbers = pd.DataFrame(np.hstack([spent, shown]), columns=[*heads, *self._heads])
+        numbers.insert(0, ".bought", np.array(bought, object))
+        return numbers.set_axis(batch.index[batch.rows])
 
     @as_given
     def curve(
