@@ -30,11 +30,10 @@ class View:
     names: tuple[str, ...]
     served: np.ndarray  # (n,) bool, rows that are predicted by this view
     title: str
+    levels: tuple[tuple[str, ...], ...]  # per feature the names of codes 0, 1, ...; () for numbers
     star: np.ndarray | None = None  # (d,) position of a queried row
     chosen: bool = False  # whether the view predicts the queried row
     near: np.ndarray | None = None  # positions of its neighbours among the rows
-    # per feature the names of codes 0, 1, ...; () for numbers
-    levels: tuple[tuple[str, ...], ...] = ()
     blocks: tuple[str, ...] = ()  # levels of a third feature, each with a section of the x axis
 
 
@@ -71,14 +70,14 @@ def _flatten(view):
         x=plane[:n],
         star=None if view.star is None else plane[n],
         names=(f"{view.names[inner]}, in blocks by {view.names[block]}", view.names[up]),
-        levels=(discrete[inner], view.levels[up] if view.levels else ()),
+        levels=(discrete[inner], view.levels[up]),
         blocks=discrete[block],
     )
 
 
 def _level_names(view, j):
     """Return names of the levels (or few distinct values) of a view's feature j; () for numbers."""
-    if view.levels and view.levels[j]:
+    if view.levels[j]:
         return view.levels[j]
     values = _few_values(view.x[:, j])
     return tuple(f"{value:.4g}" for value in values) if len(values) else ()
@@ -93,7 +92,7 @@ def _codes(rows, x, view, j):
     """Return values `rows` of feature j of a view as codes 0, 1, ... of its distinct values.
 
     x (n,) has the feature in all rows, which determine the codes. A factor has codes already."""
-    if view.levels and view.levels[j]:
+    if view.levels[j]:
         return rows
     values = _few_values(x)
     return np.round(np.interp(rows, values, np.arange(len(values))))
@@ -152,10 +151,9 @@ def _spread(view):
     """Return the points (n, d) to draw for a view; features with few values get jitter."""
     x, rng = np.array(view.x, float), np.random.default_rng(0)
     for j, column in enumerate(x.T):
-        categories = bool(view.levels and view.levels[j])
         values = _few_values(column)
-        if categories or len(values):
-            step = 1.0 if categories else np.diff(values).min()
+        if view.levels[j] or len(values):
+            step = 1.0 if view.levels[j] else np.diff(values).min()
             column += 0.35 * step * rng.uniform(-0.5, 0.5, len(column))
     return x
 
@@ -166,7 +164,8 @@ def _strip(ax, view, value, key):
     value : responses of the rows, or class codes; key : names and colours of the response"""
     x = view.x[:, 0]
     if key.labels is None:
-        both = View(np.column_stack([x, value]), (*view.names, key.name), view.served, "")
+        x, names = np.column_stack([x, value]), (*view.names, key.name)
+        both = View(x, names, view.served, "", (*view.levels, ()))
         _cloud(ax, both, value, key)
         _line(ax, view)
         return
@@ -218,21 +217,19 @@ def _name(ax, view, key):
         ax.set_ylabel(key.name)
     if d > 1:
         ax.set_ylabel(names[1])
-    for which, levels in zip("xyz", view.levels, strict=False):
+    for j, (which, levels) in enumerate(zip("xyz"[:d], view.levels, strict=True)):
         if levels and not (view.blocks and which == "x"):
             _name_levels(ax, which, levels)
+        values = _few_values(view.x[:, j])
+        if d < 3 and 0 < len(values) <= TICKS and not levels:
+            getattr(ax, f"set_{which}ticks")(values)
     if view.blocks:
         _name_blocks(ax, view)
-    for j in range(min(d, 2)):
-        named = view.levels and view.levels[j]
-        values = _few_values(view.x[:, j])
-        if d < 3 and 0 < len(values) <= TICKS and not named:
-            getattr(ax, f"set_{'xy'[j]}ticks")(values)
     if d == 3:
         ax.set_zlabel(names[2])
         ax.tick_params(labelsize=7)
         ax.patch.set_visible(False)  # it would hide the axis name of the previous panel
-        for which, levels in zip("xyz", view.levels or ((), (), ()), strict=True):
+        for which, levels in zip("xyz", view.levels, strict=True):
             if not levels:
                 ax.locator_params(which, nbins=TICKS)
         ax.set_box_aspect(None, zoom=0.85)  # otherwise labels would overlap the next panel

@@ -85,7 +85,7 @@ def _view(fit, j, X, served, star, training):
         near = near[near >= 0]
     levels = tuple(tuple(level_names(fit, e.features[a])) if e.is_factor(a) else () for a in at)
     x, names, title = _drawn(fit, j, X), fit.view_features[j], _title(fit, j)
-    return View(x, names, served == j, title, star=place, chosen=chosen, near=near, levels=levels)
+    return View(x, names, served == j, title, levels, star=place, chosen=chosen, near=near)
 
 
 def _drawn(fit, j, X):
