@@ -29,15 +29,12 @@ def overfit(subject):
         return "no rows were held out: give new rows with the response, or use ld.cv"
     if not is_lost(before, *found):
         return []
+    share = f"{100 * found[0]:.0f}%" if found[0] > 0 else "nothing (the null model is better)"
     sentence = f"The fit explains {100 * before:.0f}% of the deviance of the training rows, and "
-    sentence += f"{_percent(found[0])} of that of {what}."
+    sentence += f"{share} of that of {what}."
     hint = "Use a larger penalty or fewer features, unless these rows differ in kind; judge "
     hint += "the fit by held-out rows only (ld.cv, ld.compare)."
     return [Finding("overfit", "problem", sentence, hint)]
-
-
-def _percent(share):
-    return f"{100 * share:.0f}%" if share > 0 else "nothing (the null model is better)"
 
 
 def _held_out(fit, row):

@@ -143,10 +143,7 @@ def _surface(effects, ax, part, term):
     x, y = wide.columns.to_numpy(float), wide.index.to_numpy(float)
     drawn = ax.contourf(x, y, np.ma.masked_invalid(wide.to_numpy()), **style)
     ax.figure.colorbar(drawn, ax=ax, label=f"effect on {effects._scale}")
-    first, second = _names(effects, term)
+    names = effects.rugs
+    first, second = next((a, b) for a in names for b in names if f"{a}:{b}" == term)
     ax.set_xlabel(shorten([first], LONGEST)[0])
     ax.set_ylabel(shorten([second], LONGEST)[0])
-
-
-def _names(effects, term):
-    return next((a, b) for a in effects.rugs for b in effects.rugs if f"{a}:{b}" == term)

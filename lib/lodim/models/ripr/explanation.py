@@ -146,11 +146,11 @@ def _view_frame(fit, answers, X):
     """Return a table of the views: weight or loss, prediction, whether it predicts the row."""
     e, value, loss = fit.estimates, answers.value[0], answers.loss[0]
     if e.task == CLASSES:
-        value = [None if np.isnan(c) else fit.levels[int(c)] for c in value]
+        value = by_code(fit.levels, value)
     if e.task == CLUSTERS:
         views = [np.array([j if np.isfinite(loss[j]) else -1]) for j in range(len(e))]
         where = [e.assign(X, replace(answers, view=view))[0][0] for view in views]
-        value = [e.cluster_names[q] if q >= 0 else None for q in where]
+        value = by_code(e.cluster_names, where)
     weighed = e.task == NUMBERS or e.method == VOTE
     name, number = ("weight", 1.0 - loss) if weighed else ("loss", loss)
     frame = pd.DataFrame(
@@ -167,7 +167,7 @@ def _neighbour_frame(fit, X, j, k, label):
     raw = view_values(fit, np.vstack([X, e.X[where]]), j)
     y = e.y[where]
     if fit.levels is not None:
-        y = [None if np.isnan(c) else fit.levels[int(c)] for c in y]
+        y = by_code(fit.levels, y)
     frame = pd.DataFrame({"row": [label, *(fit.labels[i] for i in where)]})
     frame["role"] = ["query", *["neighbour"] * len(where)]
     frame["distance"] = [np.nan, *distance]
@@ -185,12 +185,16 @@ def view_values(fit, X, j):
     for a in e.columns(j):
         x = X[:, a]
         if e.is_factor(a):
-            names = np.array(level_names(fit, e.features[a]), object)
-            out.append(np.append(names, None)[np.where(np.isnan(x), -1, x).astype(int)])
+            out.append(by_code(level_names(fit, e.features[a]), x))
         else:
             feature = int(np.flatnonzero(e.axis_of == e.features[a])[0])
             out.append(x * d.scale[feature] + d.mean[feature])
     return out
+
+
+def by_code(names, code):
+    """Return the name of each code (an array of any shape); None for the codes -1 and NaN."""
+    return np.array([*names, None], object)[np.where(np.isnan(code), -1, code).astype(int)]
 
 
 def level_names(fit, axis):

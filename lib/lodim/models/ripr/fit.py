@@ -12,6 +12,7 @@ from lodim.fitting.fit import Fit
 from lodim.models.ripr import explanation, report
 from lodim.models.ripr.assigned_views import ClassViews, ClusterViews, NumberViews
 from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, LOG, Record, task_of
+from lodim.models.ripr.explanation import by_code
 from lodim.models.ripr.settings import Settings
 from lodim.models.ripr.voting_views import VotingViews
 from lodim.typing import Data, FilePath, NewLevels, Offset, Prediction
@@ -169,13 +170,13 @@ class RiprFit(Fit):
     def _predict(self, batch, type):
         answers = self._answers(batch)
         if type == "view":
-            return _by_code(self.view_names, answers.view), "view"
+            return by_code(self.view_names, answers.view), "view"
         if type == "cluster":
             e = self.estimates
             where = e.assign(e.rows(batch), answers)[0]
-            return _by_code(e.cluster_names, where), "cluster"
+            return by_code(e.cluster_names, where), "cluster"
         if type == "class":
-            return _by_code(self.levels, answers.code), self.design.response.name
+            return by_code(self.levels, answers.code), self.design.response.name
         return super()._predict(batch, type)
 
     def augment(
@@ -283,8 +284,7 @@ class RiprFit(Fit):
         batch = self.design.apply(data)
         value = self._answers(batch).value
         if self.levels is not None:
-            code = np.where(np.isnan(value), -1, value).astype(int)
-            value = np.column_stack([_by_code(self.levels, c) for c in code.T])
+            value = by_code(self.levels, value)
         return self._in_all_rows(batch, value, self.view_names)
 
     def tidy(self) -> pd.DataFrame:
@@ -484,10 +484,3 @@ class RiprFit(Fit):
         >>> axes = ld.ripr("species ~ .", ld.data("iris"), max_dim=2, k=10).plot("view")
         """
         return super().plot(kind, ax, **arguments)
-
-
-def _by_code(names, code):
-    out = np.full(len(code), None, dtype=object)
-    for k, name in enumerate(names):
-        out[code == k] = name
-    return out
