@@ -75,7 +75,7 @@ class Explanation:
 
 
 def explain(fit: Any, row: Any, k: int = 5) -> Explanation:
-    """Explain the prediction of one row: its feature set, all predictions, its neighbours.
+    """Explain the prediction of a fit for one row: its feature set, all predictions, neighbours.
 
     Parameters
     ----------
