@@ -146,11 +146,11 @@ def _view_frame(fit, answers, X):
     """Return a table of the views: weight or loss, prediction, whether it predicts the row."""
     e, value, loss = fit.estimates, answers.value[0], answers.loss[0]
     if e.task == CLASSES:
-        value = by_code(fit.levels, value)
+        value = by_code(fit.levels, value).tolist()
     if e.task == CLUSTERS:
         views = [np.array([j if np.isfinite(loss[j]) else -1]) for j in range(len(e))]
         where = [e.assign(X, replace(answers, view=view))[0][0] for view in views]
-        value = by_code(e.cluster_names, where)
+        value = by_code(e.cluster_names, where).tolist()
     weighed = e.task == NUMBERS or e.method == VOTE
     name, number = ("weight", 1.0 - loss) if weighed else ("loss", loss)
     frame = pd.DataFrame(
