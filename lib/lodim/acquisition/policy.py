@@ -275,7 +275,7 @@ class Policy:
         spent = np.reshape([one.spent for one in played], (-1, len(heads)))
         shown = np.reshape([self._shown(one.answer) for one in played], (-1, len(self._heads)))
         numbers = pd.DataFrame(np.hstack([spent, shown]), columns=[*heads, *self._heads])
-        numbers.insert(0, ".bought", np.array(bought, object))
+        numbers.insert(0, ".bought", bought)
         return numbers.set_axis(batch.index[batch.rows])
 
     @as_given
