@@ -479,8 +479,8 @@ class GlmRegressor(_Regressor, _Estimator, model="glm", own=GAUSSIAN):
     """Regression without a penalty for a numeric response; see `lodim.glm`.
 
     `family` is "gaussian", "poisson", "negative_binomial", "gamma", "tweedie" (with `power`),
-    "quantile" (with `quantile`) or "huber". Missing values raise an error
-    unless missing="indicator"."""
+    "quantile" (with `quantile`) or "huber". Missing values raise an error unless
+    missing="indicator" is given."""
 
     _of_predict: ClassVar[dict] = RANK_DEFICIENT
 

@@ -88,7 +88,7 @@ class Batch:
 
     @cached_property
     def runs(self):
-        """Ranges (lo, hi) of the blocks of 4,096 rows with some positive weight; None for all."""
+        """Ranges (lo, hi) of the blocks of 4,096 rows with some positive weight; None if all."""
         if self.weights is None or self.n <= SPAN_ROWS:
             return None
         starts = np.arange(0, self.n, tiles.TILE * tiles.TILES_PER_BLOCK)

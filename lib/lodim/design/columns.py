@@ -394,7 +394,7 @@ def known_rows(table, names):
 
 
 def rows_to_learn(table, names):
-    """Return a Table of rows and their positions as `known_rows` does.
+    """Return a Table of the rows with values in all columns `names`, and positions (`known_rows`).
 
     Raise DataError if none of these rows has positive weight."""
     part, where = known_rows(table, names)

@@ -248,7 +248,9 @@ class Features:
         return tuple(one for one in limits if one is not None)
 
     def moments_within(self, limits, moments):
-        """Return `moments` (p, 5), recomputed for features with outliers, which are replaced."""
+        """Return `moments` (p, 5), recomputed for features with outliers.
+
+        limits : dict position -> (lower, upper, middle); values outside become the middle"""
         known = np.ones(len(moments), bool)
         known[np.isin(self._term_of, self._term_of[list(limits)])] = False
         return self._learn_moments(moments, known, limits)

@@ -273,7 +273,7 @@ def _by_span(group, X, *rest):
 def _rowwise(rows, X, *rest):
     """Return work(X, *arrays) for the n rows in the slice `rows`; arrays are (n, ...) or None.
 
-    rest : (*columns, work, given): `columns` are the arrays in tiles, where `given` is True"""
+    rest : (*columns, work, given); columns : tiles of the arrays whose entry in `given` is True"""
     *columns, work, given = rest
     flat = (tiles.by_row(v, rows.stop - rows.start) for v in columns)
     return work(X, *(next(flat) if there else None for there in given))

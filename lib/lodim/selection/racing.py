@@ -61,8 +61,8 @@ def grid_losses(problem, splits, points, loss, n_jobs, draws=1, runs=None):
 def _race(runs, n_jobs):
     """Fit the stages of all runs (settings) in parallel, stage by stage, until all have finished.
 
-    If the losses decide a run's number of stages, it stops if its loss rises and exceeds the
-    lowest of all runs by 4 standard errors (by 2 in every tenth stage or so)."""
+    If the losses decide a run's number of stages, it stops if its loss rises and exceeds the lowest
+    of all runs by 4 standard errors. In every tenth stage or so, an excess of 2 is enough."""
     heat = min(HEAT, runs[0].patience)
     running = [run for run in runs if not run.finished]
     folds = sum(len(run.splits) for run in running)

@@ -37,7 +37,7 @@ def shares(size, average=False):
 class Divergence:
     """Objective to minimize: minus the Cauchy-Schwarz divergence of classes projected by V (r, k).
 
-    It is computed for q projections at once. For a single class it is the entropy.
+    It is computed for q projections at once. For a single class it is minus the entropy.
     sample, h2 : Sample of the classes' rows, and squared bandwidths of the classes (C,)
     share : result of `shares`
     engine : where sums over pairs run; rows stay on a GPU as long as the object exists"""

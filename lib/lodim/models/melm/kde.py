@@ -95,9 +95,9 @@ def log_sum(u, classes, c, tile, place, gaps, e):
 def log_sums(lo, hi, step, P, classes, tile, place, out):
     """Fill out[i, c] with the log of class c's summed kernels at points P[:, i].
 
-    lo, hi, step : point i runs from lo * step to hi * step - 1
-    tile, place : for a training row, its block of 64 rows in `classes` and its position there, to
-        leave it out; else -1"""
+    lo, hi, step : i runs from lo * step to hi * step - 1
+    tile, place : for a training row i, its block of 64 rows in `classes` and its position there,
+        which are left out; else -1"""
     root, start = classes.root, classes.start
     k, m = P.shape
     u, at, e = np.empty((k, 1)), np.empty(k), np.empty(TILE)

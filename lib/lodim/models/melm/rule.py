@@ -175,7 +175,9 @@ class Rule:
         return self.inverse_temperature * score
 
     def calibrated(self, loss):
-        """Return the rule with the inverse temperature of lowest total `loss` (n, n_factors)."""
+        """Return the rule with the inverse temperature of lowest total loss.
+
+        loss : (n, n_factors), losses of rows at each of INVERSE_TEMPERATURES"""
         if self.other is not None:
             return self
         return replace(self, inverse_temperature=select_inverse_temperature(loss))
