@@ -292,9 +292,7 @@ def record(kind: type[T]) -> type[T]:
 
 
 def take_forms(kind: Any) -> None:
-    """Move the Forms among a class's attributes to its dict `_forms`, before dataclass() sees them.
-
-    dataclass() would otherwise use a Form as the default value of its field."""
+    """Move a class's Forms to its dict `_forms`; dataclass() would take them as default values."""
     own = {name: form for name, form in vars(kind).items() if isinstance(form, Form)}
     for name in own:
         delattr(kind, name)

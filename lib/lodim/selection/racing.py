@@ -151,9 +151,7 @@ class StageLosses:
         return [range(i, len(self.splits), n) for i in range(min(n, len(self.splits)))]
 
     def advance(self, folds, bar):
-        """Fit the next stage in `folds`, or the whole model if it has no stages.
-
-        In the second case, the progress `bar` moves on after each fold."""
+        """Fit the next stage in `folds`; without stages, fit the model, and move `bar` per fold."""
         for k in folds:
             self.row[k] = self._advance_fold(k)
             if not (self.staged or self.rows):
