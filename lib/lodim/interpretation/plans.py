@@ -27,7 +27,7 @@ class Plan:
 def local_effects(rows, feature, others):
     """Return the Plan of a feature's accumulated local effect.
 
-    others : Features by whose similarity levels without order are sorted"""
+    others : Features by which unordered levels are sorted: neighbours have similar values"""
     rows, x, at = known_rows(rows, feature)
     if feature.levels is not None:
         return _of_levels(rows, feature, x, [other.take(at) for other in others])

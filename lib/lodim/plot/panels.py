@@ -89,9 +89,9 @@ def _few_values(x):
 
 
 def _codes(rows, x, view, j):
-    """Return values `rows` of feature j of a view as codes 0, 1, ... of its distinct values.
+    """Return the codes 0, 1, ... of values of feature j: their positions among its distinct values.
 
-    x (n,) has the feature in all rows, which determine the codes. A factor has codes already."""
+    rows : values to convert; x : (n,) the feature in all rows. A factor has codes already."""
     if view.levels[j]:
         return rows
     values = _few_values(x)

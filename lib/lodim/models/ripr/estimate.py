@@ -231,11 +231,10 @@ def _cluster_views(common, search):
 
 
 def calibrate(evidence, y, weight):
-    """Return two factors t that make class probabilities calibrated: of log ratios and of votes.
+    """Return the two factors t that calibrate class probabilities: t[0] of ratios, t[1] of votes.
 
-    Probabilities are softmax(t[1] vote - t[0] ratio), given the evidence (ratio, vote) in the view
-    that predicts the row. The factors minimize the deviance, with targets smoothed (Platt 1999) so
-    that t is finite."""
+    Probabilities are softmax(t[1] vote - t[0] ratio), from the `evidence` (ratio, vote) in the
+    row's view. t minimizes the deviance, with targets smoothed (Platt 1999) so that t is finite."""
     ratio, vote = evidence
     view = nearest_view(ratio)
     known = np.flatnonzero((view >= 0) & np.isfinite(y) & (weight > 0))

@@ -139,7 +139,7 @@ def log_ratios(X, references, groups, member, views, k, threads=1, pair=None):
 
 
 def _finest_first(views, refs):
-    """Return the views, each with the feature of most distinct values in `refs` in first place."""
+    """Return the views, each with its feature of most distinct values in `refs` in first place."""
     values = [np.sort(x) for x in refs]
     keys = [(-np.count_nonzero(np.diff(x)), x.tobytes()) for x in values]
     rank = np.empty(len(refs) + 1, np.int64)
