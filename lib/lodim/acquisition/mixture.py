@@ -168,8 +168,8 @@ def group(X, y, weight, n_classes, seed, per_class):
 def _shrink_differences(label, common, share, rows, mean, cov):
     """Shrink differences between clusters of different classes; return new shares and means.
 
-    label, rows : class of each cluster, and its number of rows
-    common : number of each cluster; clusters of the same number, one per class, are compared
+    label : class of each cluster; rows : number of rows in each cluster
+    common : identifier of each cluster's k-means start; clusters with the same start are compared
     Differences with sum of squares d shrink by max(0, 1 - noise / d) (James-Stein)."""
     same_class, same_cluster = label[:, None] == label, common[:, None] == common
     equal = (same_class @ share) * (same_cluster @ share)

@@ -205,11 +205,11 @@ class _Search:
                 return
 
     def first(self, chosen):
-        """Return the column of `chosen` to buy first: its value best guides the next purchases.
+        """Return the column of `chosen` to buy first: the one that best guides the next purchases.
 
-        For each column, each similar training row buys the set with the lowest mean loss among rows
-        with nearly the same value. Columns whose mean loss is within a standard error of the lowest
-        remain. Of these, return the one that, bought alone, saves most loss per price."""
+        Training rows try each column: with it, they buy the set with the lowest mean loss and price
+        among rows with nearly the same value. Of the columns whose mean loss is within a standard
+        error of the lowest, return the one that, bought alone, saves most loss per price."""
         order = np.argsort(self.total, kind="stable")[:LOOKS]
         follow = self.sets[np.append(0, order[np.isfinite(self.total[order])])]
         sets, values = follow | self.alone[chosen][:, None], []

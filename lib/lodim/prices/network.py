@@ -70,11 +70,12 @@ class Network:
 
 
 def unfold(names, cost, parents, columns, sources=(), uses=None, set_cost=None):
-    """Return a Network in which a node has one copy per alternative among the nodes that it needs.
+    """Return a Network in which each node that needs alternatives has one copy per alternative.
 
-    names, cost, parents, columns : an entry per node; set_cost : function; all as in Network
+    names, cost, parents, columns : an entry per node, before copying, as in Network
     sources : per series (set of alternatives, of which one is enough) the positions of its nodes
     uses : per node the series that it needs; a node must not need two sources of one series
+    set_cost : function from a set of names to its price, or None to add costs
     Each copy has its own coefficients (Jacob, Obozinski and Vert 2009)."""
     uses = uses or ((),) * len(names)
     source_of = {v: k for k, nodes in enumerate(sources) for v in nodes}
@@ -120,10 +121,10 @@ def _copies(names, parents, sources, uses, source_of):
 
 
 def _combined_sources(v, parents, source_of, serving):
-    """Return a dict from series (set of alternatives) to the node of it that a copy of node v uses.
+    """Return the node that a copy of node v uses from each series (set of alternatives), as a dict.
 
     The result is None if the copy would use two nodes of one series.
-    parents : positions of the copies that it needs; serving : this dict for each earlier copy
+    parents : positions of the copies that it needs; serving : the results for all earlier copies
     source_of : dict from node to the series that it belongs to"""
     combined = {source_of[v]: v} if v in source_of else {}
     for u in parents:
@@ -134,12 +135,12 @@ def _combined_sources(v, parents, source_of, serving):
 
 
 def _choices(v, parents, uses, sources, copies):
-    """Yield the ways to choose one copy of each node that node v needs: (choice, positions).
+    """Yield each consistent way to pick one copy of every node that node v needs.
 
-    A node has a copy per combination of alternatives that it needs. A choice is a dict from series
-    (set of alternatives) to the node used; positions are those of the chosen copies.
-    parents, uses : per node the nodes, and the series, that it needs; sources : nodes of a series
-    copies : per earlier node a list of pairs (its choice, its position), one per copy"""
+    It is a pair: a choice, which is a dict from each series (set of alternative nodes) to the node
+    used, and the positions of the copies picked. A node has one copy per choice.
+    parents, uses : per node, the nodes that it needs, and the series of which it needs any one node
+    sources : per series, its nodes; copies : per earlier node, its pairs (choice, position)"""
     options = [copies[u] for u in parents[v]]
     for k in uses[v]:
         options.append([({k: s} | c, at) for s in sources[k] for c, at in copies[s]])

@@ -159,7 +159,7 @@ def position_of_budget(fit, budget):
 
 
 def position_of_lambda(fit, lambda_):
-    """Return (False, index on the penalized path) of the model with the nearest lambda."""
+    """Return (False, index) of the penalized model with nearest lambda; False: not on frontier."""
     if not is_number(lambda_) or not 0 <= lambda_ < np.inf:
         raise ArgumentError(f"lambda_ must be a number of at least 0, not {lambda_!r}")
     path = fit.estimates.path

@@ -92,10 +92,10 @@ class TrainingRows:
 
 
 def _loss(given, family, spread, null):
-    """Return the loss of the response divided by `spread`, as code and constants for kernels.
+    """Return the loss of response / spread, as code and constants for compiled kernels.
 
-    Losses with linear parts need a least curvature. Its unit is l'^2 / (2 l) at the null model, the
-    curvature of a squared error with loss l and slope l'.
+    If a loss has linear parts, Newton steps need a smallest curvature (second derivative). Its unit
+    is l'^2 / (2 l), the curvature of a squared error with the null model's loss l and slope l'.
     given : response, weights, offset; null : the null model's intercept"""
     if family.n_scores > 1:
         return passes.SOFTMAX

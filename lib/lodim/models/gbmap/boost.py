@@ -146,7 +146,7 @@ class _SmallData:
     def starts(self, k, waves, n_starts):
         """Return class k's best starting learners (n_starts per sign), their signs, the null loss.
 
-        waves : (n, MIXTURES) random; sums of rows with weights curvature * wave are directions"""
+        waves : (n, MIXTURES) random row weights; sums of rows by these are directions to try"""
         null_value = prepare_class(*self.rows, k, self.state.class_table(), *self.way)
         shape = self.ridge[-1], True, n_starts, self.room
         return *draw_starts(*self.start_rows, waves, *shape), null_value
@@ -352,10 +352,10 @@ def _refine(objective, sampled, theta, stop, state):
 
 
 def _without_rounding_errors(end, preconditioner, state):
-    """Return the Minimum `end` of a smooth fit to few rows with fewer rounding errors.
+    """Reduce rounding errors in `end`, the Minimum of a smooth fit to few rows; return a Minimum.
 
-    If three digits suffice (`low_precision`), its parameters are rounded. Otherwise Newton steps on
-    the loss `preconditioner` refine it, unless this is None or the user gave a tolerance."""
+    If three digits suffice (`low_precision`), parameters are rounded. Otherwise Newton steps refine
+    them, unless the user gave a tolerance. preconditioner : loss for these steps; None: no steps"""
     settings = state.settings
     if not (state.exact and settings.softplus):
         return end

@@ -139,10 +139,11 @@ def _restage(X, t, first, size, stage):
 
 @cuda.jit(device=True)
 def _back_project(stage, r, first, size, width, start, partials, slot):
-    """Add gradients of 64 rows' loss to `partials`, for learners `slot` and slot + 1.
+    """Add gradients of the loss of 64 rows to `partials`, for learners `slot` and slot + 1.
 
-    They are by the weights of `size` features, from column `first` on, with values `stage`. r (2,
-    64) are loss derivatives by w'x. `width` threads share the rows; `start` replaces `partials`."""
+    They are derivatives by the weights of `size` features, from column `first` on; `stage` has the
+    features. r : (2, 64) loss derivatives by w'x; start : overwrite `partials` instead of adding
+    width : number of threads in a group, one per feature; the groups share the rows"""
     k, segment = cuda.threadIdx.x % width, cuda.threadIdx.x // width
     if k >= size:
         return

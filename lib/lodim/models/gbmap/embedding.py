@@ -28,7 +28,9 @@ class Reference:
 
     @classmethod
     def from_batch(cls, learners, batch, numeric, settings):
-        """Return a Reference of rows, sampled if many; a `numeric` response excludes the offset."""
+        """Return a Reference: training rows (a sample if many) with which new rows are compared.
+
+        numeric : whether the response is a number, which is then stored minus its offset"""
         count, most = batch.n_positive, settings.reference_rows
         rows = slice(None)
         if count > most:

@@ -158,8 +158,8 @@ def _hinge(z, side, knot, slope, curvature, level, total, ridge):
 def _pick_best(k, level, n_starts, room):
     """Write the best n_starts learners per sign to room.theta and room.sign; return their number.
 
-    They are hinges along the first k rows of room.U or their opposites, with the largest decreases
-    of the loss, room.gain. A constant makes their mean -level, a constant learner's Newton step."""
+    They are the hinges that lower the loss most (room.gain), along the first k rows of room.U or
+    their opposites. A constant makes each hinge's mean -level, the Newton step without a hinge."""
     U, gain, theta, sign = room.U, room.gain, room.theta, room.sign
     (knots, steps, centres), count = (room.rest[0], room.rest[1], room.rest[2]), 0
     for b in range(2):

@@ -86,9 +86,9 @@ def penalize(settings, width, p):
 
 
 def stage_objective(state, rows, penalty):
-    """Return objective(signs), a function that returns the loss of learners as a BoostObjective.
+    """Return a function of signs (q,) that returns the BoostObjective of learners with these signs.
 
-    signs : (q,); rows : X, response, linear predictor and weight, in blocks of 64 rows"""
+    rows : X, response, linear predictor and weight, in blocks of 64 rows; penalty : ElasticNet"""
     form, threads = Form(*state.settings.shape, state.loss), state.settings.n_threads
     how = {"threads": threads, "runs": state.runs if rows[0] is state.X else None}
     return partial(BoostObjective, *rows, form=form, penalty=penalty, **how)

@@ -106,10 +106,11 @@ def start_by_sample(objective, penalty, state, k, rng, stop, warm_theta, warm_si
 
 
 def start_in_subspace(objective, penalty, state, k, warm_theta, warm_sign, rejected):
-    """Fit starting learners for class k whose weights are combinations of few directions.
+    """Fit starting learners for class k, with weights restricted to combinations of few directions.
 
-    Return a Start, or None if the loss is flat. Directions are principal Hessian directions, and
-    weights of the learners `warm_theta` (signs `warm_sign`) and `rejected`, (theta, sign) or None.
+    Return a Start, or None if the loss is flat. Directions are principal Hessian directions and the
+    weights of earlier learners: `warm_theta`, with signs `warm_sign`, are from another penalty;
+    `rejected`, a pair (theta, sign) or None, is from the step before.
     objective(signs) returns the loss function."""
     settings, p = state.settings, state.X.shape[1]
     n_starts = 1 if len(warm_theta) else settings.n_starts

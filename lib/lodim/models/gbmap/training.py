@@ -222,7 +222,9 @@ class BoostState:
         return np.sqrt(variance * dot(self.weight, self.weight))
 
     def start_rows(self, k):
-        """Return features, loss derivatives (class k) and keys of rows to compute starts from."""
+        """Return the rows from which starting learners for class k are computed, as four arrays.
+
+        They are features, first and second loss derivatives, and keys made from rows' contents."""
         i = self.starts.at
         y, score, weight = (v[i] for v in self.sample_margin(k))
         by_row = derivatives(self.loss, y, score, weight / weight.sum())
@@ -301,9 +303,10 @@ def _draw_sample(batch, X, settings):
 
 
 def _start_rows(batch, sample, family):
-    """Choose rows for starting learners, from `sample` if it is given.
+    """Choose the rows from which starting learners are computed, from `sample` if it is given.
 
-    Return their positions, their keys (numbers from row contents), and an order of the classes."""
+    Return their positions, their keys (numbers computed from a row's content), and an order for
+    fitting the classes, which does not depend on class names."""
     rows = np.arange(batch.n) if sample is None else sample
     at = np.flatnonzero(batch.weight[rows])
     if sample is not None:

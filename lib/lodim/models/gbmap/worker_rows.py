@@ -51,9 +51,10 @@ class WorkerRows:
         return *columns, self.weight.astype(self.X.dtype)
 
     def gram_problem(self, y, score, weight):
-        """Return a squared-loss problem with gradient X' diag(s) X v at v; s are loss derivatives.
+        """Return the squared-loss problem whose gradient at v is the product X' diag(s) X v.
 
-        It has per row the response 0, the linear predictor 0 and the weight s / 2."""
+        Here s are first derivatives of the rows' losses. Each row of the problem has response 0,
+        linear predictor 0 and weight s / 2."""
         half = score.map(_half_slope, y, weight, self.loss)
         zero = score.map(np.zeros_like)
         return zero, zero, half

@@ -33,7 +33,7 @@ def derivatives(X, y, weight, f, *, loss, columns, curvatures, step, threads):
 
     Its parts: the loss; the sum over rows of l'^2 / l'', where l is a row's loss; the negative
     gradient (K, C) by K coefficients of each of C columns; second moments (J, J, C, C).
-    curvatures : J^2; K^2 if each second derivative of l weights moments, 1 if their mean does, or 0
+    curvatures : weights of moments per row: K^2 for all l'' (J = K), 1 for their mean, 0: none
     f : linear predictors in blocks of 64 rows; step : (K, C) change of the coefficients, or None"""
     if step is not None:
         f = scores_after(X, columns, step, f, threads)

@@ -130,9 +130,9 @@ def _single_prices(network, incidence, bases):
 
 
 def _sources(network, nodes):
-    """Return the source that each node needs of each series, (nodes, S); -1 if it needs none.
+    """Return the node that each of `nodes` needs from each series, (nodes, series); -1 if none.
 
-    A series is a quantity that several nodes, its sources, can supply."""
+    A series is a quantity that any one of several nodes of the network can supply."""
     numbers = np.unique(network.series[network.series >= 0])
     out = np.full((len(nodes), len(numbers)), -1)
     for s, number in enumerate(numbers):
