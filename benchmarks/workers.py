@@ -136,8 +136,7 @@ def on_workers(n, n_workers, memory, expected):
         def split_pass():
             nonlocal written
             written = 0
-            held, task = X._split(workers._name(loss_gradient), (*columns, *problem()))
-            found = X.cluster.results(X.cluster.submit(timed, held, (*task, shape)))
+            found = X.cluster.results(X._run(timed, loss_gradient, shape, *columns, *problem()))
             kernel.append(max(spent for _, spent in found))
             sent.append(written)
             return sum(sums.nbytes for sums, _ in found)
@@ -148,7 +147,7 @@ def on_workers(n, n_workers, memory, expected):
         tcp.TCP.write = counted
         seconds(split_pass)
         tcp.TCP.write = write
-        idle = seconds(lambda: X.cluster.results(X.cluster.submit(nothing, (X,))))
+        idle = seconds(lambda: X.cluster.results(X.cluster.submit(nothing, X)))
         return {
             "rows": n,
             "workers": n_workers,

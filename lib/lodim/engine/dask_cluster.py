@@ -65,7 +65,7 @@ def run_tasks(client, work, shared, each):
     _workers(client)
     with _any_size():
         there = client.submit(Task(_itself, (shared,)), key=_key("shared"), pure=False)
-        tasks = [Task(work, last=args) for args in each]
+        tasks = [Task(work, (None, *args), (0,)) for args in each]
         futures = _submit(client, "pass", tasks, [there] * len(tasks))
     return _results(client, futures)
 
@@ -126,20 +126,20 @@ class Cluster:
                     "dtype='float32' or sample="
                 )
 
-    def submit(self, work, held=(), sent=(), name=None):
-        """Start work(group, *arrays, *sent) for each worker's group of rows; return the futures.
+    def submit(self, work, *args, name=None):
+        """Start work(group, *args) for each worker's group of rows; return the futures.
 
-        held : WorkerTiles; each call gets the arrays of its group's rows
-        sent : further arguments; for a `PerTask`, each call gets its group's value
+        For `OnWorkers` and `PerTask` in `args`, each call gets the value of its group.
         name : title of the task in Dask's displays, by default the name of `work`"""
         # No task names its worker: it would wait forever if all workers were replaced.
-        name = name or work.__name__
+        held = {k: v.futures for k, v in enumerate(args, 1) if isinstance(v, OnWorkers)}
+        sent = [None if isinstance(v, OnWorkers) else v for v in args]
         tasks = []
         for i, group in enumerate(self.groups):
-            mine = tuple(v.each[i] if isinstance(v, PerTask) else v for v in sent)
-            tasks.append(Task(work, (group,), mine))
+            own = (v.each[i] if isinstance(v, PerTask) else v for v in sent)
+            tasks.append(Task(work, (group, *own), tuple(held)))
         with _any_size():
-            return _submit(self.client, name, tasks, *(array.futures for array in held))
+            return _submit(self.client, name or work.__name__, tasks, *held.values())
 
     def results(self, futures):
         return _results(self.client, futures)
@@ -152,23 +152,32 @@ class PerTask:
     each: list
 
 
+class OnWorkers:
+    """Base class of values that the workers hold: `futures`, one per group of rows."""
+
+    futures: list
+
+
 @dataclass(frozen=True)
 class Task:
-    """A call work(*first, *held, *last) on a Dask worker, which has the results `held`."""
+    """A call work(*args) on a Dask worker, with results that it holds at the positions `at`."""
 
     work: object
-    first: tuple = ()
-    last: tuple = ()
+    args: tuple
+    at: tuple = ()
 
     def __reduce__(self):
         import cloudpickle  # which distributed needs
 
         # Dask could send separate arrays misaligned, which SciPy refuses.
-        return _task, (cloudpickle.dumps((self.work, self.first, self.last), protocol=4),)
+        return _task, (cloudpickle.dumps((self.work, self.args, self.at), protocol=4),)
 
     def __call__(self, *held):
+        args = list(self.args)
+        for k, value in zip(self.at, held, strict=True):
+            args[k] = value
         with at_most(_threads()), single_blas():
-            return self.work(*self.first, *map(_aligned, held), *self.last)
+            return self.work(*map(_aligned, args))
 
 
 def _task(pickled):

@@ -8,11 +8,11 @@ import numpy as np
 
 from lodim.engine import tiles
 from lodim.engine.blocks import SPAN, available_threads, count_blocks, for_blocks
-from lodim.engine.dask_cluster import PART_TILES, ROWS_PER_CHUNK, Cluster, PerTask
+from lodim.engine.dask_cluster import PART_TILES, ROWS_PER_CHUNK, Cluster, OnWorkers, PerTask
 from lodim.engine.tiles import TILE
 
 
-class WorkerTiles:
+class WorkerTiles(OnWorkers):
     """Array in tiles of 64 rows, (n_tiles, ..., 64), whose rows are distributed over Dask workers.
 
     A kernel (compiled loop) called with it runs on each worker, over the worker's own rows.
@@ -39,8 +39,7 @@ class WorkerTiles:
 
         `shape` has the result's axes after the first; by default those of this array. The function
         must be pure, since Dask may repeat it."""
-        held, task = self._split(function, args)
-        futures = self.cluster.submit(_map, held, task, function.__name__)
+        futures = self.cluster.submit(_map, self, function, *args, name=function.__name__)
         shape = self.shape if shape is None else (len(self), *shape)
         return WorkerTiles(self.cluster, futures, self.n, shape, dtype or self.dtype)
 
@@ -49,12 +48,8 @@ class WorkerTiles:
 
         onto : WorkerTiles, left unchanged; or the shape (..., 64) of a tile, to start from zeros
         The call is kernel(lo, hi, tiles, *args, out), for blocks lo to hi - 1 of 64 tiles each."""
-        if isinstance(onto, WorkerTiles):
-            shape, args = onto.shape, (*args, onto)
-        else:
-            shape = (len(self), *onto)
-        held, task = self._split(_name(kernel), args)
-        futures = self.cluster.submit(_fill, held, (*task, shape[1:]), kernel.__name__)
+        shape = onto.shape if isinstance(onto, WorkerTiles) else (len(self), *onto)
+        futures = self._run(_fill, kernel, onto, *args)
         return WorkerTiles(self.cluster, futures, self.n, shape, np.float64)
 
     def over_rows(self, kernel, *args):
@@ -64,28 +59,26 @@ class WorkerTiles:
 
     def sum_blocks(self, kernel, shape, *args):
         """Return the sum over all rows, of this `shape`, that a kernel computes on the workers."""
-        held, task = self._split(_name(kernel), args)
-        futures = self.cluster.submit(_span_sums, held, (*task, shape), kernel.__name__)
-        parts = self.cluster.results(futures)
+        parts = self.cluster.results(self._run(_span_sums, kernel, shape, *args))
         return reduce(np.add, (span for part in parts for span in part))
 
     def spans(self, function, *args):
         """Return a list of function(rows, X, *args), called on workers for each 65,536 rows.
 
         rows : slice of these rows; X : their features; WorkerTiles in `args` are cut like X"""
-        held, task = self._split(function, args)
-        futures = self.cluster.submit(_by_span, held, task, function.__name__)
+        cut = [isinstance(v, WorkerTiles) for v in args]
+        title = {"name": function.__name__}
+        futures = self.cluster.submit(_by_span, self, function, cut, *args, **title)
         return [span for part in self.cluster.results(futures) for span in part]
 
     def map_spans(self, work, *rows):
         """Return a list of work(X, *rows) per 65,536 rows; `rows` are arrays (n, ...) or None."""
-        given = [v is not None for v in rows]
-        columns = [self.column(v) for v in rows if v is not None]
-        return self.spans(_rowwise, *columns, work, given)
+        columns = (None if v is None else self.column(v) for v in rows)
+        return self.spans(_rowwise, work, *columns)
 
     def map_tiles(self, work, *arrays):
         """Return a list of work(X, *arrays) per 65,536 rows; `arrays` are WorkerTiles."""
-        return self.spans(_tilewise, *arrays, work)
+        return self.spans(_tilewise, work, *arrays)
 
     def take(self, i):
         """Return the rows at positions i (r,), fetched from the workers, as an array (r, ...)."""
@@ -93,7 +86,7 @@ class WorkerTiles:
         first = np.array([group.lo * ROWS_PER_CHUNK for group in self.groups])
         each = np.split(i[order], np.searchsorted(i[order], first[1:]))
         each = [at - lo for at, lo in zip(each, first, strict=True)]
-        futures = self.cluster.submit(_take, (self,), (PerTask(each),))
+        futures = self.cluster.submit(_take, self, PerTask(each))
         found = np.concatenate(self.cluster.results(futures))
         out = np.empty_like(found)
         out[order] = found
@@ -105,7 +98,7 @@ class WorkerTiles:
     def constant(self, value):
         """Return WorkerTiles (n_tiles, 64) with the same number in all rows."""
         if value not in self._constants:
-            futures, shape = self.cluster.submit(_constant, (self,), (value,)), (len(self), TILE)
+            futures, shape = self.cluster.submit(_constant, self, value), (len(self), TILE)
             made = WorkerTiles(self.cluster, futures, self.n, shape, np.float64)
             self._constants[value] = made
         return self._constants[value]
@@ -124,7 +117,7 @@ class WorkerTiles:
         each = [
             values[g.lo * ROWS_PER_CHUNK : g.lo * ROWS_PER_CHUNK + g.n_rows] for g in self.groups
         ]
-        futures = self.cluster.submit(_column, (self,), (PerTask(each),))
+        futures = self.cluster.submit(_column, self, PerTask(each))
         shape = (len(self), *values.shape[1:], TILE)
         there = WorkerTiles(self.cluster, futures, self.n, shape, np.float64)
         self.know(values, there)
@@ -135,7 +128,7 @@ class WorkerTiles:
         self._sent.append((ref(values), there))
 
     def varies(self):
-        futures = self.cluster.submit(_varies, (self,))
+        futures = self.cluster.submit(_varies, self)
         return np.any(self.cluster.results(futures), axis=0)
 
     def gather(self):
@@ -149,21 +142,18 @@ class WorkerTiles:
     def groups(self):
         return self.cluster.groups
 
-    def _split(self, function, args):
-        """Return arrays that workers hold, and what to send to them to call function(tiles, *args).
-
-        Sent are the function, the positions of WorkerTiles in `args`, and `args` without these."""
-        at = [i for i, v in enumerate(args) if isinstance(v, WorkerTiles)]
-        sent = tuple(None if i in at else v for i, v in enumerate(args))
-        return (self, *(args[i] for i in at)), (function, at, sent)
+    def _run(self, work, kernel, *args):
+        """Start work(group, tiles, name of the kernel, *args) on the workers; return futures."""
+        # Pickling a compiled kernel would compile it again.
+        name = kernel.__module__, kernel.__name__
+        return self.cluster.submit(work, self, name, *args, name=kernel.__name__)
 
 
 def read_parts(client, make, n, p, dtype):
     """Let Dask workers read the rows, chunk k by make(k); return the features as WorkerTiles."""
     cluster = Cluster(client, n)
     cluster.check_room(p * np.dtype(dtype).itemsize)
-    read = cluster.submit(_read, (), (make,))
-    rows = [WorkerTiles(cluster, read, n, (tiles.count(n),), dtype)]
+    rows = WorkerTiles(cluster, cluster.submit(_read, make), n, (tiles.count(n),), dtype)
     widths = cluster.results(cluster.submit(_widths, rows))[0]
     X = _field(rows, n, "X", (p,), dtype)
     for name, width in widths.items():
@@ -176,9 +166,8 @@ COLUMNS = ("y", "weights", "offset")
 
 
 def _field(rows, n, name, width, dtype=np.float64):
-    cluster = rows[0].cluster
-    futures = cluster.submit(_one, rows, (name,), name=f"rows-{name}")
-    return WorkerTiles(cluster, futures, n, (tiles.count(n), *width, TILE), dtype)
+    futures = rows.cluster.submit(_one, rows, name, name=f"rows-{name}")
+    return WorkerTiles(rows.cluster, futures, n, (tiles.count(n), *width, TILE), dtype)
 
 
 def _read(group, make):
@@ -212,75 +201,49 @@ def _one(group, rows, name):
     return rows[name]
 
 
-def _name(kernel):
-    """Return the import path of a compiled kernel; pickling it would compile it again."""
-    return kernel.__module__, kernel.__name__
-
-
 def _find(name):
     module, function = name
     return getattr(import_module(module), function)
 
 
-def _merge(arrays, at, sent):
-    """Return the list of arguments `sent`, with `arrays` in place of None at the positions `at`."""
-    args = list(sent)
-    for i, array in zip(at, arrays, strict=True):
-        args[i] = array
-    return args
+def _map(group, X, function, *args):
+    return function(X, *args)
 
 
-def _map(group, X, *rest):
-    *held, function, at, sent = rest
-    return function(X, *_merge(held, at, sent))
-
-
-def _fill(group, X, *rest):
-    *held, name, at, sent, shape = rest
-    args = _merge(held, at, sent)
-    onto = at and at[-1] == len(args) - 1  # else zeros
-    *args, out = (*args[:-1], args[-1].copy()) if onto else (*args, np.zeros((len(X), *shape)))
+def _fill(group, X, name, onto, *args):
+    """Return a copy of `onto` (or zeros of this shape per tile) after a kernel added to it."""
+    out = np.zeros((len(X), *onto)) if isinstance(onto, tuple) else onto.copy()
     for_blocks(_find(name), count_blocks(X), X, *args, out, threads=available_threads())
     return out
 
 
-def _span_sums(group, X, *rest):
-    """Call a kernel on a worker for its rows; return its sums (n_spans, *shape) per 65,536 rows.
-
-    rest : (*held, name, at, sent, shape), where `held` are arrays on the worker, `name` is the
-        kernel, and `at` and `sent` are the arguments of `_merge`"""
-    *held, name, at, sent, shape = rest
+def _span_sums(group, X, name, shape, *args):
+    """Call a kernel for a worker's rows; return its sums (n_spans, *shape), one per 65,536 rows."""
     n_blocks = count_blocks(X)
     partials = np.empty((n_blocks, *shape))
-    for_blocks(
-        _find(name), n_blocks, partials, X, *_merge(held, at, sent), threads=available_threads()
-    )
+    for_blocks(_find(name), n_blocks, partials, X, *args, threads=available_threads())
     spans = [partials[lo : lo + SPAN] for lo in range(0, n_blocks, SPAN)]
     return np.array([part.sum(axis=0) for part in spans])
 
 
-def _by_span(group, X, *rest):
-    *held, function, at, sent = rest
+def _by_span(group, X, function, cut, *args):
+    """Return [function(rows, X, *args), ...], one per 65,536 rows; `cut` marks args in tiles."""
     out = []
     for first in range(0, len(X), PART_TILES):
         part, start = slice(first, first + PART_TILES), group.lo * ROWS_PER_CHUNK
         lo, hi = first * TILE, min(first * TILE + ROWS_PER_CHUNK, group.n_rows)
-        rows = slice(start + lo, start + hi)
-        out.append(function(rows, X[part], *_merge([v[part] for v in held], at, sent)))
+        own = (v[part] if in_tiles else v for v, in_tiles in zip(args, cut, strict=True))
+        out.append(function(slice(start + lo, start + hi), X[part], *own))
     return out
 
 
-def _rowwise(rows, X, *rest):
-    """Return work(X, *arrays) for the n rows in the slice `rows`; arrays are (n, ...) or None.
-
-    rest : (*columns, work, given); columns : tiles of the arrays whose entry in `given` is True"""
-    *columns, work, given = rest
-    flat = (tiles.by_row(v, rows.stop - rows.start) for v in columns)
-    return work(X, *(next(flat) if there else None for there in given))
+def _rowwise(rows, X, work, *columns):
+    """Return work(X, *arrays), for arrays with a value per row, (n, ...), instead of tiles."""
+    n = rows.stop - rows.start
+    return work(X, *(None if v is None else tiles.by_row(v, n) for v in columns))
 
 
-def _tilewise(rows, X, *rest):
-    *arrays, work = rest
+def _tilewise(rows, X, work, *arrays):
     return work(X, *arrays)
 
 
