@@ -16,7 +16,7 @@ import lodim as ld
 from lodim import forms
 from lodim.design import chunks, features
 from lodim.design import terms as design_terms
-from lodim.design.chunks import ChunkReader, part_task, spans_of
+from lodim.design.chunks import bare_table, batch_reader, part_task, spans_of
 from lodim.design.design import Design
 from lodim.design.features import apply_to_chunk
 from lodim.design.reading import Reading, read_source_rows
@@ -347,20 +347,20 @@ def test_parts_can_be_made_by_themselves_in_any_order(frame):
     design, batch = Design.learn(formula, source, **given)
     request = design_terms.column_request([[("s", None)], [("b", None)]], "indicator")
     learnt = read_source_rows(source, request, ["y"], RowInputs("w", "e"), "indicator").parts
-    make = pickle.loads(pickle.dumps(ChunkReader.from_parts(design, learnt, RowInputs("w", "e"))))
+    make = pickle.loads(pickle.dumps(batch_reader(design, learnt, RowInputs("w", "e"))))
     for k in reversed(range(learnt.n // PART + 1)):
         here, tiles = slice(PART * k, PART * (k + 1)), slice(PART * k // 64, PART * (k + 1) // 64)
         part = make(k)
         for key in ("y", "weights", "offset"):
             same(getattr(part, key), getattr(batch, key)[here].copy(), key)
         same(part.X, batch.X[tiles].copy(), "X")
-    known = np.zeros(len(design.names), bool)
-    moments = partial(features.learn_moments, known=known, limits={})
+    wanted = np.ones(len(design.names), bool)
+    moments = partial(features.learn_moments, wanted=wanted, limits={})
     work = partial(
         apply_to_chunk, terms=design.terms, fills=design.fills, missing="drop", work=moments
     )
     spans, names = spans_of(learnt.table.rows, learnt.n), design.features
-    each = [(learnt.store, span, learnt._bare(span), work, names) for span in spans]
+    each = [(learnt.store, span, bare_table(learnt.table, span), work, names) for span in spans]
     found = [part_task(*pickle.loads(pickle.dumps(task))) for task in each]
     same(found, learnt.map(work, design.features), "moments")
 

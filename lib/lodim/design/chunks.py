@@ -25,12 +25,11 @@ from lodim.sources import ROWS_PER_CHUNK
 
 @dataclass(frozen=True, eq=False)
 class Span:
-    """A chunk: number `k`, with `n` complete rows, after `first` complete rows in earlier chunks.
+    """A chunk with `n` complete rows, after `first` complete rows in earlier chunks.
 
     Its rows lie between `start` and `stop - 1` of the data. `rows` are their positions counted from
     `start`; empty means that all rows of this range are complete."""
 
-    k: int
     first: int
     start: int
     stop: int
@@ -41,30 +40,26 @@ class Span:
 def spans_of(rows, n):
     """Divide n complete rows, at positions `rows` of the data (empty: all), into chunks (Spans)."""
     spans = []
-    for k, first in enumerate(range(0, n, ROWS_PER_CHUNK)):
+    for first in range(0, n, ROWS_PER_CHUNK):
         last = min(first + ROWS_PER_CHUNK, n)
-        whole = Span(k, first, first, last, ALL_ROWS, last - first)
-        spans.append(span_of(rows[first:last], k, first) if rows.size else whole)
+        whole = Span(first, first, last, ALL_ROWS, last - first)
+        spans.append(span_of(rows[first:last], first) if rows.size else whole)
     return spans
 
 
-def span_of(rows, k, first):
-    """Return the Span (chunk) number k, whose complete rows are at positions `rows` of the data.
+def span_of(rows, first):
+    """Return the Span (chunk) whose complete rows are at positions `rows` of the data.
 
     `first` is the number of complete rows in earlier chunks."""
     start, stop = int(rows[0]), int(rows[-1]) + 1
     whole = stop - start == len(rows)
-    return Span(k, first, start, stop, ALL_ROWS if whole else rows - start, len(rows))
+    return Span(first, start, stop, ALL_ROWS if whole else rows - start, len(rows))
 
 
 def draw_positions(n, size, seed):
     """Return `size` random positions out of n, increasing; they depend only on n, size, seed."""
     drawn = np.random.default_rng(seed).choice(n, size, replace=False, shuffle=False)
     return np.sort(drawn)
-
-
-def merge_summaries(found, request):
-    return dict(zip(request.names, merge(found), strict=True))
 
 
 def tiles_of(X, span):
@@ -98,8 +93,7 @@ class Chunks:
 
     def summaries(self, request):
         """Return a dict name -> Summary (moments, levels etc.) of the columns in `request`."""
-        found = self.map(lambda _, table: summarize(table, request), request.names)
-        return merge_summaries(found, request)
+        return merge(self.map(lambda _, table: summarize(table, request), request.names))
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,13 +296,6 @@ class SourceChunks(Chunks):
         with closing(self.tables(list(names))) as tables:
             return [work(span, table) for span, table in tables]
 
-    def _bare(self, span):
-        """Return the Table of a chunk without its columns, which a Dask worker reads itself."""
-        table = table_of_span(self.table, span, {})
-        starts = [run[0] for run in table.index.runs]
-        lo, hi = bisect_right(starts, span.start) - 1, bisect_right(starts, span.stop - 1)
-        return replace(table, index=replace(table.index, runs=table.index.runs[lo:hi]))
-
     def tables(self, names):
         """Yield position (Span) and Table of each chunk of rows, with the named columns."""
         spans = spans_of(self.table.rows, self.n)
@@ -343,33 +330,30 @@ class SourceChunks(Chunks):
         return replace(picked_table, columns=held, rows=read_only(ALL_ROWS), index=index)
 
 
-@dataclass(frozen=True, eq=False)
-class ChunkReader:
-    """Callable that reads chunk k of the data as a Batch of numbers; Dask workers can call it."""
+def batch_reader(design, chunks, inputs):
+    """Return a function that reads chunk k of SourceChunks as a Batch; Dask workers can call it.
 
-    design: object
-    store: ChunkStore
-    ranges: np.ndarray
-    inputs: RowInputs
+    `inputs` are weights, offset etc. (RowInputs) of all rows, not only of complete ones."""
+    ranges = [(span.start, span.stop) for span in spans_of(chunks.table.rows, chunks.n)]
+    inputs = RowInputs(inputs.weights, inputs.offset).arrays()
+    return partial(_read_batch, design=design, store=chunks.store, ranges=ranges, inputs=inputs)
 
-    @classmethod
-    def from_parts(cls, design, chunks, inputs):
-        """Return a ChunkReader of the training rows in `chunks` (SourceChunks).
 
-        `inputs` are weights, offset etc. (RowInputs) of all rows, not only of complete ones."""
-        spans = spans_of(chunks.table.rows, chunks.n)
-        ranges = np.array([(span.start, span.stop) for span in spans])
-        inputs = RowInputs(inputs.weights, inputs.offset).arrays()
-        return cls(design, chunks.store, ranges, inputs)
+def _read_batch(k, design, store, ranges, inputs):
+    start, stop = ranges[k]
+    inputs, span = inputs.stretch(start, stop), Span(0, start, stop, ALL_ROWS, stop - start)
+    read = store.columns(design.columns_needed(inputs.names), span)
+    frame = frame_of(read, pd.RangeIndex(start, stop))
+    inputs, response = inputs.read(frame), design.response is not None
+    return design.batch_of(frame, inputs, response, design.known_levels("error"), part=True)
 
-    def __call__(self, k):
-        start, stop = self.ranges[k].tolist()
-        design, inputs = self.design, self.inputs.stretch(start, stop)
-        span = Span(k, 0, start, stop, ALL_ROWS, stop - start)
-        read = self.store.columns(design.columns_needed(inputs.names), span)
-        frame = frame_of(read, pd.RangeIndex(start, stop))
-        inputs, response = inputs.read(frame), design.response is not None
-        return design.batch_of(frame, inputs, response, design.known_levels("error"), part=True)
+
+def bare_table(table, span):
+    """Return the Table of a chunk without its columns, which a Dask worker reads itself."""
+    table = table_of_span(table, span, {})
+    starts = [run[0] for run in table.index.runs]
+    lo, hi = bisect_right(starts, span.start) - 1, bisect_right(starts, span.stop - 1)
+    return replace(table, index=replace(table.index, runs=table.index.runs[lo:hi]))
 
 
 def part_task(store, span, table, work, names):
@@ -415,15 +399,15 @@ class WorkerChunks(SourceChunks):
         if not names:
             return super().map(work, names)
         spans = spans_of(self.table.rows, self.n)
-        each = [(span, self._bare(span), work, list(names)) for span in spans]
+        each = [(span, bare_table(self.table, span), work, list(names)) for span in spans]
         return dask_cluster.run_tasks(self.client, part_task, self.store, each)
 
     def tiles(self, design, all_inputs, inputs):
         """Compute all features on the Dask workers; return X (there), y (n,), and RowInputs.
 
-        all_inputs : RowInputs of all rows as the user gave them, which the workers read
-        inputs : RowInputs of complete rows; returned with the weights and offset that were read"""
-        make = ChunkReader.from_parts(design, self, all_inputs)
+        given : the user's RowInputs of all rows, complete or not, which the workers read
+        inputs : RowInputs of the complete rows; weights and offset are replaced by those read"""
+        make = batch_reader(design, self, given)
         X = workers.read_parts(self.client, make, self.n, len(design.names), design.dtype)
         here = {name: values for name, (values, _) in X.beside.items()}
         kept = {k: here[k] for k in ("weights", "offset") if getattr(inputs, k) is not None}

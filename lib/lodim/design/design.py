@@ -13,6 +13,7 @@ from lodim.design.batch import Batch
 from lodim.design.chunks import WorkerChunks
 from lodim.design.features import (
     Features,
+    Prepared,
     columns_within,
     raw_features,
     scaling,
@@ -188,29 +189,30 @@ class Design:
 
         inputs : RowInputs; known : result of `known_levels`
         part : whether the rows are one chunk of the training rows; then weights stay unchanged"""
-        target, names = self.response if response else None, self.features
-        read = read_complete(frame, names, _answers(target), inputs, self.missing, known=known)
-        table, rows, *_ = read
-        table = filled(table, [fill for fill in self.fills if fill.name in names])
+        target = self.response if response else None
+        table, rows = self._complete_rows(frame, _answers(target), inputs, known)
         inputs = inputs.take(rows) if part else inputs.complete(rows)
         table.positive_weight = inputs.positive_weight if part else None
         inputs.check_classes(self.family, self.response)
         X = tiles_for(False, len(rows), len(self.names), self.dtype, None)
         if len(rows):
-            constant = set(self.constant)
-            flat = [name in constant for name in self.names]
-            write_features(self.terms, table, X, self.mean, self.scale, flat, self.limits)
+            prepared, constant = Prepared(self.terms, table), set(self.constant)
+            varies = np.array([name not in constant for name in self.names])
+            write_features(self.terms, prepared, X, self.mean, self.scale, varies, self.limits)
         y = None if target is None else code_response(target, table, self.family)
         return Batch(X, y, **vars(inputs), index=frame.index, rows=rows)
+
+    def _complete_rows(self, frame, answers, inputs, known):
+        """Return a Table of the complete rows of a Frame, without missing values, and positions."""
+        read = read_complete(frame, self.features, answers, inputs, self.missing, known=known)
+        return filled(read[0], self.fills), read[1]
 
     def wild_rows(self, data):
         """Find extreme outliers in data; return (Limits, row positions, values) per feature."""
         at = [self.names.index(one.feature) for one in self.wild]
         design, kept = self.restrict(at)
-        frame, known = read_frame(data), design.known_levels("missing")
-        inputs, names = RowInputs(), design.features
-        table, rows, *_ = read_complete(frame, names, [], inputs, self.missing, known=known)
-        table = filled(table, [fill for fill in self.fills if fill.name in names])
+        known = design.known_levels("missing")
+        table, rows = design._complete_rows(read_frame(data), [], RowInputs(), known)
         X = raw_features(design.terms, table, len(kept))
         found = []
         for one, x in zip(self.wild, X[:, np.searchsorted(kept, at)].T, strict=True):
@@ -273,8 +275,7 @@ class Design:
     @property
     def features(self):
         """Names of the columns that the right side of the formula uses, each once."""
-        names = [name for term in self.terms for part in term for name in factors.needs(part)]
-        return list(dict.fromkeys(names))
+        return design_terms.needs(self.terms)
 
     @property
     def compressed(self):

@@ -29,7 +29,7 @@ from lodim.design.column_kernels import (
 from lodim.design.columns import expand_rows, known_rows
 from lodim.design.rows import filled
 from lodim.design.summaries import Tails, apply_limits, limits_by_position, may_be_wild, tail_size
-from lodim.design.terms import column_choices, widths
+from lodim.design.terms import column_choices, needs, widths
 from lodim.engine import tiles
 from lodim.engine.blocks import each
 from lodim.engine.tiles import TILE, count
@@ -42,7 +42,7 @@ KEPT = 4_000_000  # largest number of factor values kept between terms
 
 
 class Prepared:
-    """Cache of factors' values: of factors that several terms share, or all if `again` is true."""
+    """A Table and a cache of factors' values: those that terms share, or all if `again`."""
 
     def __init__(self, terms, table, again=False):
         self.table, self.room, self.kept, self.again = table, KEPT, {}, again
@@ -58,27 +58,28 @@ class Prepared:
         return values
 
 
-def _sources(term, table, prepared):
+def _sources(term, prepared):
     """Yield a pair (values, positions) per feature of a term: row i has values[positions[i]].
 
     Empty positions: row i has values[i]. A row that misses a factor has NaN. prepared : Prepared"""
-    part, where = known_rows(table, [name for f in term for name in factors.needs(f)])
+    table = prepared.table
+    part, where = known_rows(table, needs([term]))
     if where is ALL_ROWS:
-        yield from _known_sources(term, part, prepared)
+        yield from _known_sources(term, prepared)
     elif not part.n:
         for _ in column_choices(term):
             yield read_only(np.full(table.n, np.nan)), read_only(ALL_ROWS)
     else:
-        for x, rows in _known_sources(term, part, Prepared((), part)):
+        for x, rows in _known_sources(term, Prepared((), part)):
             values = expand_rows(columns.take(x, rows), where, table.n)
             yield read_only(values), read_only(ALL_ROWS)
 
 
-def _known_sources(term, table, prepared):
-    """Yield (values, positions) per feature of a term, as `_sources`, for a table without gaps."""
+def _known_sources(term, prepared):
+    """Yield the pairs of `_sources` for the features of a term without missing values."""
     if len(term) == 1 and isinstance(term[0], factors.Numeric):
-        values = factors.raw_numbers(term[0], table)
-        yield as_real(values), table.rows
+        table = prepared.table
+        yield as_real(factors.raw_numbers(term[0], table)), table.rows
         return
     sources = [prepared(part) for part in term]
     for choice in column_choices(term):
@@ -94,81 +95,83 @@ def _product(columns):
     return product
 
 
-def _for_terms(work, terms, table, p):
-    """Call work(term, position of its first feature) for each term; in threads if n * p is big."""
-    widths = [math.prod(map(factors.width, term)) for term in terms]
-    firsts = np.cumsum([0, *widths])[:-1].tolist()
-    pairs = list(zip(terms, firsts, strict=True))
-    each(lambda pair: work(*pair), pairs, table.n * p)
+def _first_features(terms):
+    """Return the position of each term's first feature."""
+    return np.cumsum([0, *widths(terms)])[:-1].tolist()
 
 
-def write_features(terms, table, X, mean, scale, flat, limits, prepared=None):
+def _for_features(work, terms, prepared, wanted):
+    """Call work(term, k, x, rows) per feature k of a term, with values and positions in them.
+
+    x, rows : as in `_sources`; prepared : Prepared; threads are used if n * p is large
+    wanted : (p,) bool; terms without a wanted feature are skipped"""
+
+    def of_term(pair):
+        first, term = pair
+        if wanted[first : first + math.prod(map(factors.width, term))].any():
+            for k, source in enumerate(_sources(term, prepared), first):
+                work(term, k, *source)
+
+    pairs = list(zip(_first_features(terms), terms, strict=True))
+    each(of_term, pairs, prepared.table.n * len(wanted))
+
+
+def write_features(terms, prepared, X, mean, scale, wanted, limits):
     """Standardize the features of terms and write them to X (n_tiles, p, 64), which has zeros.
 
-    mean, scale : (p,); flat : (p,) bool, features that stay zero; prepared : cache of factors
+    mean, scale : (p,); wanted : (p,) bool, False for features that stay zero; prepared : Prepared
     limits : dict position -> (lower, upper, middle); values outside become the middle"""
-    prepared, inverse = prepared or Prepared(terms, table), inverses(scale, X.dtype)
+    inverse = inverses(scale, X.dtype)
 
-    def work(term, first):
-        size = np.empty(TILE)
-        for k, source in enumerate(_sources(term, table, prepared), first):
-            if not flat[k]:
-                x, rows = apply_limits(*source, limits.get(k))
-                pack(x, rows, mean[k], scale[k], inverse[k], X, k, size)
-                check_distance(size.max(), scale[k], term, X.dtype)
+    def work(term, k, x, rows):
+        if wanted[k]:
+            size = np.empty(TILE)
+            x, rows = apply_limits(x, rows, limits.get(k))
+            pack(x, rows, mean[k], scale[k], inverse[k], X, k, size)
+            check_distance(size.max(), scale[k], term, X.dtype)
 
-    _for_terms(work, terms, table, X.shape[1])
+    _for_features(work, terms, prepared, wanted)
 
 
-def learn_moments(terms, table, prepared=None, *, known, limits):
+def learn_moments(terms, prepared, *, wanted, limits):
     """Return weight sum, mean, squared deviations, minimum and maximum per feature, (p, 5).
 
-    known : (p,) bool, features to skip, which get zeros; others : as in `write_features`"""
-    prepared, found = prepared or Prepared(terms, table), np.zeros((len(known), 5))
+    wanted : (p,) bool; other features get zeros. prepared, limits : as in `write_features`"""
+    table, found = prepared.table, np.zeros((len(wanted), 5))
     weights = kernel_weights(table.weights, table.weight_unit)
+    of_values = _known_moments if table.missing == "keep" else moments
 
-    def work(term, first):
-        if known[first]:
-            return
-        for k, source in enumerate(_sources(term, table, prepared), first):
-            x, rows = apply_limits(*source, limits.get(k))
-            if table.missing == "keep":
-                found[k] = _known_moments(x, rows, weights)
-            else:
-                found[k] = moments(x, rows, weights)
+    def work(term, k, x, rows):
+        found[k] = of_values(*apply_limits(x, rows, limits.get(k)), weights)
 
-    _for_terms(work, terms, table, len(known))
+    _for_features(work, terms, prepared, wanted)
     return found
 
 
 def raw_features(terms, table, p):
     """Return the features of terms, (n, p) float64, without scaling or removal of outliers."""
-    prepared, out = Prepared(terms, table), np.empty((table.n, p))
+    out = np.empty((table.n, p))
 
-    def work(term, first):
-        for k, (x, rows) in enumerate(_sources(term, table, prepared), first):
-            out[:, k] = columns.take(x, rows)
+    def work(term, k, x, rows):
+        out[:, k] = columns.take(x, rows)
 
-    _for_terms(work, terms, table, p)
+    _for_features(work, terms, Prepared(terms, table), np.ones(p, bool))
     return out
 
 
-def learn_tails(terms, table, prepared=None, *, at, size):
-    """Return a dict position -> Tails (`size` smallest and largest values) of the features `at`."""
-    prepared, found = prepared or Prepared(terms, table), {}
+def learn_tails(terms, prepared, *, wanted, size):
+    """Return a dict: `wanted` features -> Tails (`size` smallest and largest values)."""
+    table, found = prepared.table, {}
 
-    def work(term, first):
-        if at.isdisjoint(range(first, first + len(column_choices(term)))):
-            return
-        for k, (x, rows) in enumerate(_sources(term, table, prepared), first):
-            if k in at:
-                values = columns.as_float(columns.take(x, rows))
-                used = ~np.isnan(values)
-                if table.positive_weight is not None:
-                    used &= table.positive_weight
-                found[k] = Tails.of_values(values[used], size)
+    def work(term, k, x, rows):
+        if wanted[k]:
+            values = columns.as_float(columns.take(x, rows))
+            used = ~np.isnan(values)
+            if table.positive_weight is not None:
+                used &= table.positive_weight
+            found[k] = Tails.of_values(values[used], size)
 
-    _for_terms(work, terms, table, sum(math.prod(map(factors.width, term)) for term in terms))
+    _for_features(work, terms, prepared, wanted)
     return found
 
 
@@ -222,82 +225,67 @@ class Features:
         self._kept = None
 
     def moments(self, p, summaries):
-        """Return weight sum, mean, squared deviations, minimum and maximum of each feature, (p, 5).
-
-        summaries : dict column -> Summary, which has the moments of plain columns already"""
-        found, known, first = np.zeros((p, 5)), np.zeros(p, bool), 0
-        for term in self.terms:
+        """Return the features' moments (p, 5); for plain columns, `summaries` already have them."""
+        found, wanted = np.zeros((p, 5)), np.ones(p, bool)
+        for first, term in zip(_first_features(self.terms), self.terms, strict=True):
             if has_known_moments(term, summaries, self.missing):
-                found[first], known[first] = summaries[term[0].name].moments, True
-            first += math.prod(map(factors.width, term))
-        return self._learn_moments(found, known, {})
+                found[first], wanted[first] = summaries[term[0].name].moments, False
+        return self._learn_moments(found, wanted, {})
 
     def limits(self, names, moments):
         """Return the Limits of features with extreme outliers, which only numbers can have."""
         positive = self.parts.positive_weight
         n = self.parts.n if positive is None else int(positive.sum())
         numbers = np.array([is_number(term) for term in self.terms], bool)[self._term_of]
-        at = np.flatnonzero(numbers & may_be_wild(moments, n))
-        if not at.size:
+        wanted, size = numbers & may_be_wild(moments, n), tail_size(n)
+        if not wanted.any():
             return ()
-        size = tail_size(n)
-        work = partial(learn_tails, at=frozenset(at.tolist()), size=size)
-        found = self._map(work, self._with(at))
-        tails = [Tails.merged([part[k] for part in found], size) for k in at.tolist()]
-        limits = [tail.limits(names[k]) for k, tail in zip(at.tolist(), tails, strict=True)]
+        found = self._map(partial(learn_tails, wanted=wanted, size=size), wanted)
+        at = np.flatnonzero(wanted).tolist()
+        limits = [Tails.merged([part[k] for part in found], size).limits(names[k]) for k in at]
         return tuple(one for one in limits if one is not None)
 
     def moments_within(self, limits, moments):
-        """Return `moments` (p, 5), recomputed for features with outliers.
+        """Return `moments` (see `learn_moments`) after `limits` (see `write_features`) apply."""
+        wanted = np.isin(self._term_of, self._term_of[list(limits)])
+        return self._learn_moments(moments, wanted, limits)
 
-        limits : dict position -> (lower, upper, middle); values outside become the middle"""
-        known = np.ones(len(moments), bool)
-        known[np.isin(self._term_of, self._term_of[list(limits)])] = False
-        return self._learn_moments(moments, known, limits)
-
-    def _learn_moments(self, found, known, limits):
-        """Return the features' moments (p, 5): from `found` where `known`, else computed."""
-        if known.all():
+    def _learn_moments(self, found, wanted, limits):
+        """Return the features' moments (p, 5): computed if `wanted`, else from `found`."""
+        if not wanted.any():
             return found
-        work = partial(learn_moments, known=known, limits=limits)
-        parts = self._map(work, self._with(np.flatnonzero(~known)))
-        return np.where(known[:, None], found, merge_moments(parts))
+        parts = self._map(partial(learn_moments, wanted=wanted, limits=limits), wanted)
+        return np.where(wanted[:, None], merge_moments(parts), found)
 
-    def _map(self, work, terms):
-        """Return [work(terms, table[, cache]), ...] of all chunks, with missing values replaced."""
-        names = _needed(terms)
+    def _map(self, work, wanted):
+        """Return [work(terms, Prepared), ...] of all chunks, with missing values replaced.
+
+        wanted : (p,) bool, features whose terms are needed"""
+        names = needs([self.terms[t] for t in np.unique(self._term_of[wanted])])
         if self.parts.in_one:
-            return self.parts.map(lambda _, table: work(self.terms, *self._prepared(table)), names)
+            return self.parts.map(lambda _, table: work(self.terms, self._prepared(table)), names)
         here = partial(apply_to_chunk, terms=self.terms, fills=self.fills, missing=self.missing)
         return self.parts.map(partial(here, work=work), names)
 
     def _prepared(self, table):
-        """Return a Table with missing values replaced, and the cache (Prepared) of terms' parts."""
+        """Return a Table with missing values replaced, and a cache that serves every pass."""
         if self._kept is None:
             whole = filled(replace(table, missing=self.missing), self.fills)
-            self._kept = whole, Prepared(self.terms, whole, again=True)
+            self._kept = Prepared(self.terms, whole, again=True)
         return self._kept
 
     @property
     def _term_of(self):
         return np.repeat(np.arange(len(self.terms)), np.array(widths(self.terms), int))
 
-    def _with(self, at):
-        return [self.terms[t] for t in np.unique(self._term_of[at])]
-
     def write(self, X, mean, scale, flat, limits):
-        """Write the features of all rows to X, standardized by mean and scale (p,).
-
-        flat : (p,) bool, constant features, written as 0; limits : as in `write_features`"""
-        if self._kept is not None:
-            write_features(self.terms, self._kept[0], X, mean, scale, flat, limits, self._kept[1])
-            return
+        """Write all rows' features to X, standardized by mean and scale; `flat` ones are 0."""
 
         def part(span, table):
-            rows = filled(table, self.fills)
-            write_features(self.terms, rows, tiles_of(X, span), mean, scale, flat, limits)
+            prepared = self._kept or Prepared(self.terms, filled(table, self.fills))
+            write_features(self.terms, prepared, tiles_of(X, span), mean, scale, ~flat, limits)
 
-        self.parts.map(part, _needed(self.terms))
+        self.parts.map(part, needs(self.terms))
 
 
 def columns_within(summaries, parts):
@@ -328,13 +316,9 @@ def is_number(term):
     return bool(single) and all(factors.width(part) == 1 for part in single)
 
 
-def _needed(terms):
-    return list(dict.fromkeys(n for term in terms for part in term for n in factors.needs(part)))
-
-
 def apply_to_chunk(_, table, terms, fills, missing, work):
-    """Return work(terms, table) of one chunk, after `fills` replaced missing values in it."""
-    return work(terms, filled(replace(table, missing=missing), fills))
+    """Return work(terms, Prepared) of one chunk, after `fills` replaced missing values in it."""
+    return work(terms, Prepared(terms, filled(replace(table, missing=missing), fills)))
 
 
 SHARE = 0.5  # largest share of the free memory that tiles take

@@ -4,6 +4,7 @@ import functools
 import inspect
 import os
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
@@ -248,12 +249,8 @@ def read_frame(data):
 
 def _named_frame(labels, keys, index, fetch, kind=PANDAS):
     names = tuple(str(label) for label in labels)
-    keys = dict(zip(names, keys, strict=True))
-    repeated = set()
-    if len(keys) < len(names):
-        seen = set()
-        repeated = {name for name in names if name in seen or seen.add(name)}
-    return Frame(names, index, keys, frozenset(repeated), fetch, kind)
+    repeated = frozenset(name for name, count in Counter(names).items() if count > 1)
+    return Frame(names, index, dict(zip(names, keys, strict=True)), repeated, fetch, kind)
 
 
 def _mapping_frame(data):

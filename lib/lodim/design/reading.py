@@ -203,17 +203,15 @@ class _FirstPass:
     def _learn(self, size):
         """Summarize the columns of the next `size` complete rows."""
         rows, self.open = self.open[:size], self.open[size:]
-        span = chunks.span_of(rows, 0, 0)
+        span = chunks.span_of(rows, 0)
         held = self.cutter.take(span, [*self.request.names, None])
         weights = columns.take(columns.as_float(held.pop(None).values), span.rows)
         positive = None if (weights > 0).all() else weights > 0
         table = Table(held, read_only(span.rows), None, span.n, positive, self.missing, weights)
         self.summaries.append(summaries.summarize(table, self.request))
-        self.n_levels += sum(len(found.levels) for found in self.summaries[-1])
+        self.n_levels += sum(len(found.levels) for found in self.summaries[-1].values())
         if self.n_levels > summaries.MOST_LEVELS or len(self.summaries) > MANY_PARTS:
-            merged = chunks.merge_summaries(self.summaries, self.request)
-            self.summaries = [[merged[name] for name in self.request.names]]
-            self.n_levels = 0
+            self.summaries, self.n_levels = [summaries.merge(self.summaries)], 0
 
     def rows(self, source, inputs):
         """Return the Rows of a source whose chunks were all added; `inputs` are its RowInputs."""
@@ -239,9 +237,7 @@ class _FirstPass:
             complete_columns=frozenset(name for name, n in flags.columns.items() if not n),
             weight_unit=weight_unit(inputs.weights),
         )
-        known = None
-        if table.weight_unit == 1.0:
-            known = chunks.merge_summaries(self.summaries, self.request)
+        known = summaries.merge(self.summaries) if table.weight_unit == 1.0 else None
         store = chunks.ChunkStore(source, tuple(self.starts))
         chunks_read = chunks.SourceChunks(store, replace(table, columns={}), found.n, known)
         return Rows(inputs, table, chunks_read, rows, pd.RangeIndex(found.n), *numbers, True)

@@ -77,9 +77,10 @@ class Summary:
 
 
 def summarize(table, request):
-    """Return a list with the Summary (counts, moments etc.) of each column that `request` names."""
-    names = list(request.names)
-    return each(lambda name: _summarize(table, name, request), names, table.n * len(names))
+    """Return a dict with the Summary (counts, moments etc.) of each column that `request` names."""
+    names = request.names
+    found = each(lambda name: _summarize(table, name, request), names, table.n * len(names))
+    return dict(zip(names, found, strict=True))
 
 
 def _summarize(table, name, request):
@@ -152,18 +153,15 @@ def summarize_values(table, name, values, n):
     return Summary(kind_of(column), n, n - table.n, n_known, **counted)
 
 
-def merge(parts_found):
-    """Merge lists of column Summaries, one list per consecutive chunk of rows, into one list."""
-    if len(parts_found) == 1:
-        return list(parts_found[0])
-    columns = list(zip(*parts_found, strict=True))
-    summed = [k for k, parts in enumerate(columns) if any(p.moments is not None for p in parts)]
-    found = {}
-    if summed:
-        of_parts = zip(*(columns[k] for k in summed), strict=True)
-        stacks = [[NO_ROWS if p.moments is None else p.moments for p in part] for part in of_parts]
-        found = dict(zip(summed, merge_moments(stacks), strict=True))
-    return [_merge(parts, found.get(k)) for k, parts in enumerate(columns)]
+def merge(chunks):
+    """Merge dicts of column Summaries, one dict per consecutive chunk of rows, into one dict."""
+    if len(chunks) == 1:
+        return chunks[0]
+    columns = {name: [chunk[name] for chunk in chunks] for name in chunks[0]}
+    summed = [k for k, own in columns.items() if any(part.moments is not None for part in own)]
+    known = [[NO_ROWS if c[k].moments is None else c[k].moments for k in summed] for c in chunks]
+    moments = dict(zip(summed, merge_moments(known), strict=True)) if summed else {}
+    return {name: _merge(parts, moments.get(name)) for name, parts in columns.items()}
 
 
 def _merge(parts, moments):

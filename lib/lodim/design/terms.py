@@ -10,7 +10,7 @@ from lodim.design import factors
 from lodim.design.chunks import draw_positions
 from lodim.design.columns import as_float, known_rows, take
 from lodim.design.expressions import evaluate, tree
-from lodim.design.factors import Expression, Levels, Missing, Numeric, needs
+from lodim.design.factors import Expression, Levels, Missing, Numeric
 from lodim.design.frame import FEW_LEVELS, check_numeric_text
 from lodim.design.rows import TO_ORDER, filled, indicators
 from lodim.design.summaries import ColumnRequest, find_limits, merge, summarize_values
@@ -114,17 +114,16 @@ def _computed_levels(keys, parts, fills):
     if not codes:
         return {}
     needed = list(dict.fromkeys(n for code in codes for n in factors.columns_of((None, code))))
-    found = parts.map(partial(_count_computed, codes=codes, fills=fills), needed)
-    return {(None, code): summary for code, summary in zip(codes, merge(found), strict=True)}
+    return merge(parts.map(partial(_count_computed, codes=codes, fills=fills), needed))
 
 
 def _count_computed(_, table, codes, fills):
     """Return Summaries of terms C(expression) in a chunk, after `fills` replaced missing values."""
-    table, found = filled(table, fills), []
+    table, found = filled(table, fills), {}
     for code in codes:
         part = known_rows(table, factors.columns_of((None, code)))[0]
         values = evaluate(code, tree(code).args[0], part)[:, 0] if part.n else np.zeros(0)
-        found.append(summarize_values(part, code, values, table.n))
+        found[None, code] = summarize_values(part, code, values, table.n)
     return found
 
 
@@ -197,6 +196,11 @@ def check_size(widths, keys, n):
         limits = f"{MAX_FEATURES:,} features in all"
     many = f"with more than {FEATURES_PER_COLUMN} features per column"
     raise DataError(f"{what}; {many}, at most {limits} are allowed")
+
+
+def needs(terms):
+    """Return the data columns that terms read, each once."""
+    return list(dict.fromkeys(n for term in terms for part in term for n in factors.needs(part)))
 
 
 def widths(terms):
@@ -272,7 +276,7 @@ def directions(monotone, design, family):
 
 def _uses(term, name):
     """Return whether a term uses a column's values; an indicator of missing values does not."""
-    return any(name in needs(factor) for factor in term if not isinstance(factor, Missing))
+    return any(name in factors.needs(factor) for factor in term if not isinstance(factor, Missing))
 
 
 def _keeps_order(term, name):
