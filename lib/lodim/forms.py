@@ -258,30 +258,7 @@ def one_of(*kinds: type) -> Any:
 # Records -----------------------------------------------------------------------------------------
 
 
-@dataclass_transform(
-    frozen_default=True,
-    eq_default=False,
-    field_specifiers=(
-        real,
-        squares,
-        unlimited,
-        whole,
-        flags,
-        size,
-        responses,
-        ascending,
-        choice,
-        text,
-        plain,
-        modest,
-        optional,
-        apart,
-        several,
-        entries,
-        table,
-        part,
-    ),
-)
+@dataclass_transform(frozen_default=True, eq_default=False)
 def record(kind: type[T]) -> type[T]:
     """Decorate a class to make it a frozen dataclass whose fields are checked when read from files.
 

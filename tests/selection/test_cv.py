@@ -618,18 +618,6 @@ def test_cv_holds_out_whole_groups_of_a_model_that_draws_no_folds(model):
     assert "y ~ . - patient" in best.call and again.call == best.call
 
 
-def test_the_error_of_rows_is_that_of_their_mean():
-    """Of folds that hold out every row once: that of the mean of all rows."""
-    rng = np.random.default_rng(0)
-    each, folds = rng.normal(size=(5, 20)), []
-    for loss in (each, each[::-1]):
-        for part in loss:
-            folds.append((part.mean(), 20.0, part.std() / np.sqrt(20.0)))
-    within = np.sqrt((each.var(axis=1)).mean() / 100.0)
-    np.testing.assert_allclose(racing.rows_error(np.array(folds[:5])), within)
-    np.testing.assert_allclose(racing.rows_error(np.array(folds), 2), within)
-
-
 # The ends of a grid ------------------------------------------------------------------------------
 
 

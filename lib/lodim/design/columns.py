@@ -92,16 +92,6 @@ class Column:
 
 def to_column(series, name):
     dtype = series.dtype
-    if isinstance(dtype, np.dtype):
-        if dtype.kind in "fiu":
-            return Column(name, "number", series.to_numpy(), whole=dtype.kind != "f")
-        if dtype.kind == "b":
-            return Column(name, "level", None, series.to_numpy().view(np.int8), (False, True))
-        if dtype.kind == "M":
-            return Column(name, "date", to_days(series.to_numpy()))
-        if dtype.kind in "mcV":
-            raise DataError(refusal(name, str(dtype)))
-        return _object_column(series.to_numpy().astype(object), name)
     if isinstance(dtype, pd.CategoricalDtype):
         return _category_column(series, name)
     if pd.api.types.is_bool_dtype(dtype):
@@ -109,6 +99,14 @@ def to_column(series, name):
         codes = series.fillna(False).to_numpy(dtype=bool).astype(np.int8)
         codes[missing] = -1
         return Column(name, "level", None, codes, (False, True))
+    if isinstance(dtype, np.dtype):
+        if dtype.kind in "fiu":
+            return Column(name, "number", series.to_numpy(), whole=dtype.kind != "f")
+        if dtype.kind == "M":
+            return Column(name, "date", to_days(series.to_numpy()))
+        if dtype.kind in "mcV":
+            raise DataError(refusal(name, str(dtype)))
+        return _object_column(series.to_numpy().astype(object), name)
     if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_complex_dtype(dtype):
         values = series.to_numpy(dtype=np.float64, na_value=np.nan)
         return Column(name, "number", values, whole=pd.api.types.is_integer_dtype(dtype))
@@ -263,7 +261,8 @@ def join_kinds(kinds):
     """Return the kind of a column, as a Column without rows that has the levels of all chunks.
 
     kinds : the same, for each chunk of the data; raise DataError if they contradict each other"""
-    held = [kind for kind in kinds if not _is_open(kind)]
+    # Columns with only missing values may be of any kind.
+    held = [kind for kind in kinds if kind.levels or kind.kind not in ("empty", "level")]
     if not held:
         return next((kind for kind in kinds if kind.kind == "level"), kinds[0])
     first = held[0]
@@ -278,11 +277,6 @@ def join_kinds(kinds):
         raise DataError(f"{what} of the data; give each the same categories")
     levels = tuple(sorted({level for kind in held for level in kind.levels}))
     return Column(first.name, "level", levels=levels)
-
-
-def _is_open(column):
-    """Return whether a column has only missing values, so that its kind is unknown."""
-    return column.kind == "empty" or (column.kind == "level" and not column.levels)
 
 
 def _check_alike(one, other):
@@ -372,6 +366,10 @@ class Table:
         """Return a Table with some of the rows, at positions among the complete rows."""
         rows = read_only(self.rows[at] if self.rows.size else at)
         return replace(self, rows=rows, n=len(at), **self.weights_of(at))
+
+    def weighted(self, values):
+        """Return the values (n,) of those rows whose weight is positive."""
+        return values if self.positive_weight is None else values[self.positive_weight]
 
     def weights_of(self, at):
         given = {"weights": self.weights, "positive_weight": self.positive_weight}

@@ -5,7 +5,7 @@ import functools
 import itertools
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -41,9 +41,8 @@ class _Scope:
 
     table: Table
     code: str  # for messages
-    states: list = field(default_factory=list)
+    states: list  # what the next calls learned; filled instead if `learning`
     learning: bool = False
-    position: int = 0
 
 
 @functools.lru_cache(5000)
@@ -62,7 +61,7 @@ def tree(code):
 
 def learn(code, table):
     """Return how many columns the expression `code` has, and what its splines etc. learned."""
-    scope = _Scope(table, code, learning=True)
+    scope = _Scope(table, code, [], learning=True)
     width = _matrix(tree(code), scope).shape[1]
     return width, tuple(scope.states)
 
@@ -289,28 +288,25 @@ def _transform(name, data, settings, words, scope):
 
     name : name of the function; data : list of arrays; settings, words : other arguments, by
     position and by name. If scope.learning, the function first learns from the data."""
-    values = None
+    positive = scope.table.positive_weight
+    if not (scope.learning or scope.states):
+        raise FormulaError(f"{scope.code}: {name}() cannot be used here")
     try:
         if scope.learning:
-            state = patsy_terms.learn(name, data, settings, words, scope.table.positive_weight)
+            state = patsy_terms.learn(name, data, settings, words, positive)
             scope.states.append((name, state))
-        known, state = scope.states[scope.position]
-        scope.position += 1
-        if known == name:
-            if name == "bs" and scope.table.positive_weight is not None:
-                data = [patsy_terms.clip_idle_rows(state, data[0], scope.table.positive_weight)]
-            values = patsy_terms.apply(name, state, data, settings, words)
+        else:
+            _, state = scope.states.pop(0)
+        if name == "bs" and positive is not None:
+            data = [patsy_terms.clip_idle_rows(state, data[0], positive)]
+        values = patsy_terms.apply(name, state, data, settings, words)
     except NotImplementedError:
         raise DataError(
             f"{scope.code}: a value is outside lower_bound= and upper_bound= of bs(): set wider "
             "bounds, or no bounds, so that the spline extrapolates"
         ) from None
-    except IndexError:
-        pass
     except Exception as error:
         raise DataError(f"{scope.code}: {name}() cannot be computed: {error}") from None
-    if values is None:
-        raise FormulaError(f"{scope.code}: {name}() cannot be used here")
     if name == "bs":
         _warn_extrapolated(state, data[0], scope)
     return values

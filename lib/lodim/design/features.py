@@ -161,15 +161,13 @@ def raw_features(terms, table, p):
 
 def learn_tails(terms, prepared, *, wanted, size):
     """Return a dict: `wanted` features -> Tails (`size` smallest and largest values)."""
-    table, found = prepared.table, {}
+    found = {}
 
     def work(term, k, x, rows):
         if wanted[k]:
             values = columns.as_float(columns.take(x, rows))
-            used = ~np.isnan(values)
-            if table.positive_weight is not None:
-                used &= table.positive_weight
-            found[k] = Tails.of_values(values[used], size)
+            values = prepared.table.weighted(values)
+            found[k] = Tails.of_values(values[~np.isnan(values)], size)
 
     _for_features(work, terms, prepared, wanted)
     return found

@@ -363,7 +363,7 @@ def learn_response(response, family, table):
     family = family or _infer_family(source, rows)
     if family in NUMERIC or (family == "binomial" and _are_proportions(source, rows, table)):
         y = _values(source, rows, family)
-        used = y if table.positive_weight is None else y[table.positive_weight]
+        used = table.weighted(y)
         if used.min() == used.max():
             what = f"the response {response.name!r} must vary"
             raise DataError(f"{what}; it is {used[0]:g} in every row")
@@ -373,7 +373,7 @@ def learn_response(response, family, table):
     if family == "ordinal":
         _check_order(response.name, levels, in_order)
     y = columns.recode(source, levels, rows).astype(np.float64)
-    _check_levels(response.name, levels, y, family, table.positive_weight)
+    _check_levels(response.name, levels, table.weighted(y), family)
     return expand_rows(y, where, n), Response(response.name, levels, response.called), family
 
 
@@ -393,8 +393,7 @@ def _are_proportions(source, rows, table):
     Raise DataError if it has proportions, but the table has no weights (numbers of trials)."""
     if source.kind == "level":
         return False
-    y = columns.take(source.values, rows)
-    y = y if table.positive_weight is None else y[table.positive_weight]
+    y = table.weighted(columns.take(source.values, rows))
     if not ((y >= 0) & (y <= 1)).all() or ((y == 0) | (y == 1)).all():
         return False
     if table.weights is None and len(np.unique(y)) > 2:
@@ -483,9 +482,8 @@ def _infer_family(source, rows):
     return "gaussian"
 
 
-def _check_levels(name, levels, y, family, positive_weight):
-    codes = (y if positive_weight is None else y[positive_weight]).astype(np.int64)
-    used = np.flatnonzero(np.bincount(codes, minlength=len(levels)))
+def _check_levels(name, levels, codes, family):
+    used = np.flatnonzero(np.bincount(codes.astype(np.int64), minlength=len(levels)))
     if len(used) < 2:
         one = levels[used[0]]
         raise DataError(f"the response {name!r} has one class only, {one!r}; two are needed")
@@ -538,20 +536,17 @@ def filled(table, fills):
 def _fill(column, value):
     """Return a column with missing values replaced by `value`, if `value` has its type."""
     number = isinstance(value, float)
-    if column.kind == "level":
-        if number:
-            return column
-        levels = column.levels if value in column.levels else (*column.levels, value)
-        codes = np.where(column.codes < 0, levels.index(value), column.codes)
-        return replace(column, codes=codes, levels=levels)
+    if column.kind == "empty" and not number:
+        column = Column(column.name, "level", codes=np.full(len(column.values), -1))
+    if number == (column.kind == "level"):
+        return column
     if number:
         values = as_float(column.values)
         kind = "number" if column.kind == "empty" else column.kind
         return replace(column, kind=kind, values=np.where(np.isnan(values), value, values))
-    if column.kind == "empty":
-        codes = np.zeros(len(column.values), int)
-        return Column(column.name, "level", codes=codes, levels=(value,))
-    return column
+    levels = column.levels if value in column.levels else (*column.levels, value)
+    codes = np.where(column.codes < 0, levels.index(value), column.codes)
+    return replace(column, codes=codes, levels=levels)
 
 
 def indicators(terms, fills):

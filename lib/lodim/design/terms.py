@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections import Counter
 from functools import partial
 
 import numpy as np
@@ -39,18 +40,26 @@ def columns_of(keys):
 
 def column_request(keys, missing):
     """Return the ColumnRequest of terms (`keys`): columns, and which statistics are needed."""
-    every = dict.fromkeys(itertools.chain.from_iterable(keys))
-    codes = [code for _, code in every if code is not None]
-    coded = [code for code in codes if factors.is_category(code)]
-    ranged = [code for code in codes if not factors.is_category(code) and factors.remembers(code)]
+    coded = [code for code in _codes(keys) if factors.is_category(code)]
     alone = {term[0][0] for term in keys if len(term) == 1 and term[0][1] is None}
     names = columns_of(keys)
     return ColumnRequest(
         tuple(names),
         frozenset(factors.column_in(code) for code in coded) - {None},
         frozenset(names) if missing == "indicator" else frozenset(alone),
-        frozenset(name for code in ranged for name in factors.columns_of((None, code))),
+        frozenset(columns_of([_learning(keys)])),
     )
+
+
+def _codes(keys):
+    """Return the text of each call in terms (`keys`), such as "bs(x)", once."""
+    return [code for _, code in dict.fromkeys(itertools.chain.from_iterable(keys)) if code]
+
+
+def _learning(keys):
+    """Return the keys of the factors that learn more than levels from rows, such as bs(x)."""
+    codes = [c for c in _codes(keys) if not factors.is_category(c) and factors.remembers(c)]
+    return [(None, code) for code in codes]
 
 
 def row_names(keys, summaries, written):
@@ -109,34 +118,31 @@ def learn(keys, parts, summaries, fills, missing, reference_levels):
 
 def _computed_levels(keys, parts, fills):
     """Count the values of each C(expression) in all rows; return a dict key -> Summary."""
-    every = dict.fromkeys(itertools.chain.from_iterable(keys))
-    codes = [code for _, code in every if code and factors.is_counted(code)]
-    if not codes:
+    counted = [(None, code) for code in _codes(keys) if factors.is_counted(code)]
+    if not counted:
         return {}
-    needed = list(dict.fromkeys(n for code in codes for n in factors.columns_of((None, code))))
-    return merge(parts.map(partial(_count_computed, codes=codes, fills=fills), needed))
+    work = partial(_count_computed, keys=counted, fills=fills)
+    return merge(parts.map(work, columns_of([counted])))
 
 
-def _count_computed(_, table, codes, fills):
+def _count_computed(_, table, keys, fills):
     """Return Summaries of terms C(expression) in a chunk, after `fills` replaced missing values."""
     table, found = filled(table, fills), {}
-    for code in codes:
-        part = known_rows(table, factors.columns_of((None, code)))[0]
+    for key in keys:
+        part, code = known_rows(table, factors.columns_of(key))[0], key[1]
         values = evaluate(code, tree(code).args[0], part)[:, 0] if part.n else np.zeros(0)
-        found[None, code] = summarize_values(part, code, values, table.n)
+        found[key] = summarize_values(part, code, values, table.n)
     return found
 
 
 def _rows_to_learn(keys, parts, summaries, fills):
     """Return a Table of the rows from which splines and means are learned, and the sample size.
 
-    The sample size is 0 if all rows are used. Return (None, 0) if no term learns from rows.
-    keys, parts, summaries, fills : as in `learn`"""
-    every = dict.fromkeys(itertools.chain.from_iterable(keys))
-    codes = [c for _, c in every if c and not factors.is_category(c) and factors.remembers(c)]
-    if not codes:
+    It is (None, 0) if terms (keys) learn nothing. The size is 0 for all rows. See also `learn`."""
+    learning = _learning(keys)
+    if not learning:
         return None, 0
-    needed = list(dict.fromkeys(n for code in codes for n in factors.columns_of((None, code))))
+    needed = columns_of([learning])
     ends = [place for name in needed for place in summaries[name].extremes if place >= 0]
     rows, is_sample = draw_rows(parts, ends, SAMPLE)
     table = filled(parts.gather(rows, needed), fills)
@@ -159,10 +165,9 @@ def draw_rows(parts, ends, size):
 
 
 def _learn_factors(keys, summaries, table, missing, reference_levels):
-    learnt = {}
-    for key in itertools.chain.from_iterable(keys):
-        if key not in learnt:
-            learnt[key] = factors.learn(key, summaries, table, missing, reference_levels)
+    how = summaries, table, missing, reference_levels
+    every = dict.fromkeys(itertools.chain.from_iterable(keys))
+    learnt = {key: factors.learn(key, *how) for key in every}
     if not reference_levels:
         return tuple(tuple(learnt[key] for key in term) for term in keys)
     reduced = _against_reference(keys)
@@ -221,8 +226,7 @@ def names(terms, sizes):
             labelled.append(":".join(label[j] for label, j in zip(labels, choice, strict=True)))
             term_of.append(t)
     if len(set(labelled)) < len(labelled):
-        seen = set()
-        twice = next(name for name in labelled if name in seen or seen.add(name))
+        twice = next(name for name, count in Counter(labelled).items() if count > 1)
         raise DataError(f"two features would be called {twice!r:.200}; rename a column")
     term_names = tuple(":".join(map(factors.title, term)) for term in terms)
     return tuple(labelled), term_names, np.array(term_of, np.int64)

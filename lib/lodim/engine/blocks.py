@@ -12,7 +12,7 @@ from threading import Lock
 import numpy as np
 
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK, of_rows
-from lodim.errors import DeviceError, MissingExtraError
+from lodim.errors import DeviceError, LodimError, MissingExtraError
 
 ENGINES = ("auto", "cpu", "cuda")
 THREADED = 2_000_000  # number of values above which threads over columns are faster
@@ -36,46 +36,40 @@ def place(X, engine, large=None):
     large = X.nbytes >= LARGE if large is None else large
     if engine == "cpu" or (engine == "auto" and not (large and _has_target())):
         return X
-    problem, cuda = _device(X)
-    if problem is None:
-        return cuda.DeviceTiles.from_tiles(X)
-    if engine == "auto":
-        return X
-    raise problem
+    try:
+        cuda = _device(X)
+    except LodimError:
+        if engine == "auto":
+            return X
+        raise
+    return cuda.DeviceTiles.from_tiles(X)
 
 
 def _device(X):
-    """Return (None, module `engine.cuda`) if X can be on a GPU, else (the error to raise, None)."""
+    """Return the module `engine.cuda`; raise an error if X cannot be on a GPU."""
+    missing = "engine='cuda' needs an NVIDIA GPU and numba-cuda: pip install 'lodim[cuda]'"
     try:
         from lodim.engine import cuda  # imports numba's CUDA target, so only if a GPU is requested
     except ImportError as error:
-        return _missing(error), None
+        raise MissingExtraError(missing) from error
     if not cuda.usable():
         if not _has_target():
-            return _missing(None), None
-        return DeviceError(
+            raise MissingExtraError(missing)
+        raise DeviceError(
             "engine='cuda' needs an NVIDIA GPU and its driver, which are not available here: use "
             "engine='auto' or 'cpu'"
-        ), None
+        )
     if not cuda.fits(X):
         gigabytes = X.nbytes / 1e9
-        return DeviceError(
+        raise DeviceError(
             f"the GPU has too little free memory for the features ({gigabytes:.1f} GB): use "
             "engine='cpu', or dtype='float32', which halves their size"
-        ), None
-    return None, cuda
+        )
+    return cuda
 
 
 def _has_target():
     return any(find_spec(name) for name in ("numba_cuda_mlir", "numba_cuda"))
-
-
-def _missing(error):
-    missing = MissingExtraError(
-        "engine='cuda' needs an NVIDIA GPU and numba-cuda: pip install 'lodim[cuda]'"
-    )
-    missing.__cause__ = error
-    return missing
 
 
 def on_host(tiles):

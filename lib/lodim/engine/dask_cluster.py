@@ -126,30 +126,24 @@ class Cluster:
                     "dtype='float32' or sample="
                 )
 
-    def submit(self, work, *args, name=None):
+    def submit(self, work, *args, each=None, name=None):
         """Start work(group, *args) for each worker's group of rows; return the futures.
 
-        For `OnWorkers` and `PerTask` in `args`, each call gets the value of its group.
+        For `OnWorkers` in `args`, each call gets the value of its group.
+        each : list with a last argument per group, or None
         name : title of the task in Dask's displays, by default the name of `work`"""
         # No task names its worker: it would wait forever if all workers were replaced.
         held = {k: v.futures for k, v in enumerate(args, 1) if isinstance(v, OnWorkers)}
         sent = [None if isinstance(v, OnWorkers) else v for v in args]
         tasks = []
         for i, group in enumerate(self.groups):
-            own = (v.each[i] if isinstance(v, PerTask) else v for v in sent)
-            tasks.append(Task(work, (group, *own), tuple(held)))
+            own = () if each is None else (each[i],)
+            tasks.append(Task(work, (group, *sent, *own), tuple(held)))
         with _any_size():
             return _submit(self.client, name or work.__name__, tasks, *held.values())
 
     def results(self, futures):
         return _results(self.client, futures)
-
-
-@dataclass(frozen=True)
-class PerTask:
-    """An argument with a different value for each group of rows: a list, one value per group."""
-
-    each: list
 
 
 class OnWorkers:

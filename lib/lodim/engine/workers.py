@@ -8,7 +8,7 @@ import numpy as np
 
 from lodim.engine import tiles
 from lodim.engine.blocks import SPAN, available_threads, count_blocks, for_blocks
-from lodim.engine.dask_cluster import PART_TILES, ROWS_PER_CHUNK, Cluster, OnWorkers, PerTask
+from lodim.engine.dask_cluster import PART_TILES, ROWS_PER_CHUNK, Cluster, OnWorkers
 from lodim.engine.tiles import TILE
 
 
@@ -86,7 +86,7 @@ class WorkerTiles(OnWorkers):
         first = np.array([group.lo * ROWS_PER_CHUNK for group in self.groups])
         each = np.split(i[order], np.searchsorted(i[order], first[1:]))
         each = [at - lo for at, lo in zip(each, first, strict=True)]
-        futures = self.cluster.submit(_take, self, PerTask(each))
+        futures = self.cluster.submit(_take, self, each=each)
         found = np.concatenate(self.cluster.results(futures))
         out = np.empty_like(found)
         out[order] = found
@@ -117,7 +117,7 @@ class WorkerTiles(OnWorkers):
         each = [
             values[g.lo * ROWS_PER_CHUNK : g.lo * ROWS_PER_CHUNK + g.n_rows] for g in self.groups
         ]
-        futures = self.cluster.submit(_column, self, PerTask(each))
+        futures = self.cluster.submit(_column, self, each=each)
         shape = (len(self), *values.shape[1:], TILE)
         there = WorkerTiles(self.cluster, futures, self.n, shape, np.float64)
         self.know(values, there)

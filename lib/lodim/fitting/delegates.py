@@ -384,7 +384,15 @@ class Delegates(ABC):
 
     @property
     def __maketables_coef_table__(self):
-        return maketables_coefficients(self)
+        frame = self._of_tables()
+        keys = [c for c in ("level", "dimension") if c in frame]
+        known = _references(self.design) | {"(Intercept)": INTERCEPT}
+        terms = [":".join(known.get(part, part) for part in t.split(":")) for t in frame["term"]]
+        names = pd.Series(terms, index=frame.index)
+        for key in keys:
+            names = frame[key].astype(str) + " | " + names
+        found = {new: frame.get(old, np.nan) for new, old in TABLE_COLUMNS.items()}
+        return pd.DataFrame(found, dtype=float).set_axis(pd.Index(names, name="Coefficient"))
 
     @property
     def __maketables_depvar__(self):
@@ -392,37 +400,14 @@ class Delegates(ABC):
 
     @property
     def __maketables_default_stat_keys__(self):
-        return maketables_main_figures(self)
+        return ["N", "r2" if self.family.name in ("gaussian", "none") else "pseudo_r2"]
 
     def __maketables_stat__(self, key):
-        return maketables_figure(self, key)
-
-
-def maketables_coefficients(fit):
-    """Return the estimates of a fit with the column names of maketables: b, se, t, p."""
-    frame = fit._of_tables()
-    keys = [c for c in ("level", "dimension") if c in frame]
-    known = _references(fit.design) | {"(Intercept)": INTERCEPT}
-    terms = [":".join(known.get(part, part) for part in t.split(":")) for t in frame["term"]]
-    names = pd.Series(terms, index=frame.index)
-    for key in keys:
-        names = frame[key].astype(str) + " | " + names
-    found = {new: frame.get(old, np.nan) for new, old in TABLE_COLUMNS.items()}
-    return pd.DataFrame(found, dtype=float).set_axis(pd.Index(names, name="Coefficient"))
-
-
-def maketables_figure(fit, key):
-    """Return a statistic of the fit by its name in maketables; None if there is none."""
-    if key in ("r2", "pseudo_r2"):
-        return fit.dev_ratio if key == maketables_main_figures(fit)[1] else None
-    row = in_pandas(fit.glance)().iloc[0]
-    value = row.get(TABLE_FIGURES.get(key, ""))
-    return None if value is None or pd.isna(value) else value.item()
-
-
-def maketables_main_figures(fit):
-    """Return the names of the statistics that tables show by default."""
-    return ["N", "r2" if fit.family.name in ("gaussian", "none") else "pseudo_r2"]
+        if key in ("r2", "pseudo_r2"):
+            return self.dev_ratio if key in self.__maketables_default_stat_keys__ else None
+        row = in_pandas(self.glance)().iloc[0]
+        value = row.get(TABLE_FIGURES.get(key, ""))
+        return None if value is None or pd.isna(value) else value.item()
 
 
 def _references(design):

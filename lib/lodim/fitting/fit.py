@@ -264,11 +264,8 @@ class Fit(Delegates):
 
     def _in_all_rows(self, batch, values, names):
         """Return values of complete rows as a frame or Series; other rows get NaN or None."""
-        shape = (len(batch.index), *values.shape[1:])
-        if values.dtype == object:
-            full = np.full(shape, None, dtype=object)
-        else:
-            full = np.full(shape, np.nan)
+        gap = None if values.dtype == object else np.nan
+        full = np.full((len(batch.index), *values.shape[1:]), gap)
         full[batch.rows] = values
         # If rows are missing, classes stay objects, so that None does not become NaN; else they get
         # the dtype of their labels (numbers, bool).

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -65,21 +66,14 @@ def _csv(file):
 
 
 def _parquet(file):
-    def opened(schema):
-        from pyarrow.parquet import ParquetWriter
+    arrow()
+    from pyarrow.parquet import ParquetWriter
 
-        return ParquetWriter(file, schema)
-
-    return _tables(opened)
+    return _tables(partial(ParquetWriter, file))
 
 
 def _arrow(file):
-    def opened(schema):
-        from pyarrow.ipc import new_file
-
-        return new_file(file, schema)
-
-    return _tables(opened)
+    return _tables(partial(arrow().ipc.new_file, file))
 
 
 CSV = _csv

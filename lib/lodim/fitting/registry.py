@@ -1,9 +1,9 @@
 """Names and citations of all models. A new model needs a line here and a folder in `models`."""
 
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+import lodim
 from lodim.errors import ArgumentError
 
 MODELS = {
@@ -68,10 +68,7 @@ def cite(model: Any = None) -> str:
     >>> print(ld.cite("proset").splitlines()[-5])
     @techreport{ruf2022proset,
     """
-    try:
-        entries = [PACKAGE.format(version=version("lodim"))]
-    except PackageNotFoundError:
-        entries = [PACKAGE.format(version="from source")]
+    entries = [PACKAGE.format(version=lodim.__version__)]
     if model is not None:
         name = model if isinstance(model, str) else getattr(model, "name", None)
         name = name or getattr(model, "__name__", model)

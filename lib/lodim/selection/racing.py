@@ -36,10 +36,9 @@ def grid_losses(problem, splits, points, loss, n_jobs, draws=1, runs=None):
     and standard error. Points that differ only in their number of stages (or budget) share one fit
     per fold. `splits` are (training, held-out) batches of `draws` sets of folds. `loss` is a
     function such as `absolute`. `runs`, a dict settings -> StageLosses, is extended."""
-    model = problem.model
-    served = {}
-    for point in points:
-        key, value = _without(point, _shared_by(model, point))
+    model, served = problem.model, {}
+    pairs = [_without(point, _shared_by(model, point)) for point in points]
+    for key, value in pairs:
         served.setdefault(key, set()).add(value)
     runs = {} if runs is None else runs
     for key, values in served.items():
@@ -51,8 +50,7 @@ def grid_losses(problem, splits, points, loss, n_jobs, draws=1, runs=None):
     else:
         _race(list(runs.values()), n_jobs)
     rows = []
-    for point in points:
-        key, value = _without(point, _shared_by(model, point))
+    for key, value in pairs:
         last = ordered(served[key]).index(value) + 1 if model.shared_setting else value
         rows.append(runs[key].rows[:last])
     return rows
@@ -229,14 +227,6 @@ def fold_means(rows):
     """Return the weighted mean loss after each stage, from `rows` as in StageLosses."""
     rows = np.asarray(rows)
     return (rows[:, :, 0] * rows[:, :, 1]).sum(axis=1) / rows[:, :, 1].sum(axis=1)
-
-
-def rows_error(row, draws=1):
-    """Return the standard error of a mean loss over folds, with rows as sampling units.
-
-    row : (folds, 3), mean loss, weight and standard error per fold, for `draws` sets of folds"""
-    share = row[:, 1] / row[:, 1].sum()
-    return float(np.sqrt(draws * (share**2 * row[:, 2] ** 2).sum()))
 
 
 def standard_error(row, mean, draws=1):
