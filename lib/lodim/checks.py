@@ -26,8 +26,17 @@ def check(record: Any, name: str, kind: Any, allowed: Any, words: str) -> None:
         value = value.item()
         object.__setattr__(record, name, value)
     right = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
-    if not right or not allowed(value):
+    _require(right and allowed(value), name, words, value)
+
+
+def _require(right: Any, name: str, words: str, value: Any) -> None:
+    """Raise ArgumentError, with `words` for the allowed values, unless an argument is right."""
+    if not right:
         raise ArgumentError(f"{name} must be {words}, not {value!r:.80}")
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def check_count(record: Any, name: str, least: int = 1, most: int = MOST_COUNT) -> None:
@@ -66,24 +75,22 @@ def check_choice(record: Any, name: str, allowed: Any) -> None:
 
 def one_of(name: str, value: Any, allowed: Any) -> None:
     """Raise ArgumentError unless an argument is one of the allowed strings."""
-    if not isinstance(value, str) or value not in allowed:
-        raise ArgumentError(f"{name} must be one of {', '.join(allowed)}, not {value!r:.80}")
+    right = isinstance(value, str) and value in allowed
+    _require(right, name, f"one of {', '.join(allowed)}", value)
 
 
 def among(name: str, value: Any, allowed: Sequence[Any]) -> int:
     """Return the position of an argument in a list of allowed values; else raise ArgumentError."""
-    if not isinstance(value, str | int | float | np.number | np.bool_) or value not in allowed:
-        known = ", ".join(map(repr, allowed))
-        raise ArgumentError(f"{name} must be one of {known}, not {value!r:.80}")
+    right = isinstance(value, str | int | float | np.number | np.bool_) and value in allowed
+    _require(right, name, f"one of {', '.join(map(repr, allowed))}", value)
     return list(allowed).index(value)
 
 
 def whole(name: str, value: Any, least: int = 1, most: int = MOST_COUNT) -> int:
     """Return an argument as int; raise unless it is an integer from `least` to `most`."""
     right = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not right or not least <= value <= most:
-        words = f"an integer from {least} to {most:,}"
-        raise ArgumentError(f"{name} must be {words}, not {value!r:.80}")
+    words = f"an integer from {least} to {most:,}"
+    _require(right and least <= value <= most, name, words, value)
     return int(value)
 
 
@@ -99,47 +106,39 @@ def as_threads(value: Any, name: str = "threads") -> int:
 
 def number(name: str, value: Any, least: float = -MAX_SIZE, most: float = MAX_SIZE) -> float:
     """Return an argument as float; raise unless it is a number from `least` to `most`."""
-    right = isinstance(value, Real) and not isinstance(value, bool)
-    if not right or not least <= value <= most:
-        words = f"a number from {least:g} to {most:g}"
-        raise ArgumentError(f"{name} must be {words}, not {value!r:.80}")
+    words = f"a number from {least:g} to {most:g}"
+    _require(_is_real(value) and least <= value <= most, name, words, value)
     return float(value)
 
 
 def numbers(name: str, values: Any) -> np.ndarray:
     """Return one or several finite numbers as an array of floats (n,); raise if not valid."""
-    array = _as_floats(name, values)
-    if array.ndim != 1 or not array.size or not np.isfinite(array).all():
-        raise ArgumentError(f"{name} must be finite numbers, at least one, not {values!r:.80}")
-    return array
+    return _as_floats(name, values, np.isfinite, "finite numbers, at least one")
 
 
-def _as_floats(name, values):
+def _as_floats(name, values, allowed, words):
+    """Return one or several numbers as floats (n,); raise unless allowed(array) is true for all."""
     try:
-        return np.atleast_1d(np.asarray(values, dtype=float))
+        array = np.atleast_1d(np.asarray(values, dtype=float))
     except (TypeError, ValueError, OverflowError):
         raise ArgumentError(f"{name} must be numbers, not {values!r:.80}") from None
+    _require(array.ndim == 1 and array.size and allowed(array).all(), name, words, values)
+    return array
 
 
 def sizes(name: str, values: Any) -> np.ndarray:
     """Return numbers from 0 to 1e100 as an array of floats (n,); else raise ArgumentError."""
-    words = f"{name} must be at least one number, each 0 or more (up to {MAX_SIZE:g})"
+    words = f"at least one number, each 0 or more (up to {MAX_SIZE:g})"
     array = np.atleast_1d(np.asarray(values, dtype=object))
-    if array.ndim != 1 or not array.size:
-        raise ArgumentError(f"{words}, not {values!r:.80}")
+    _require(array.ndim == 1 and array.size, name, words, values)
     for value in array:
-        number = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
-        if not number or not 0 <= value <= MAX_SIZE:
-            raise ArgumentError(f"{words}, not {value!r:.80}")
+        _require(_is_real(value) and 0 <= value <= MAX_SIZE, name, words, value)
     return array.astype(float)
 
 
 def shares(name: str, values: Any) -> np.ndarray:
     """Return numbers between 0 and 1 (exclusive) as floats (n,); else raise ArgumentError."""
-    array = _as_floats(name, values)
-    if array.ndim != 1 or not array.size or not ((array > 0) & (array < 1)).all():
-        raise ArgumentError(f"{name} must be between 0 and 1, not {values!r:.80}")
-    return array
+    return _as_floats(name, values, lambda v: (v > 0) & (v < 1), "between 0 and 1")
 
 
 def listed(value: Any) -> list | None:
@@ -159,8 +158,7 @@ def check_rectangular(name: str, value: Any) -> None:
 
 def flag(name: str, value: Any) -> bool:
     """Return an argument as bool; raise unless it is True or False."""
-    if not isinstance(value, bool | np.bool_):
-        raise ArgumentError(f"{name} must be True or False, not {value!r:.80}")
+    _require(isinstance(value, bool | np.bool_), name, "True or False", value)
     return bool(value)
 
 
@@ -175,7 +173,5 @@ def share(name: str, value: Any) -> float:
 
 
 def _below(limit, name, value, words):
-    right = isinstance(value, Real) and not isinstance(value, bool)
-    if not right or not 0 < value < limit:
-        raise ArgumentError(f"{name} must be {words}, not {value!r:.80}")
+    _require(_is_real(value) and 0 < value < limit, name, words, value)
     return float(value)

@@ -244,7 +244,6 @@ class _Estimator(BaseEstimator):
     def _answers(self, X, type):
         """Return predictions of a `type` for X; raise DataError if a row has no prediction."""
         values = self._predicted(X, type)
-        values = values if isinstance(values, pd.Series | pd.DataFrame) else pd.DataFrame(values)
         missing = pd.DataFrame(values).isna().to_numpy().any(axis=1)
         if missing.any():
             what = f"{missing.sum()} rows have no prediction"

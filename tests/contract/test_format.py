@@ -130,7 +130,7 @@ def test_a_fit_from_a_file_prints(name, capsys):
 @cases
 def test_the_format_has_not_changed(name, tmp_path):
     fitted(name).save(tmp_path / "new.lodim")
-    new, old = (storage.read(path, name)[1] for path in (tmp_path / "new.lodim", file_of(name)))
+    new, old = (storage.read(path)[1] for path in (tmp_path / "new.lodim", file_of(name)))
     assert layout(new) == layout(old)
 
 

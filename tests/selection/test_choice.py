@@ -57,6 +57,7 @@ def runs(*curves, patience=15, most=100):
         fit_stages=fit_stages,
         learn_family=same_family,
         counts_stages=bool,
+        held_out_deviance=Model().held_out_deviance,
     )
     problem = SimpleNamespace(model=model, family=Gaussian(), batch=BATCH)
     w = np.full(4, 0.25)
@@ -67,9 +68,7 @@ def runs(*curves, patience=15, most=100):
     train = SimpleNamespace()
     splits = [(train, test) for test in tests]
     settings = [SimpleNamespace(curve=curve, max_stages=most) for curve in curves]
-    return [
-        racing.StageLosses(problem, splits, s, None, Model().held_out_deviance, 1) for s in settings
-    ]
+    return [racing.StageLosses(problem, splits, s, None, "deviance", 1) for s in settings]
 
 
 def stages_of(*curves, n_jobs=1, **options):
@@ -145,12 +144,12 @@ def test_the_bar_of_a_race_ends_full(monkeypatch):
             fit_stages=curves,
             learn_family=same_family,
             counts_stages=lambda s, staged=staged: staged is not None,
+            held_out_deviance=Model().held_out_deviance,
         )
         problem = SimpleNamespace(model=model, family=Gaussian(), batch=BATCH)
         settings = [SimpleNamespace(curve=[3.0, 2.0, level]) for level in (1.0, 1.5)]
         runs = [
-            racing.StageLosses(problem, [(train, test)] * 2, s, 3, Model().held_out_deviance, 1)
-            for s in settings
+            racing.StageLosses(problem, [(train, test)] * 2, s, 3, "deviance", 1) for s in settings
         ]
         racing._race(runs[:1], 1)
         racing._race(runs, 1)

@@ -70,11 +70,10 @@ def tiles_of(X, span):
 def table_of_span(table, span, columns):
     """Return the part of `table` (all rows) that lies in one chunk (Span), with new `columns`.
 
-    columns : dict name -> Column with the values of the data's rows span.start to span.stop - 1"""
-    here = slice(span.first, span.first + span.n)
+    columns : dict name -> Column of the data's rows span.start to span.stop - 1"""
+    weights = table.weights_at(slice(span.first, span.first + span.n))
     index, rows = table.index[span.start : span.stop], read_only(span.rows)
-    given = table.weights_of(here)
-    return replace(table, columns=columns, rows=rows, n=span.n, index=index, **given)
+    return replace(table, columns=columns, rows=rows, n=span.n, index=index, weights=weights)
 
 
 class Chunks:
@@ -86,10 +85,6 @@ class Chunks:
     @property
     def n(self):
         return self.table.n
-
-    @property
-    def positive_weight(self):
-        return self.table.positive_weight
 
     def summaries(self, request):
         """Return a dict name -> Summary (moments, levels etc.) of the columns in `request`."""

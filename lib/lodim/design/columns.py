@@ -5,6 +5,7 @@ import decimal
 import numbers
 import re
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -351,7 +352,6 @@ class Table:
     rows: np.ndarray  # (n,) positions of the complete rows, empty for all
     index: object
     n: int
-    positive_weight: np.ndarray | None = None  # (n,) bool, rows of positive weight; None if all are
     missing: str = "drop"
     weights: np.ndarray | None = None
     filled: dict = field(default_factory=dict)  # dict name -> Column with missing values replaced
@@ -365,15 +365,24 @@ class Table:
     def take(self, at):
         """Return a Table with some of the rows, at positions among the complete rows."""
         rows = read_only(self.rows[at] if self.rows.size else at)
-        return replace(self, rows=rows, n=len(at), **self.weights_of(at))
+        return replace(self, rows=rows, n=len(at), weights=self.weights_at(at))
+
+    @cached_property
+    def positive_weight(self):
+        """Which rows have positive weight, (n,) bool; None if all have."""
+        positive = None if self.weights is None else self.weights > 0
+        return None if positive is None or positive.all() else positive
+
+    @property
+    def n_positive(self):
+        return self.n if self.positive_weight is None else int(self.positive_weight.sum())
 
     def weighted(self, values):
         """Return the values (n,) of those rows whose weight is positive."""
         return values if self.positive_weight is None else values[self.positive_weight]
 
-    def weights_of(self, at):
-        given = {"weights": self.weights, "positive_weight": self.positive_weight}
-        return {key: None if x is None else x[at] for key, x in given.items()}
+    def weights_at(self, at):
+        return None if self.weights is None else self.weights[at]
 
 
 def known_rows(table, names):
@@ -396,7 +405,7 @@ def rows_to_learn(table, names):
 
     Raise DataError if none of these rows has positive weight."""
     part, where = known_rows(table, names)
-    if part.n and (part.positive_weight is None or part.positive_weight.any()):
+    if part.n_positive:
         return part, where
     gone = [name for name in names if is_missing(table.columns[name], table.rows).all()]
     raise_unknown(gone[:1] or names, bool(gone))

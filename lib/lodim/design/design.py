@@ -192,7 +192,7 @@ class Design:
         target = self.response if response else None
         table, rows = self._complete_rows(frame, _answers(target), inputs, known)
         inputs = inputs.take(rows) if part else inputs.complete(rows)
-        table.positive_weight = inputs.positive_weight if part else None
+        table.weights = inputs.weights if part else None
         inputs.check_classes(self.family, self.response)
         X = tiles_for(False, len(rows), len(self.names), self.dtype, None)
         if len(rows):

@@ -293,7 +293,8 @@ def _transform(name, data, settings, words, scope):
         raise FormulaError(f"{scope.code}: {name}() cannot be used here")
     try:
         if scope.learning:
-            state = patsy_terms.learn(name, data, settings, words, positive)
+            used = [scope.table.weighted(x) for x in data]
+            state = patsy_terms.learn(name, used, settings, words)
             scope.states.append((name, state))
         else:
             _, state = scope.states.pop(0)

@@ -232,8 +232,7 @@ class Features:
 
     def limits(self, names, moments):
         """Return the Limits of features with extreme outliers, which only numbers can have."""
-        positive = self.parts.positive_weight
-        n = self.parts.n if positive is None else int(positive.sum())
+        n = self.parts.table.n_positive
         numbers = np.array([is_number(term) for term in self.terms], bool)[self._term_of]
         wanted, size = numbers & may_be_wild(moments, n), tail_size(n)
         if not wanted.any():

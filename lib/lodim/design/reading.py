@@ -89,8 +89,7 @@ def read_frame_rows(frame, request, answers, inputs, missing):
     read = read_complete(frame, list(request.names), answers, inputs, missing, learning=True)
     table, rows, *numbers = read
     inputs = inputs.complete(rows)
-    table.positive_weight, table.weights = inputs.positive_weight, inputs.weights
-    table.weight_unit = weight_unit(inputs.weights)
+    table.weights, table.weight_unit = inputs.weights, weight_unit(inputs.weights)
     return Rows(inputs, table, chunks.TableChunks(table), rows, frame.index, *numbers)
 
 
@@ -206,8 +205,7 @@ class _FirstPass:
         span = chunks.span_of(rows, 0)
         held = self.cutter.take(span, [*self.request.names, None])
         weights = columns.take(columns.as_float(held.pop(None).values), span.rows)
-        positive = None if (weights > 0).all() else weights > 0
-        table = Table(held, read_only(span.rows), None, span.n, positive, self.missing, weights)
+        table = Table(held, read_only(span.rows), None, span.n, self.missing, weights)
         self.summaries.append(summaries.summarize(table, self.request))
         self.n_levels += sum(len(found.levels) for found in self.summaries[-1].values())
         if self.n_levels > summaries.MOST_LEVELS or len(self.summaries) > MANY_PARTS:
@@ -231,7 +229,6 @@ class _FirstPass:
             read_only(ALL_ROWS if len(rows) == found.n else rows),
             labels,
             len(rows),
-            inputs.positive_weight,
             self.missing,
             inputs.weights,
             complete_columns=frozenset(name for name, n in flags.columns.items() if not n),

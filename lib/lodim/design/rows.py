@@ -129,12 +129,6 @@ class RowInputs:
             raise DataError("weights must have at least one positive value; all are zero")
         return replace(inputs, weights=None) if (weights == 1).all() else inputs
 
-    @property
-    def positive_weight(self):
-        if self.weights is None or (self.weights > 0).all():
-            return None
-        return self.weights > 0
-
     def check_classes(self, family, response):
         """Raise DataError unless an offset with K columns belongs to a response with K classes."""
         if self.offset is None:

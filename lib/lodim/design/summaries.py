@@ -84,14 +84,12 @@ def summarize(table, request):
 
 
 def _summarize(table, name, request):
-    column, positive = table.columns[name], table.positive_weight
-    n_positive, known, found = table.n if positive is None else int(positive.sum()), None, {}
-    found["n_known"] = n_positive
+    column, known, found = table.columns[name], None, {"n_known": table.n_positive}
     if has_gaps(table, name):
         known = ~is_missing(column, table.rows)
-        n_known = int((known if positive is None else known & positive).sum())
-        found |= {"n_missing": int((~known).sum()), "n_known": n_known}
-        found["n_gaps"] = n_positive - n_known
+        n_known = int(table.weighted(known).sum())
+        found = {"n_missing": int((~known).sum()), "n_known": n_known}
+        found["n_gaps"] = table.n_positive - n_known
     summed = name in request.summed or name in request.ranged
     if column.kind in ("number", "date") and summed:
         found["moments"] = _moments(table, column, known)
@@ -145,12 +143,10 @@ def _count(table, column, known):
 def summarize_values(table, name, values, n):
     """Return a Summary of the numbers that an expression gives; each distinct number is a level.
 
-    table : Table of the m rows in which the expression has a value; values : (m,), its values
-    n : number of all rows, also without a value"""
-    column, positive = Column(name, "number", values), table.positive_weight
-    n_known = table.n if positive is None else int(positive.sum())
+    values : (m,), of the m rows in `table`; n : number of all rows, with or without value"""
+    column = Column(name, "number", values)
     counted = _count(replace(table, rows=ALL_ROWS), as_levels(column), None)
-    return Summary(kind_of(column), n, n - table.n, n_known, **counted)
+    return Summary(kind_of(column), n, n - table.n, table.n_positive, **counted)
 
 
 def merge(chunks):

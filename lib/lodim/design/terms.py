@@ -156,9 +156,7 @@ def draw_rows(parts, ends, size):
     ends : positions that every sample includes, e.g. of a column's smallest and largest value"""
     if parts.n <= size:
         return None, False
-    rows = np.arange(parts.n)
-    if parts.positive_weight is not None:
-        rows = rows[parts.positive_weight]
+    rows = parts.table.weighted(np.arange(parts.n))
     if len(rows) <= size:
         return rows, False
     return np.union1d(rows[draw_positions(len(rows), size, 0)], np.array(ends, np.int64)), True

@@ -14,7 +14,6 @@ MODELS = {
     "ripr": "informative projections: a few low-dimensional views, each for some of the rows",
     "glm": "generalized linear model: unpenalized, with standard errors and p-values",
 }
-HOMES = {name: f"lodim.models.{name}.model" for name in MODELS}  # modules of the model functions
 PACKAGE = """\
 @software{{lodim,
   title   = {{lodim: {{R}}-style statistical modelling of explainable, low-dimensional models}},
@@ -33,7 +32,7 @@ FITERAU = """\
 
 
 def model_module(name):
-    return import_module(HOMES[name])
+    return import_module(f"lodim.models.{name}.model")
 
 
 def model_function(name):

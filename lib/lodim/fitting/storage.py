@@ -85,14 +85,14 @@ def _path(path):
     return Path(os.fsdecode(name))
 
 
-def read(path: str | os.PathLike, kind: str | None = None) -> tuple[str, dict[str, Any]]:
+def read(path: str | os.PathLike) -> tuple[str, dict[str, Any]]:
     """Return the kind and the state of a file that `write` saved; else raise StoreError."""
     path = _path(path)
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise StoreError(f"{path} cannot be read: it is not a regular file")
         with open(path, "rb") as file:
-            return _read(file, path, kind)
+            return _read(file, path)
     except StoreError:
         raise
     except FileNotFoundError:
@@ -104,13 +104,13 @@ def read(path: str | os.PathLike, kind: str | None = None) -> tuple[str, dict[st
         raise StoreError(f"{str(path)!r} is damaged: {type(error).__name__}: {error}") from error
 
 
-def _read(file, path, kind):
+def _read(file, path):
     if not zipfile.is_zipfile(file):
         raise StoreError(f"{path} is not a file that lodim saved, or it is incomplete")
     with zipfile.ZipFile(file) as archive:
         _check_members(archive.infolist(), path)
         members = {info.filename: _content(archive, info) for info in archive.infolist()}
-    found = _check_meta(json.loads(_member_of(members, "meta.json", path)), path, kind)
+    found = _check_meta(json.loads(_member_of(members, "meta.json", path)), path)
     if _member_of(members, SUMS, path) != _sums(members):
         why = "was edited after it was saved: its checksums do not match"
         raise StoreError(f"{path} is damaged, or {why}")
@@ -161,7 +161,7 @@ def _check_sizes(sizes, what):
         raise StoreError(f"{why}, the most that lodim allows")
 
 
-def _check_meta(meta, path, kind):
+def _check_meta(meta, path):
     number = meta.get("format") if isinstance(meta, dict) else None
     if not isinstance(number, int) or isinstance(number, bool) or number < 1:
         raise StoreError(f"{path} is damaged: meta.json states no format number")
@@ -170,12 +170,9 @@ def _check_meta(meta, path, kind):
             f"{path} was written by lodim {meta.get('lodim')} with format {number}; this version "
             f"of lodim reads formats up to {FORMAT}: upgrade lodim"
         )
-    found = meta.get("kind")
-    if not isinstance(found, str):
+    if not isinstance(meta.get("kind"), str):
         raise StoreError(f"{path} is damaged: meta.json states no kind")
-    if kind is not None and found != kind:
-        raise StoreError(f"{path} contains a {found!r}, not a {kind!r}")
-    return found
+    return meta["kind"]
 
 
 def _encode(value, where, arrays):

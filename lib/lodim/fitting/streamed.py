@@ -206,10 +206,13 @@ def _first_refused(answer, chunk, source, offset):
 
 
 def _write(path, parts):
-    """Write pairs (rows or None, result) of `MethodCall.of_source` to a file; return its path."""
+    """Write pairs (rows or None, result) of `MethodCall.of_source` to a file; return its path.
+
+    The columns of the rows come first, then those of the result."""
     with output_file.writing(path) as append:
         for data, answers in parts:
-            append(_joined(data, answers))
+            new = pd.DataFrame(answers)
+            append(new if data is None else with_columns(data, new, frame_kind(data)))
     return fspath(path)
 
 
@@ -219,14 +222,6 @@ def predictions(fit, data, *arguments, **keywords):
     call = MethodCall(fit, type(fit).predict, arguments, keywords)
     for _, answers in call.of_frame(data) if source is None else call.of_source(source):
         yield pd.DataFrame(answers)
-
-
-def _joined(data, answers):
-    """Return `answers` as a frame; if `data` is given, its columns come first."""
-    new = pd.DataFrame(answers)
-    if data is None:
-        return new
-    return with_columns(data, new, frame_kind(data))
 
 
 def _together(call, source):

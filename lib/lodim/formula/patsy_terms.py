@@ -70,13 +70,10 @@ def contrast(code, node, levels):
     return matrix, [s.strip("[].") for s in coded.column_suffixes]
 
 
-def learn(name, data, settings, words, positive_weight):
+def learn(name, data, settings, words):
     """Return what a transform such as bs() learns from data: a dict of numbers and arrays.
 
-    data : list of arrays; settings, words : other arguments, by position and by name
-    positive_weight : (n,) bool, rows that count; None means all"""
-    if positive_weight is not None:
-        data = [x[positive_weight] for x in data]
+    data : list of arrays; settings, words : other arguments, by position and by name"""
     if name in ("scale", "standardize"):
         x = data[0].reshape(len(data[0]), -1)
         mean, varies = x.mean(axis=0), x.min(axis=0) < x.max(axis=0)

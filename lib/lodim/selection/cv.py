@@ -18,8 +18,8 @@ from lodim.fitting.model import lambda_grid
 from lodim.fitting.saved import MEASURE
 from lodim.report.tables import Table, listing, significant
 from lodim.selection.folds import BLOCK_ROWS, as_folds, assign, assign_in_place
-from lodim.selection.grid import checked_settings, losses_at, points_of, summarize
-from lodim.selection.racing import LOSSES, fold_means
+from lodim.selection.grid import checked_settings, points_of, summarize
+from lodim.selection.racing import LOSSES, fold_means, grid_losses
 from lodim.selection.tuning import grid_ends, side_by_side
 from lodim.typing import Data, FitT, FitT_co, Model, P, RowValues, Values
 
@@ -140,7 +140,7 @@ def cv(
     settings = checked_settings(problem, points)
     splits = _splits(problem, folds, seed)
     jobs = n_jobs or side_by_side(problem)
-    losses = losses_at(problem, splits, settings, loss, jobs)
+    losses = grid_losses(problem, splits, settings, loss, jobs)
     least = [1 + int(np.argmin(fold_means(rows))) for rows in losses]
     frame, chosen = summarize(problem, points, settings, losses, least)
     where_min = int(frame["mean"].idxmin())

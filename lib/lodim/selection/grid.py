@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from lodim.errors import ArgumentError
-from lodim.selection.racing import LOSSES, fold_means, grid_losses, ordered, standard_error
+from lodim.selection.racing import fold_means, ordered, standard_error
 
 
 def points_of(grid, model):
@@ -88,16 +88,6 @@ def checked_settings(problem, points):
             known[key] = problem.model.validate(tried) if rest else problem
         out.append(settings_at(known[key], {run: point[run]} if run in point else {}))
     return out
-
-
-def losses_at(problem, splits, settings, name, jobs, **options):
-    """Return held-out losses of settings, as `grid_losses` does, by the loss function `name`."""
-    return grid_losses(problem, splits, settings, loss_of(problem, name), jobs, **options)
-
-
-def loss_of(problem, name):
-    """Return the function that computes the loss "deviance" (of the model), "class" or "mae"."""
-    return problem.model.held_out_deviance if name == "deviance" else LOSSES[name]
 
 
 def summarize(problem, points, settings, losses, stage, draws=1):

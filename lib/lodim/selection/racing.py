@@ -25,7 +25,7 @@ def absolute(family, y, weight, score):
     return np.abs(family.residual(y, score))
 
 
-# Any other loss is a deviance, which may depend on the weights of all rows.
+# Losses besides "deviance", which may depend on the weights of all rows.
 LOSSES = {"class": misclassified, "mae": absolute}
 
 
@@ -34,10 +34,10 @@ def grid_losses(problem, splits, points, loss, n_jobs, draws=1, runs=None):
 
     A stage is a step of a fit, such as one learner added; the three numbers are mean loss, weight
     and standard error. Points that differ only in their number of stages (or budget) share one fit
-    per fold. `splits` are (training, held-out) batches of `draws` sets of folds. `loss` is a
-    function such as `absolute`. `runs`, a dict settings -> StageLosses, is extended."""
+    per fold. `splits` are (training, held-out) batches of `draws` sets of folds. `loss` is
+    "deviance", "class" or "mae". `runs`, a dict settings -> StageLosses, is extended."""
     model, served = problem.model, {}
-    pairs = [_without(point, _shared_by(model, point)) for point in points]
+    pairs = [_shared_part(model, point) for point in points]
     for key, value in pairs:
         served.setdefault(key, set()).add(value)
     runs = {} if runs is None else runs
@@ -94,13 +94,11 @@ def _in_turn(runs):
             run.complete(bar)
 
 
-def _shared_by(model, settings):
-    """Return the setting, such as m, whose values can all come from one fit; None if none can."""
-    return model.stage_setting if model.counts_stages(settings) else model.shared_setting
+def _shared_part(model, settings):
+    """Return the settings without the one whose values can share a fit, such as m; and its value.
 
-
-def _without(settings, name):
-    """Return the settings with the one called `name` (if any) set to None, and its former value."""
+    Without such a setting, return the settings and 1."""
+    name = model.stage_setting if model.counts_stages(settings) else model.shared_setting
     if name is None:
         return settings, 1
     return replace(settings, **{name: None}), getattr(settings, name)
@@ -131,7 +129,8 @@ class StageLosses:
     def __init__(self, problem, splits, settings, n_stages, loss, draws):
         self.patient, self.patience = n_stages is None, problem.model.patience
         self.most = n_stages or settings.max_stages
-        self.family, self.loss, self.splits, self.rows = problem.family, loss, splits, []
+        self.family, self.splits, self.rows = problem.family, splits, []
+        self.loss = LOSSES.get(loss, problem.model.held_out_deviance)
         self.row = [None] * len(splits)
         self.means, self.errors, self.behind = [], [], False
         self.draws, self.staged = draws, problem.model.counts_stages(settings)
@@ -140,7 +139,7 @@ class StageLosses:
         self.model, self.settings = problem.model, settings
         self.families = [self.family] * len(splits)
         self.fits, self.most_loss = [None] * len(splits), np.inf
-        if loss not in (misclassified, absolute):
+        if loss == "deviance":
             y = problem.batch.y[problem.batch.positive_weight]
             self.most_loss = self.family.most_deviance(y[~np.isnan(y)])
 

@@ -11,8 +11,8 @@ from lodim.engine.blocks import SPAN_ROWS, available_threads
 from lodim.errors import LodimError
 from lodim.report.tables import significant
 from lodim.selection.folds import assign_draws, check_units, count_units
-from lodim.selection.grid import losses_at, points_of, settings_at, summarize, values_of
-from lodim.selection.racing import fold_means, standard_error
+from lodim.selection.grid import points_of, settings_at, summarize, values_of
+from lodim.selection.racing import fold_means, grid_losses, standard_error
 
 FEW_ROWS = 2000  # up to this number of rows, Python threads slow each other down
 QUICK_ROWS = 4000  # up to this number of rows, choose() averages all folds; beyond, it uses one
@@ -83,7 +83,7 @@ def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs
     splits = next(iter(runs.values())).splits if runs else quick_splits(problem, draws)
     settings = [settings_at(problem, point) for point in points]
     jobs = side_by_side(problem)
-    losses = losses_at(problem, splits, settings, "deviance", jobs, draws=draws, runs=runs)
+    losses = grid_losses(problem, splits, settings, "deviance", jobs, draws=draws, runs=runs)
     how = {"spread": spread, "parts": parts, "tie": tie}
     chosen, frame = _centre(problem, grid, points, losses, draws, **how)
     K = len(splits) // draws
