@@ -4,29 +4,29 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lodim.design.column_kernels import (
-    BLOCK,
-    as_real,
-    scan,
-)
+import lodim as ld
+from lodim.design.column_kernels import BLOCK
+from lodim.design.columns import Column
 from lodim.design.design import Design
+from lodim.design.rows import _flag
 from lodim.engine.blocks import SPAN_ROWS
 
 pytestmark = pytest.mark.long
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_scan_finds_what_is_missing_and_the_first_infinite_row(dtype):
+def test_missing_numbers_and_the_first_infinite_row_are_found(dtype):
     rng = np.random.default_rng(1)
     x = (1e38 * rng.uniform(-3, 3, SPAN_ROWS)).astype(dtype)  # whose sums are beyond float32
     missing = np.sort(rng.choice(SPAN_ROWS, 50, replace=False))
     x[missing] = np.nan
     bad = np.zeros(SPAN_ROWS, bool)
-    assert scan(as_real(x), bad) == (50, -1)
+    assert _flag(Column("x", "number", x), bad, range(SPAN_ROWS)) == 50
     assert (np.flatnonzero(bad) == missing).all()
     for row, sign in ((SPAN_ROWS - 1, -1.0), (3 * BLOCK, 1.0)):
         x[row] = sign * np.inf
-        assert scan(as_real(x), np.zeros(SPAN_ROWS, bool))[1] == row
+        with pytest.raises(ld.DataError, match=f"infinite in row {row}:"):
+            _flag(Column("x", "number", x), bad, range(SPAN_ROWS))
 
 
 def test_design_of_many_float32_numbers_is_that_of_their_float64():

@@ -39,27 +39,6 @@ def kernel_weights(weights, unit=1.0):
     return read_only(weights if unit == 1.0 else weights / unit)
 
 
-@njit(**_OPTIONS, fastmath={"reassoc", "nsz"})
-def scan(x, bad):
-    """Mark NaN of x in `bad`; return their number and the position of the first infinity, or -1."""
-    n_nan = 0
-    infinite = -1
-    for start in range(0, x.size, BLOCK):
-        part = x[start : start + BLOCK]  # indices from 0 on need no check of their sign
-        total = 0.0
-        for i in range(part.size):
-            total += part[i] * 0.0
-        if total == 0.0:
-            continue
-        for i in range(part.size):
-            if math.isnan(part[i]):
-                bad[start + i] = True
-                n_nan += 1
-            elif math.isinf(part[i]) and infinite < 0:
-                infinite = start + i
-    return n_nan, infinite
-
-
 @njit(**_OPTIONS)
 def moments(x, rows, weights):
     """Return the sum of weights, mean, sum of squared deviations, minimum and maximum of x[rows].

@@ -10,7 +10,7 @@ import pandas as pd
 
 from lodim import forms
 from lodim.design import columns, factors
-from lodim.design.column_kernels import ALL_ROWS, as_real, read_only, scan
+from lodim.design.column_kernels import ALL_ROWS, read_only
 from lodim.design.columns import (
     Column,
     Table,
@@ -320,13 +320,17 @@ def _flag(column, bad, index):
         missing = column.codes < 0
         bad[missing] = True  # never write False: several threads mark the same rows
         return int(missing.sum())
-    if column.values.dtype.kind in "iu":
+    finite = np.isfinite(column.values)
+    if finite.all():
         return 0
-    missing, infinite = scan(as_real(column.values), bad)
-    if infinite >= 0:
-        what = f"column {column.name!r} must be finite; it is infinite in row {index[infinite]!r}"
+    missing = np.isnan(column.values)
+    bad[missing] = True
+    infinite = np.flatnonzero(~(finite | missing))
+    if infinite.size:
+        row = index[infinite[0]]
+        what = f"column {column.name!r} must be finite; it is infinite in row {row!r}"
         raise DataError(f"{what}: correct it, or make it missing")
-    return missing
+    return int(missing.sum())
 
 
 def _raise_few_rows(n, n_left, dropped, incomplete):

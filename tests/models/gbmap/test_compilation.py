@@ -11,7 +11,7 @@ import lodim as ld
 pytestmark = pytest.mark.long
 
 KERNELS = {
-    "lodim.design.column_kernels": {"moments", "pack", "scan"},
+    "lodim.design.column_kernels": {"moments", "pack"},
     "lodim.family.losses": {"_rows"},
     "lodim.models.gbmap.cpu_kernels": {"forward"},
     "lodim.models.gbmap.small_data": {"prepare_class"},
