@@ -28,7 +28,9 @@ def replacing(path):
         with file:
             yield file
             if old is not None:
-                _make_like(temporary, old)
+                with contextlib.suppress(OSError, AttributeError):  # only root may change the owner
+                    os.chown(temporary, old.st_uid, old.st_gid)
+                os.chmod(temporary, stat.S_IMODE(old.st_mode))
             file.flush()
             os.fsync(file.fileno())
             if fcntl is None:
@@ -51,12 +53,6 @@ def _status(target):
     if not os.access(target, os.W_OK):
         raise PermissionError(0, "it is write-protected")
     return found
-
-
-def _make_like(path, old):
-    with contextlib.suppress(OSError, AttributeError):  # only root may change the owner
-        os.chown(path, old.st_uid, old.st_gid)
-    os.chmod(path, stat.S_IMODE(old.st_mode))
 
 
 def _begun(folder, mode):

@@ -113,11 +113,13 @@ class TableChunks(Chunks):
             return [work(parts[0], table)]
         # If one chunk is large enough to use threads itself, chunks are processed one by one.
         numbers = 0 if ROWS_PER_CHUNK * len(names) >= THREADED else table.n * len(names)
-        return each(lambda span: work(span, self._part(span, names)), parts, numbers)
 
-    def _part(self, span, names):
-        columns, stretch = self.table.columns, slice(span.start, span.stop)
-        return table_of_span(self.table, span, {k: take(columns[k], stretch) for k in names})
+        def of_span(span):
+            stretch = slice(span.start, span.stop)
+            columns = {name: take(table.columns[name], stretch) for name in names}
+            return work(span, table_of_span(table, span, columns))
+
+        return each(of_span, parts, numbers)
 
 
 @dataclass(frozen=True)
@@ -155,7 +157,7 @@ class Labels:
 
 def frame_of(read, labels):
     keys = {name: name for name in read}
-    return Frame(tuple(read), labels, keys, frozenset(), read.__getitem__, PANDAS)
+    return Frame(tuple(read), labels, keys, read.__getitem__, PANDAS)
 
 
 class Cutter:
@@ -258,8 +260,7 @@ def read_rows_at(source, names, rows, n):
         raise changed()
     held = {name: columns.concat(found) for name, found in held.items()}
     keys = dict.fromkeys(source.names) | {name: name for name in names}
-    fetch = held.__getitem__
-    return Frame(source.names, pd.Index(rows), keys, frozenset(), fetch, source.kind)
+    return Frame(source.names, pd.Index(rows), keys, held.__getitem__, source.kind)
 
 
 def check_names(source, names):
@@ -302,18 +303,15 @@ class SourceChunks(Chunks):
         with closing(ahead(self.store.read(names))) as read_ahead:
             for span in spans:
                 while cutter.stop < span.stop:
-                    cutter.put(*self._next(read_ahead))
+                    chunk = next(read_ahead, None)
+                    if chunk is None or chunk[1] > self.n_rows:
+                        raise changed()
+                    cutter.put(*chunk)
                 yield span, table_of_span(self.table, span, cutter.take(span, names))
             stop = max((stop for _, stop, _ in read_ahead), default=cutter.stop)
         self.store.source.check_unchanged()
         if stop != self.n_rows:
             raise changed()
-
-    def _next(self, read_ahead):
-        found = next(read_ahead, None)
-        if found is None or found[1] > self.n_rows:
-            raise changed()
-        return found
 
     def gather(self, rows, names):
         """Return a Table with named columns of complete rows at positions `rows` (None: all)."""

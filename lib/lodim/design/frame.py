@@ -219,14 +219,18 @@ READABLE = "a pandas or polars DataFrame, a pyarrow Table, or a dict of columns"
 class Frame:
     """The user's data as named columns, each read on demand by fetch(keys[name]).
 
-    kind : package, such as "polars"; repeated : names that several columns have"""
+    kind : name of the package, such as polars"""
 
     names: tuple[str, ...]
     index: pd.Index
     keys: dict
-    repeated: frozenset
     fetch: object
     kind: str
+
+    @functools.cached_property
+    def repeated(self):
+        """Names that several columns have."""
+        return {name for name, count in Counter(self.names).items() if count > 1}
 
 
 def read_frame(data):
@@ -249,8 +253,7 @@ def read_frame(data):
 
 def _named_frame(labels, keys, index, fetch, kind=PANDAS):
     names = tuple(str(label) for label in labels)
-    repeated = frozenset(name for name, count in Counter(names).items() if count > 1)
-    return Frame(names, index, dict(zip(names, keys, strict=True)), repeated, fetch, kind)
+    return Frame(names, index, dict(zip(names, keys, strict=True)), fetch, kind)
 
 
 def _mapping_frame(data):

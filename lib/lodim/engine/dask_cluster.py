@@ -215,15 +215,10 @@ def _results(client, futures):
                 alone_since = _alone_since(client, alone_since)
     except BaseException:
         job.cancel()
-        _release_unfinished(futures)
+        for future in futures:  # Dask would keep them
+            if future.status != "finished":
+                future.release()
         raise
-
-
-def _release_unfinished(futures):
-    """Release futures that have failed or are no longer needed; Dask would keep them."""
-    for future in futures:
-        if future.status != "finished":
-            future.release()
 
 
 def _alone_since(client, before):

@@ -27,6 +27,7 @@ from lodim.sources import ROWS_PER_CHUNK, read_source
 from lodim.text import size_in_bytes
 from lodim.typing import Data, Model, P
 
+UNKNOWN = Needs(0, 0, None)  # of a model that cannot tell what it needs
 LOOK = 16_384  # largest number of sampled rows
 N_SAMPLED_PIECES = 8  # largest number of pieces of a source in the sample
 
@@ -182,11 +183,11 @@ def estimate(
     in_memory = source is None or fits
     scratch = folder if folder is not None or in_memory else tempfile.gettempdir()
     free = free_memory() if scratch is None else shutil.disk_usage(scratch).free
-    needs = of.needs(problem, rows)
+    needs = of.needs(problem, rows) or UNKNOWN
     beside = _memory(batch, rows, n, needs, source, len(looked.names))
     workers = 0 if client is None else len(client.ncores())
     many = source is not None and rows > ROWS_PER_CHUNK and not (of.streams or fits)
-    notes = [] if needs else [f"Working memory of {of.name} itself is not included."]
+    notes = [f"Working memory of {of.name} itself is not included."] * (needs is UNKNOWN)
     notes += [f"{of.name} needs all rows in memory: give sample= for fewer of them."] * many
     if batch.n < len(batch.index) < n:
         notes.append("The number of complete rows is estimated from the rows that were read.")
@@ -202,7 +203,7 @@ def estimate(
         memory_bytes=beside + (tiles if scratch is None and not workers else 0),
         source_passes=None if source is None else _source_passes(problem, rows),
         source_bytes=sum(f.size for f in source.files) or None if source is not None else None,
-        tile_passes=needs.passes if needs else None,
+        tile_passes=needs.passes,
         workers=workers,
         worker_bytes=_of_worker(workers, rows, tiles, needs, looked.names) if workers else None,
         looked_at=words,
@@ -278,14 +279,14 @@ def _first_rows(source, names, only_first):
     return found
 
 
-def _memory(batch: Batch, rows: int, n: int, needs: Needs | None, source: Any, n_names: int) -> int:
+def _memory(batch: Batch, rows: int, n: int, needs: Needs, source: Any, n_names: int) -> int:
     """Return the peak memory (bytes) of reading the data and fitting, without the feature matrix.
 
     batch : sample of the rows; rows, n : numbers of complete and of all rows
     source : None for a frame; n_names : number of columns read"""
     given = [x for x in (getattr(batch, name) for name in INPUTS) if x is not None]
     held = 16 * rows + sum(8 * rows * (x.size // max(1, batch.n)) for x in given)
-    fit = needs.row * rows + needs.fixed if needs else 0
+    fit = needs.row * rows + needs.fixed
     # While a source is read, memory holds two chunks of each column, and flags per row.
     reading = 8 * n + (2 * ROWS_PER_CHUNK * 8 * n_names if source is not None else 0)
     return int(held + max(fit, reading))
@@ -309,5 +310,5 @@ def _of_worker(workers, rows, tiles, needs, names):
     """Return the bytes that each Dask worker needs: features, arrays of the model, and data."""
     chunks = -(-count(rows) * TILE // ROWS_PER_CHUNK // workers)
     share = chunks * ROWS_PER_CHUNK if rows > ROWS_PER_CHUNK else rows
-    row = tiles / max(1, rows) + 16 + (needs.row if needs else 0)
-    return int(share * row + (needs.fixed if needs else 0) + ROWS_PER_CHUNK * 8 * len(names))
+    row = tiles / max(1, rows) + 16 + needs.row
+    return int(share * row + needs.fixed + ROWS_PER_CHUNK * 8 * len(names))

@@ -40,7 +40,7 @@ def make_network(design, settings, columns):
 
     columns : names of all columns of the data, of which the formula may use only some"""
     graph = Graph()
-    _add_terms(graph, design, _squeezed(_all_names(settings)))
+    _add_terms(graph, design, _squeezed({*_priced(settings), *_mentioned(settings)}))
     formula = tuple(graph.columns)
     _check_priced(settings, {*formula, *columns}, columns)
     names = _NameFinder(graph, settings)
@@ -146,10 +146,6 @@ class _NameFinder:
             f"{where}: {name!r}{for_what} is neither in the formula nor in costs; "
             f"{suggestion(name, known)} (an item that is not a column needs a price in costs)"
         )
-
-
-def _all_names(settings):
-    return {*_priced(settings), *_mentioned(settings)}
 
 
 def _mentioned(settings):

@@ -77,7 +77,7 @@ def _race(runs, n_jobs):
             loss, error = min((run.lowest(stage) for run in runs), key=lambda pair: pair[0])
             for run in running:
                 far = BEHIND if stage % heat == 0 else FAR_BEHIND
-                if run.patient and (stage % heat == 0 or run.rises):
+                if run.patient and (stage % heat == 0 or run.means[-1] > min(run.means)):
                     run.behind = run.means[-1] > loss + far * error
             ended = [run for run in running if run.finished]
             bar.update(sum(len(run.splits) for run in ended if run.staged))
@@ -193,10 +193,6 @@ class StageLosses:
         loss, error = self.lowest()
         as_low = np.flatnonzero(np.array(self.means) <= loss + NO_GAIN * error)[0]
         return len(self.rows) - 1 - as_low >= self.patience
-
-    @property
-    def rises(self):
-        return self.means[-1] > min(self.means)
 
     def lowest(self, stages=None):
         """Return lowest mean loss and its standard error over all stages, or the first `stages`."""
