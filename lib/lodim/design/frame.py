@@ -88,12 +88,14 @@ def convert(values, kind):
     try:
         import narwhals as nw
 
-        if isinstance(values, pd.Series):
-            series = nw.new_series(str(values.name), _plain(values), backend=kind)
-            return _nulls(nw, series.to_frame())[str(values.name)].to_native()
-        names = [name_of(label) for label in values.columns]
-        columns = {name: _plain(values.iloc[:, j]) for j, name in enumerate(names)}
-        return _nulls(nw, nw.from_dict(columns, backend=kind)).to_native()
+        single = isinstance(values, pd.Series)
+        table = values.to_frame(str(values.name)) if single else values
+        names = [name_of(label) for label in table.columns]
+        columns = {name: _plain(table.iloc[:, j]) for j, name in enumerate(names)}
+        frame = nw.from_dict(columns, backend=kind)
+        floats = [name for name, dtype in frame.schema.items() if dtype.is_float()]
+        frame = frame.with_columns(nw.col(*floats).fill_nan(None)) if floats else frame
+        return (frame[names[0]] if single else frame).to_native()
     except ImportError:
         return values
 
@@ -177,11 +179,6 @@ def _plain(series):
         return series.to_numpy()
     values = series.astype(object)
     return values.where(values.notna(), None).to_list()
-
-
-def _nulls(nw, frame):
-    floats = [name for name, dtype in frame.schema.items() if dtype.is_float()]
-    return frame.with_columns(nw.col(*floats).fill_nan(None)) if floats else frame
 
 
 def as_given(method: F) -> F:

@@ -95,13 +95,10 @@ def waves(key, k, rng):
 def shuffled(key, seed):
     """Return row positions (n,) in a random order that depends only on rows' keys and a seed."""
     order = np.argsort(key, kind="stable")
-    return order[np.random.default_rng([seed, _digest(key)]).permutation(len(key))]
-
-
-def _digest(key):
-    """Return an integer computed from all keys (n,); rounding to float32 rarely changes it."""
+    # A digest of all keys, which rounding to float32 rarely changes.
     total = np.cos(key).sum() / np.sqrt(max(len(key), 1))
-    return int(np.floor(DIGITS * total)) % 2**32
+    digest = int(np.floor(DIGITS * total)) % 2**32
+    return order[np.random.default_rng([seed, digest]).permutation(len(key))]
 
 
 def drawn(key, count, seed):

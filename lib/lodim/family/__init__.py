@@ -14,7 +14,7 @@ from lodim.family.huber import Huber
 from lodim.family.multinomial import Multinomial
 from lodim.family.negative_binomial import NegativeBinomial
 from lodim.family.ordinal import Ordinal
-from lodim.family.poisson import Poisson
+from lodim.family.power import Poisson
 from lodim.family.quantile import Quantile
 
 NUMERIC: dict[str, Any] = {

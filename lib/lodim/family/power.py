@@ -1,7 +1,9 @@
-"""Base class of families with a log link whose variance is a power of the mean, and their loss."""
+"""Families with a log link whose variance is a power of the mean, their loss, and Poisson."""
+
+from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logsumexp
+from scipy.special import logsumexp, pdtr, xlogy
 
 from lodim.engine.blocks import dot, sum_rows
 from lodim.engine.compiled import scalar
@@ -63,6 +65,33 @@ class PowerVariance(LogLink):
             observed = np.log(max(dot(weight, y), RAREST))
         expected = 0.0 if p == 2.0 else _log_sum(lambda i: (2.0 - p) * offset[i, 0], weight)
         return np.array([observed - expected])
+
+
+@dataclass(frozen=True)
+class Poisson(PowerVariance):
+    """Family of counts with variance = mean mu; deviance 2 (y log(y / mu) - (y - mu)); log link."""
+
+    name: str = "poisson"
+    loss: str = "Poisson deviance"
+    power: float = 1.0
+    counts = True
+
+    def saturated(self, y):
+        return y - xlogy(y, y)
+
+    def distribution(self, y, mean):
+        """Return the probability of a count of at most y, given its mean."""
+        return pdtr(y, mean)
+
+    def quantile(self, share, mean):
+        """Return the smallest count whose distribution function reaches `share`, given its mean."""
+        from scipy import stats  # slow to import
+
+        return stats.poisson.ppf(share, mean)
+
+    def deviance(self, y, score):
+        mean = self.mean(score)
+        return 2.0 * (xlogy(y, y) - y * score[:, 0] - (y - mean))
 
 
 def _log(y):

@@ -291,9 +291,7 @@ def _scored_source(fit, source, offset, new_levels):
     wanted = {*_features(fit, True), design.weights, *factors.columns_of(design.response.key)}
     wanted |= {offset} if isinstance(offset, str) else set()
 
-    def of_chunk(frame, offset=offset):
-        return _scored_rows(fit, frame, offset, new_levels)
-
+    of_chunk = functools.partial(_scored_rows, fit, offset=offset, new_levels=new_levels)
     for chunk in source.chunks([name for name in source.names if name in wanted]):
         given = offsets.next(len(chunk.frame), chunk.place)
         parts.append(_with_place_of_errors(of_chunk, chunk, source, given))

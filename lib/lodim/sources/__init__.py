@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lodim.sources.files import ARROW, PARQUET, FileState, find_files, is_path, kind_of_files
+from lodim.sources.files import CSV, FileState, find_files, is_path, kind_of_files
 
 ROWS_PER_CHUNK = 65_536  # largest number of rows of a chunk: 16 blocks of 4,096 rows
 
@@ -99,14 +99,10 @@ def _read_files(data: Any, sep: str, decimal: str) -> Source:
     """Return a Source of a path, pattern, folder, or list of these; sep and decimal are for CSV."""
     files = find_files(data)
     kind = kind_of_files(files)
-    if kind == PARQUET:
-        from lodim.sources.arrow_tables import read_parquet
+    if kind != CSV:
+        from lodim.sources.arrow_tables import read_tables
 
-        return read_parquet(files)
-    if kind == ARROW:
-        from lodim.sources.arrow_tables import read_arrow
-
-        return read_arrow(files)
+        return read_tables(files, kind)
     from lodim.sources.csv_files import read_csv
 
     return read_csv(files, sep, decimal)

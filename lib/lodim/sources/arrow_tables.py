@@ -2,8 +2,8 @@
 
 from abc import abstractmethod
 from base64 import b64decode
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -60,6 +60,11 @@ class TablePiece(Piece):
     schema: Any
     levels: dict[str, Any]
 
+    @staticmethod
+    @abstractmethod
+    def outline(file: FileState) -> tuple[Any, list[int]]:
+        """Return the schema of a file, and the number of rows of each batch."""
+
     @abstractmethod
     def tables(self, names: Sequence[str]) -> Iterator[Any]:
         """Yield the rows as pyarrow Tables of at most 65,536 rows, with the types of the file."""
@@ -73,18 +78,11 @@ class TablePiece(Piece):
                 position += len(frame)
 
 
-def read_tables(
-    files: Sequence[FileState],
-    outline: Callable[[FileState], tuple[Any, list[int]]],
-    piece: type[TablePiece],
-    batch: str,
-) -> Source:
-    """Return a Source (data read in chunks) of table files of one kind, such as Parquet.
-
-    outline : function of a file that returns its schema and the number of rows of each batch
-    piece : class that reads batches; batch : word for a batch in messages, such as "row group"."""
+def read_tables(files: Sequence[FileState], kind: str) -> Source:
+    """Return a Source (data read in chunks) of files of one kind: Parquet or Arrow."""
     arrow()
-    outlines = list(map(outline, files))
+    piece, batch = (RowGroups, "row group") if kind == PARQUET else (RecordBatches, "record batch")
+    outlines = list(map(piece.outline, files))
     named = zip((file.name for file in files), (one for one, _ in outlines), strict=True)
     schema = unify_schemas(named)
     pieces = tuple(
@@ -124,6 +122,13 @@ def _tables(batch: Any) -> Iterator[Any]:
 
 
 class RowGroups(TablePiece):
+    @staticmethod
+    def outline(file: FileState) -> tuple[Any, list[int]]:
+        with reading(file, PARQUET), open_parquet(file) as opened:
+            footer = opened.metadata
+            counts = [footer.row_group(k).num_rows for k in range(footer.num_row_groups)]
+            return as_written(opened.schema_arrow, footer.metadata or {}), counts
+
     def tables(self, names: Sequence[str]) -> Iterator[Any]:
         pa = arrow()
         groups = list(range(self.first, self.last + 1))
@@ -137,17 +142,6 @@ def open_parquet(file: FileState) -> Any:
     import pyarrow.parquet as parquet
 
     return parquet.ParquetFile(file.path, buffer_size=BUFFER, pre_buffer=False)
-
-
-def read_parquet(files: Sequence[FileState]) -> Source:
-    return read_tables(files, _parquet_outline, RowGroups, "row group")
-
-
-def _parquet_outline(file: FileState) -> tuple[Any, list[int]]:
-    with reading(file, PARQUET), open_parquet(file) as opened:
-        footer = opened.metadata
-        counts = [footer.row_group(k).num_rows for k in range(footer.num_row_groups)]
-        return as_written(opened.schema_arrow, footer.metadata or {}), counts
 
 
 def as_written(schema: Any, notes: dict[bytes, bytes]) -> Any:
@@ -164,6 +158,15 @@ def as_written(schema: Any, notes: dict[bytes, bytes]) -> Any:
 
 
 class RecordBatches(TablePiece):
+    @staticmethod
+    def outline(file: FileState) -> tuple[Any, list[int]]:
+        with reading(file, ARROW):
+            with _opened(file) as opened:
+                schema = opened.schema
+            with _opened(file, [0]) as opened:  # only the first column is read
+                counts = [opened.get_batch(k).num_rows for k in range(opened.num_record_batches)]
+        return schema, counts
+
     def tables(self, names: Sequence[str]) -> Iterator[Any]:
         with reading(self.file, ARROW):
             with _opened(self.file) as file:
@@ -179,19 +182,6 @@ def _opened(file: FileState, fields: Sequence[int] | None = None) -> Iterator[An
     options = pa.ipc.IpcReadOptions(included_fields=None if fields is None else list(fields))
     with pa.memory_map(file.path) as mapped, pa.ipc.open_file(mapped, options=options) as opened:
         yield opened
-
-
-def read_arrow(files: Sequence[FileState]) -> Source:
-    return read_tables(files, _arrow_outline, RecordBatches, "record batch")
-
-
-def _arrow_outline(file: FileState) -> tuple[Any, list[int]]:
-    with reading(file, ARROW):
-        with _opened(file) as opened:
-            schema = opened.schema
-        with _opened(file, [0]) as opened:  # only the first column is read
-            counts = [opened.get_batch(k).num_rows for k in range(opened.num_record_batches)]
-    return schema, counts
 
 
 AHEAD = 2  # number of batches that pyarrow reads ahead
@@ -218,31 +208,21 @@ class FragmentPiece(Piece):
 
     def tables(self, names: Sequence[str]) -> Iterator[Any]:
         """Yield the rows as pyarrow Tables of at most 65,536 rows, with the types of `schema`."""
+        from pyarrow.dataset import ParquetFragmentScanOptions
+
+        how: dict[str, Any] = {"schema": self.schema, "columns": list(names), "filter": self.filter}
+        how |= {"batch_size": ROWS_PER_CHUNK, "batch_readahead": AHEAD}
+        if _is_parquet(self.fragment):  # read it in small batches
+            buffered = {"use_buffered_stream": True, "buffer_size": BUFFER, "pre_buffer": False}
+            how["fragment_scan_options"] = ParquetFragmentScanOptions(**buffered)
         with _reading_fragment(self.file):
-            for batch in self._scanner(list(names)).to_batches():
+            for batch in self.fragment.scanner(**how).to_batches():
                 yield from _tables(batch)
 
-    def _scanner(self, names: list[str]) -> Any:
-        """Return a scanner of the columns, which reads Parquet in small batches."""
-        import pyarrow.dataset as datasets
 
-        how = {}
-        if _is_parquet(self.fragment):
-            how["fragment_scan_options"] = datasets.ParquetFragmentScanOptions(
-                use_buffered_stream=True, buffer_size=BUFFER, pre_buffer=False
-            )
-        how |= {"batch_size": ROWS_PER_CHUNK, "batch_readahead": AHEAD}
-        return self.fragment.scanner(schema=self.schema, columns=names, filter=self.filter, **how)
-
-
-@contextmanager
-def _reading_fragment(file: FileState | None) -> Iterator[None]:
-    """Turn errors in a `with` block into a DataError that names the fragment's file."""
-    if file is None:
-        yield
-        return
-    with reading(file, "a file of the dataset"):
-        yield
+def _reading_fragment(file: FileState | None) -> Any:
+    """Return a context that turns errors into a DataError that names the fragment's file."""
+    return nullcontext() if file is None else reading(file, "a file of the dataset")
 
 
 def read_dataset(dataset: Any) -> Source:

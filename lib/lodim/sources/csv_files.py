@@ -30,8 +30,7 @@ class Dialect:
 
     def options(self) -> dict[str, Any]:
         """Return the separator and decimal sign as arguments of pandas' CSV reader."""
-        how = {"sep": self.sep, "decimal": self.decimal, "encoding": ENCODING}
-        return {**how, "keep_default_na": False}
+        return vars(self) | {"encoding": ENCODING, "keep_default_na": False}
 
 
 @dataclass

@@ -183,17 +183,17 @@ def kind_by_name(name: str) -> str | None:
 
 def kind_of_files(files: Sequence[FileState]) -> str:
     """Return the common kind of files; raise DataError if kinds differ or are unknown."""
-    first: tuple[str, str] | None = None
+    names: dict[str, str] = {}  # from each kind to the first file of it
     for file in files:
         kind = kind_by_name(file.name)
         if kind is None:
             raise DataError(f"{file.name} does not have the name of a data file; give {READABLE}")
-        if first and first[0] != kind:
-            both = f"{first[1]} is a {first[0]} file and {file.name} a {kind} file"
-            raise DataError(f"{both}; give files of one kind")
-        first = first or (kind, file.name)
-    assert first is not None
-    return first[0]
+        names.setdefault(kind, file.name)
+    (kind, name), *others = names.items()
+    for other, second in others:
+        both = f"{name} is a {kind} file and {second} a {other} file"
+        raise DataError(f"{both}; give files of one kind")
+    return kind
 
 
 def short_name(name: str) -> str:
