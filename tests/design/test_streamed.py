@@ -345,7 +345,7 @@ def test_parts_can_be_made_by_themselves_in_any_order(frame):
     given = {"inputs": RowInputs(weights="w", offset="e"), "missing": "indicator"}
     source, formula = source_of(frame, [1, 65, 1100]), "y ~ a + s + cr(b, df=4) + o"
     design, batch = Design.learn(formula, source, **given)
-    request = design_terms.column_request([[("s", None)], [("b", None)]], "indicator")
+    request = design_terms.column_request([[("s", None)], [("b", None)]])
     learnt = read_source_rows(source, request, ["y"], RowInputs("w", "e"), "indicator").parts
     make = pickle.loads(pickle.dumps(batch_reader(design, learnt, RowInputs("w", "e"))))
     for k in reversed(range(learnt.n // PART + 1)):

@@ -23,6 +23,7 @@ from lodim.design.features import (
 from lodim.design.frame import EAGER, PANDAS, read_frame
 from lodim.design.reading import Reading, Rows
 from lodim.design.rows import (
+    LARGEST_MEAN,
     Fill,
     Response,
     RowInputs,
@@ -42,7 +43,6 @@ from lodim.sources import read_source
 from lodim.text import counted
 
 REAL = (float, np.float64, np.float32)
-LARGEST = 1e160  # largest mean in a file whose square is finite
 MISSING = ("drop", "indicator", "keep")  # allowed treatments of missing features
 
 
@@ -65,8 +65,8 @@ class Design:
     term_names: tuple[str, ...] = forms.several(None)
     term_of: np.ndarray = forms.whole("p")  # (p,) number of the term that makes each feature
     # mean, scale: (p,); X = (feature - mean) / scale, but always 0 if the feature was constant
-    mean: np.ndarray = forms.real("p", least=-LARGEST, most=LARGEST)
-    scale: np.ndarray = forms.real("p", least=forms.TINY, most=LARGEST)
+    mean: np.ndarray = forms.real("p", least=-LARGEST_MEAN, most=LARGEST_MEAN)
+    scale: np.ndarray = forms.real("p", least=forms.TINY, most=LARGEST_MEAN)
     constant: tuple[str, ...] = forms.several(None)
     n_dropped: int = forms.whole()
     weights: str | None = forms.optional(forms.text())
@@ -126,10 +126,7 @@ class Design:
         terms, named, n_sampled = design_terms.learn(keys, parts, summaries, *how)
         names = named["names"]
         features = Features(terms, fills, parts, missing)
-        moments = features.moments(len(names), summaries)
-        wild = features.limits(names, moments)
-        if wild:
-            moments = features.moments_within(limits_by_position(wild, names), moments)
+        moments, wild = features.moments(names, summaries)
         mean, scale, size, flat = scaling(moments, names, standardize)
         design = cls(
             formula=formula,
@@ -369,7 +366,7 @@ def _read(formula, data, given, family, which, missing, reading):
     client = reading.client_for(source)
     while True:
         keys, response = expand(parsed, data.names, hidden), _response(chosen)
-        request, answer = design_terms.column_request(keys, missing), _answers(response)
+        request, answer = design_terms.column_request(keys), _answers(response)
         read, drawn = reading.reader(data, source, request, answer, given, missing)
         rows, weighted = read(drawn), given
         y, response, coded = learn_response(response, family, rows.table)

@@ -222,15 +222,21 @@ class Features:
         self.terms, self.fills, self.parts, self.missing = terms, fills, parts, missing
         self._kept = None
 
-    def moments(self, p, summaries):
-        """Return the features' moments (p, 5); for plain columns, `summaries` already have them."""
-        found, wanted = np.zeros((p, 5)), np.ones(p, bool)
+    def moments(self, names, summaries):
+        """Return the features' moments (p, 5) without extreme outliers, and these features' Limits.
+
+        names : of the features; summaries : dict column -> Summary, perhaps with its moments"""
+        found, wanted = np.zeros((len(names), 5)), np.ones(len(names), bool)
         for first, term in zip(_first_features(self.terms), self.terms, strict=True):
             if has_known_moments(term, summaries, self.missing):
                 found[first], wanted[first] = summaries[term[0].name].moments, False
-        return self._learn_moments(found, wanted, {})
+        found = self._learn_moments(found, wanted, {})
+        wild = self._limits(names, found)
+        limits = limits_by_position(wild, names)
+        wanted = np.isin(self._term_of, self._term_of[list(limits)])
+        return self._learn_moments(found, wanted, limits), wild
 
-    def limits(self, names, moments):
+    def _limits(self, names, moments):
         """Return the Limits of features with extreme outliers, which only numbers can have."""
         n = self.parts.table.n_positive
         numbers = np.array([is_number(term) for term in self.terms], bool)[self._term_of]
@@ -241,11 +247,6 @@ class Features:
         at = np.flatnonzero(wanted).tolist()
         limits = [Tails.merged([part[k] for part in found], size).limits(names[k]) for k in at]
         return tuple(one for one in limits if one is not None)
-
-    def moments_within(self, limits, moments):
-        """Return `moments` (see `learn_moments`) after `limits` (see `write_features`) apply."""
-        wanted = np.isin(self._term_of, self._term_of[list(limits)])
-        return self._learn_moments(moments, wanted, limits)
 
     def _learn_moments(self, found, wanted, limits):
         """Return the features' moments (p, 5): computed if `wanted`, else from `found`."""
@@ -291,11 +292,8 @@ def columns_within(summaries, parts):
     parts : Chunks of the data, which are read again for columns with outliers"""
     numbers = [name for name, known in summaries.items() if known.moments is not None]
     columns = Features(tuple((factors.Numeric(name),) for name in numbers), (), parts, "keep")
-    moments = np.array([summaries[name].moments for name in numbers]).reshape(-1, 5)
-    limits = limits_by_position(columns.limits(numbers, moments), numbers)
-    within = columns.moments_within(limits, moments) if limits else moments
-    limited = {numbers[k]: within[k] for k in limits}
-    known = {name: replace(summaries[name], moments=found) for name, found in limited.items()}
+    within = zip(numbers, columns.moments(numbers, summaries)[0], strict=True)
+    known = {name: replace(summaries[name], moments=found) for name, found in within}
     return list((summaries | known).values())
 
 

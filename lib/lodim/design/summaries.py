@@ -36,13 +36,10 @@ class ColumnRequest:
     """Columns to summarize (`names`), and for which of them more statistics are needed.
 
     coded : columns whose distinct numbers are counted as levels
-    summed : columns whose moments are computed
     ranged : columns for which the rows of the smallest and largest number are found"""
 
     names: tuple[str, ...]
-    coded: frozenset = frozenset()  # columns whose distinct numbers are counted as levels
-    # summed, ranged: columns with moments; and those with rows of smallest and largest number too
-    summed: frozenset = frozenset()
+    coded: frozenset = frozenset()
     ranged: frozenset = frozenset()
 
 
@@ -90,8 +87,7 @@ def _summarize(table, name, request):
         n_known = int(table.weighted(known).sum())
         found = {"n_missing": int((~known).sum()), "n_known": n_known}
         found["n_gaps"] = table.n_positive - n_known
-    summed = name in request.summed or name in request.ranged
-    if column.kind in ("number", "date") and summed:
+    if column.kind in ("number", "date"):
         found["moments"] = _moments(table, column, known)
     if column.kind == "number" and name in request.ranged:
         found["extremes"] = _extremes(table, column, found["moments"])

@@ -38,15 +38,12 @@ def columns_of(keys):
     return list(dict.fromkeys(name for key in every for name in factors.columns_of(key)))
 
 
-def column_request(keys, missing):
+def column_request(keys):
     """Return the ColumnRequest of terms (`keys`): columns, and which statistics are needed."""
     coded = [code for code in _codes(keys) if factors.is_category(code)]
-    alone = {term[0][0] for term in keys if len(term) == 1 and term[0][1] is None}
-    names = columns_of(keys)
     return ColumnRequest(
-        tuple(names),
+        tuple(columns_of(keys)),
         frozenset(factors.column_in(code) for code in coded) - {None},
-        frozenset(names) if missing == "indicator" else frozenset(alone),
         frozenset(columns_of([_learning(keys)])),
     )
 

@@ -239,7 +239,8 @@ def check_call(node, outermost=False):
     if name == "C":
         _check_categorical(node, outermost)
         return
-    if name == "te" and any(_name_of(arg) not in SPLINES for arg in node.args):
+    called = [getattr(arg, "func", None) for arg in node.args]
+    if name == "te" and any(function_name(function) not in SPLINES for function in called):
         raise Refused(node, "te() takes splines, such as te(cr(x, df=3), cr(z, df=3))")
     if name in DATES:
         _check_dates(node, name, values)
@@ -295,10 +296,6 @@ def count_data(node):
     """Return how many arguments of a call are data; later ones, as 4 in bs(x, 4), are settings."""
     name = function_name(node.func)
     return 1 if name == "np.round" or not (name == "te" or "." in name) else len(node.args)
-
-
-def _name_of(node):
-    return function_name(node.func) if isinstance(node, ast.Call) else None
 
 
 def _check_setting(node):
