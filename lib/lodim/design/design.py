@@ -193,7 +193,7 @@ class Design:
         inputs.check_classes(self.family, self.response)
         X = tiles_for(False, len(rows), len(self.names), self.dtype, None)
         if len(rows):
-            prepared, constant = Prepared(self.terms, table), set(self.constant)
+            prepared, constant = Prepared(table), set(self.constant)
             varies = np.array([name not in constant for name in self.names])
             write_features(self.terms, prepared, X, self.mean, self.scale, varies, self.limits)
         y = None if target is None else code_response(target, table, self.family)

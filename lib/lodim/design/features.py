@@ -6,7 +6,6 @@ import mmap
 import os
 import shutil
 import tempfile
-from collections import Counter
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -38,21 +37,20 @@ from lodim.text import size_in_bytes
 
 FAR = {"float64": 1e100, "float32": 1e15}  # largest standardized value: squares stay finite
 FLAT = 1e-13  # relative standard deviation below which a feature counts as constant
-KEPT = 4_000_000  # largest number of factor values kept between terms
+KEPT = 4_000_000  # largest number of factor values that a table keeps
 
 
 class Prepared:
-    """A Table and a cache of factors' values: those that terms share, or all if `again`."""
+    """A Table with a cache of factors' values, which several terms or passes may share."""
 
-    def __init__(self, terms, table, again=False):
-        self.table, self.room, self.kept, self.again = table, KEPT, {}, again
-        self.uses = Counter(id(part) for term in terms for part in term)
+    def __init__(self, table):
+        self.table, self.room, self.kept = table, KEPT, {}
 
     def __call__(self, part):
         if id(part) in self.kept:
             return self.kept[id(part)]
         values = factors.prepare(part, self.table)
-        if (self.again or self.uses[id(part)] > 1) and values.size <= self.room:
+        if values.size <= self.room:
             self.room -= values.size
             self.kept[id(part)] = values
         return values
@@ -70,7 +68,7 @@ def _sources(term, prepared):
         for _ in column_choices(term):
             yield read_only(np.full(table.n, np.nan)), read_only(ALL_ROWS)
     else:
-        for x, rows in _known_sources(term, Prepared((), part)):
+        for x, rows in _known_sources(term, Prepared(part)):
             values = expand_rows(columns.take(x, rows), where, table.n)
             yield read_only(values), read_only(ALL_ROWS)
 
@@ -155,7 +153,7 @@ def raw_features(terms, table, p):
     def work(term, k, x, rows):
         out[:, k] = columns.take(x, rows)
 
-    _for_features(work, terms, Prepared(terms, table), np.ones(p, bool))
+    _for_features(work, terms, Prepared(table), np.ones(p, bool))
     return out
 
 
@@ -269,7 +267,7 @@ class Features:
         """Return a Table with missing values replaced, and a cache that serves every pass."""
         if self._kept is None:
             whole = filled(replace(table, missing=self.missing), self.fills)
-            self._kept = Prepared(self.terms, whole, again=True)
+            self._kept = Prepared(whole)
         return self._kept
 
     @property
@@ -280,7 +278,7 @@ class Features:
         """Write all rows' features to X, standardized by mean and scale; `flat` ones are 0."""
 
         def part(span, table):
-            prepared = self._kept or Prepared(self.terms, filled(table, self.fills))
+            prepared = self._kept or Prepared(filled(table, self.fills))
             write_features(self.terms, prepared, tiles_of(X, span), mean, scale, ~flat, limits)
 
         self.parts.map(part, needs(self.terms))
@@ -313,7 +311,7 @@ def is_number(term):
 
 def apply_to_chunk(_, table, terms, fills, missing, work):
     """Return work(terms, Prepared) of one chunk, after `fills` replaced missing values in it."""
-    return work(terms, Prepared(terms, filled(replace(table, missing=missing), fills)))
+    return work(terms, Prepared(filled(replace(table, missing=missing), fills)))
 
 
 SHARE = 0.5  # largest share of the free memory that tiles take
