@@ -112,7 +112,8 @@ def call_text(function, formula, arguments):
     """Return the text of a call of `function`, without arguments that equal their defaults."""
     parameters = inspect.signature(function).parameters
     own = [pair for pair in arguments.items() if pair[0] in parameters]
-    parts = [f"{k}={_text(v)}" for k, v in own if not _same(v, parameters[k].default)]
+    defaults = {k for k, v in own if isinstance(v, PLAIN) and v == parameters[k].default}
+    parts = [f"{k}={_text(v)}" for k, v in own if k not in defaults]
     return f"{function.__name__}({', '.join([as_literal(formula), 'data=df', *parts])})"
 
 
@@ -122,10 +123,6 @@ def _text(value):
         return f"{value:.6g}"
     text = repr(value) if isinstance(value, PLAIN) and value != ARRAY else "..."
     return "{...}" if isinstance(value, dict) and len(text) > LONG else text
-
-
-def _same(value, default):
-    return isinstance(value, PLAIN) and value == default
 
 
 def lambda_grid(problem, penalty, n, ratio=None):
