@@ -1,13 +1,13 @@
 """The features of a design in all rows: their moments, and X in memory or in a scratch file."""
 
 import errno
-import math
 import mmap
 import os
 import shutil
 import tempfile
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -93,9 +93,10 @@ def _product(columns):
     return product
 
 
-def _first_features(terms):
-    """Return the position of each term's first feature."""
-    return np.cumsum([0, *widths(terms)])[:-1].tolist()
+def _places(terms):
+    """Return (first, end, term) of each term, whose features are at positions first to end - 1."""
+    ends = pairwise(np.cumsum([0, *widths(terms)]).tolist())
+    return [(first, end, term) for (first, end), term in zip(ends, terms, strict=True)]
 
 
 def _for_features(work, terms, prepared, wanted):
@@ -104,14 +105,13 @@ def _for_features(work, terms, prepared, wanted):
     x, rows : as in `_sources`; prepared : Prepared; threads are used if n * p is large
     wanted : (p,) bool; terms without a wanted feature are skipped"""
 
-    def of_term(pair):
-        first, term = pair
-        if wanted[first : first + math.prod(map(factors.width, term))].any():
+    def of_term(place):
+        first, end, term = place
+        if wanted[first:end].any():
             for k, source in enumerate(_sources(term, prepared), first):
                 work(term, k, *source)
 
-    pairs = list(zip(_first_features(terms), terms, strict=True))
-    each(of_term, pairs, prepared.table.n * len(wanted))
+    each(of_term, _places(terms), prepared.table.n * len(wanted))
 
 
 def write_features(terms, prepared, X, mean, scale, wanted, limits):
@@ -225,7 +225,7 @@ class Features:
 
         names : of the features; summaries : dict column -> Summary, perhaps with its moments"""
         found, wanted = np.zeros((len(names), 5)), np.ones(len(names), bool)
-        for first, term in zip(_first_features(self.terms), self.terms, strict=True):
+        for first, _, term in _places(self.terms):
             if has_known_moments(term, summaries, self.missing):
                 found[first], wanted[first] = summaries[term[0].name].moments, False
         found = self._learn_moments(found, wanted, {})
