@@ -10,16 +10,6 @@ import numpy as np
 from lodim import forms
 from lodim.design import columns, expressions
 from lodim.design.column_kernels import ALL_ROWS
-from lodim.design.columns import (
-    Column,
-    as_float,
-    is_missing,
-    raise_unknown,
-    raise_unknown_level,
-    recode,
-    rows_to_learn,
-    take,
-)
 from lodim.design.expressions import tree
 from lodim.design.frame import FEW_LEVELS, check_numeric_text
 from lodim.errors import DataError
@@ -145,7 +135,7 @@ def learn(key, summaries, table, missing, polynomials=False):
         name = found.column.name
         raise DataError(f"column {name!r} has dates: {columns.date_advice(name)}")
     if missing == "keep" and not found.n_known:
-        raise_unknown([found.column.name], found.n_missing == found.n)
+        columns.raise_unknown([found.column.name], found.n_missing == found.n)
     if code is not None:
         coded = _categorical(code, found.column.name, found.used_levels)
         return _with_missing(coded, found, missing)
@@ -202,7 +192,7 @@ def learn_expression(code, table):
     """Return the Expression factor of `code`, such as "bs(x)", with knots learned from rows."""
     if not remembers(code):
         return Expression(code, 1, ())
-    known = rows_to_learn(table, columns_of((None, code)))[0]
+    known = columns.rows_to_learn(table, columns_of((None, code)))[0]
     return Expression(code, *expressions.learn(code, known))
 
 
@@ -289,18 +279,19 @@ def needs(factor):
 def prepare(factor, table):
     """Return a factor's values in all rows: numbers (n,) or (n, width), or codes of levels (n,)."""
     if isinstance(factor, Numeric):
-        return as_float(take(raw_numbers(factor, table), table.rows))
+        return columns.as_float(columns.take(raw_numbers(factor, table), table.rows))
     if isinstance(factor, Missing):
-        return is_missing(table.columns[factor.name], table.rows).astype(float)
+        return columns.is_missing(table.columns[factor.name], table.rows).astype(float)
     if isinstance(factor, Expression):
         values = expressions.evaluate(factor.name, tree(factor.name), table, factor.states)
         if values.shape[1] != factor.width:
             raise DataError(f"{factor.name} makes {values.shape[1]} columns, not {factor.width}")
         return values
     if not factor.called:
-        return recode(table.columns[factor.name], factor.levels, table.rows, CURE)
+        return columns.recode(table.columns[factor.name], factor.levels, table.rows, CURE)
     source, rows = _inner(factor.name, tree(factor.name).args[0], table)
-    return recode(source, factor.levels, rows, CURE if column_with_levels(factor) else NO_CURE)
+    cure = CURE if column_with_levels(factor) else NO_CURE
+    return columns.recode(source, factor.levels, rows, cure)
 
 
 def column(factor, prepared, j):
@@ -396,7 +387,7 @@ def _categorical(code, name, used):
             raise DataError(f"{code:.200}: levels= must not have a level twice")
         for level in used:
             if level not in levels:
-                raise_unknown_level(name, level, levels)
+                columns.raise_unknown_level(name, level, levels)
     if contrast is None or len(levels) == 1:
         return Levels.from_levels(code, True, levels, _shown(levels))
     matrix, suffixes = patsy_terms.contrast(code, contrast, levels)
@@ -446,8 +437,8 @@ def _inner(code, node, table):
 def as_column(code, node, values):
     """Return an expression's values (n,) as a Column: of levels for a condition, else numbers."""
     if language.is_condition(node):
-        return Column(code, "level", None, values.astype(np.int8), TRUTH)
-    return Column(code, "number", values)
+        return columns.Column(code, "level", None, values.astype(np.int8), TRUTH)
+    return columns.Column(code, "number", values)
 
 
 def check_levels(levels, name, least):

@@ -11,15 +11,6 @@ import pandas as pd
 from lodim import forms
 from lodim.design import columns, factors
 from lodim.design.column_kernels import ALL_ROWS, read_only
-from lodim.design.columns import (
-    Column,
-    Table,
-    as_float,
-    expand_rows,
-    has_gaps,
-    known_rows,
-    rows_to_learn,
-)
 from lodim.design.expressions import tree
 from lodim.design.frame import check_numeric_text, read_column
 from lodim.engine.blocks import each
@@ -256,7 +247,9 @@ def read_complete(frame, features, answers, inputs, missing, *, learning=False, 
     rows, *numbers = complete_rows(flags, inputs.weights, missing, learning)
     used = read_only(ALL_ROWS if len(rows) == n else rows)
     complete = frozenset(name for name in read if not flags.columns[name])
-    table = Table(read, used, frame.index, len(rows), missing=missing, complete_columns=complete)
+    table = columns.Table(
+        read, used, frame.index, len(rows), missing=missing, complete_columns=complete
+    )
     return table, rows, *numbers
 
 
@@ -354,7 +347,7 @@ def learn_response(response, family, table):
     if response is None:
         return None, None, "none"
     n = table.n
-    table, where = rows_to_learn(table, factors.columns_of(response.key))
+    table, where = columns.rows_to_learn(table, factors.columns_of(response.key))
     source, rows = _source(response, table)
     if family is None and source.kind == "level":
         check_numeric_text(source, columns.used_levels(source, rows), table.n, answer=True)
@@ -365,14 +358,15 @@ def learn_response(response, family, table):
         if used.min() == used.max():
             what = f"the response {response.name!r} must vary"
             raise DataError(f"{what}; it is {used[0]:g} in every row")
-        return expand_rows(y, where, n), response, family
+        return columns.expand_rows(y, where, n), response, family
     in_order, source = source.kind == "number" or source.ordered, columns.as_levels(source)
     levels = columns.used_levels(source, rows)
     if family == "ordinal":
         _check_order(response.name, levels, in_order)
     y = columns.recode(source, levels, rows).astype(np.float64)
     _check_levels(response.name, levels, table.weighted(y), family)
-    return expand_rows(y, where, n), Response(response.name, levels, response.called), family
+    response = Response(response.name, levels, response.called)
+    return columns.expand_rows(y, where, n), response, family
 
 
 def _check_order(name, levels, in_order):
@@ -423,14 +417,14 @@ def class_weights(y, response, rows, size):
 def code_response(response, table, family):
     """Return the response of new data, (n,) float64, with classes coded as in training."""
     n = table.n
-    table, where = known_rows(table, factors.columns_of(response.key))
+    table, where = columns.known_rows(table, factors.columns_of(response.key))
     if not table.n:
         return np.full(n, np.nan)
     source, rows = _source(response, table)
     if response.levels is None:
-        return expand_rows(_values(source, rows, family), where, n)
+        return columns.expand_rows(_values(source, rows, family), where, n)
     y = columns.recode(source, response.levels, rows).astype(np.float64)
-    return expand_rows(y, where, n)
+    return columns.expand_rows(y, where, n)
 
 
 def _source(response, table):
@@ -526,20 +520,19 @@ def learn_fill(summary):
 
 def filled(table, fills):
     """Return the Table with missing values replaced; fills : a Fill (replacement) per column."""
-    gaps = [f for f in fills if f.name in table.columns and has_gaps(table, f.name)]
-    columns = {f.name: _fill(table.columns[f.name], f.value) for f in gaps}
-    return replace(table, filled=columns)
+    gaps = [f for f in fills if f.name in table.columns and columns.has_gaps(table, f.name)]
+    return replace(table, filled={f.name: _fill(table.columns[f.name], f.value) for f in gaps})
 
 
 def _fill(column, value):
     """Return a column with missing values replaced by `value`, if `value` has its type."""
     number = isinstance(value, float)
     if column.kind == "empty" and not number:
-        column = Column(column.name, "level", codes=np.full(len(column.values), -1))
+        column = columns.Column(column.name, "level", codes=np.full(len(column.values), -1))
     if number == (column.kind == "level"):
         return column
     if number:
-        values = as_float(column.values)
+        values = columns.as_float(column.values)
         kind = "number" if column.kind == "empty" else column.kind
         return replace(column, kind=kind, values=np.where(np.isnan(values), value, values))
     levels = column.levels if value in column.levels else (*column.levels, value)
