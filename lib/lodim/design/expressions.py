@@ -11,17 +11,8 @@ import numpy as np
 
 from lodim.design import columns
 from lodim.design.column_kernels import read_only
-from lodim.design.columns import Table, as_float, take
 from lodim.errors import DataError, ExtrapolationWarning, FormulaError, LodimError, warn
 from lodim.formula import language, patsy_terms
-from lodim.formula.language import (
-    Refused,
-    check_call,
-    column_name,
-    column_nodes,
-    count_data,
-    function_name,
-)
 
 ARITHMETIC: dict[type, Callable] = {
     **{ast.Add: np.add, ast.Sub: np.subtract, ast.Mult: np.multiply, ast.Div: np.divide},
@@ -39,7 +30,7 @@ COMPARISONS = {
 class _Scope:
     """State while one expression is evaluated: what its splines, centres and scales learn."""
 
-    table: Table
+    table: columns.Table
     code: str  # for messages
     states: list  # what the next calls learned; filled instead if `learning`
     learning: bool = False
@@ -51,10 +42,10 @@ def tree(code):
     try:
         node = language.read(code)
         if isinstance(node, ast.Call):
-            check_call(node, outermost=True)
-        elif column_name(node) is None:
-            raise Refused(node, "not a call")
-    except (Refused, SyntaxError) as error:
+            language.check_call(node, outermost=True)
+        elif language.column_name(node) is None:
+            raise language.Refused(node, "not a call")
+    except (language.Refused, SyntaxError) as error:
         raise FormulaError(f"{code!r:.80} cannot stand in a formula: {error}") from None
     return node
 
@@ -80,13 +71,13 @@ def check_states(code, width, states):
 def _width(node, states):
     """Return the number of columns that a syntax tree makes, and check what its calls learned.
 
-    states : list of what calls such as bs() learned, in order; those of `node` are removed"""
-    if column_name(node) is not None:
+    For each call that learned, such as bs(), remove its entry from `states` and check it."""
+    if language.column_name(node) is not None:
         return 1
     called = isinstance(node, ast.Call)
-    parts = node.args[: count_data(node)] if called else ast.iter_child_nodes(node)
+    parts = node.args[: language.count_data(node)] if called else ast.iter_child_nodes(node)
     widths = [_width(part, states) for part in parts if isinstance(part, ast.expr)]
-    name = function_name(node.func) if called else None
+    name = language.function_name(node.func) if called else None
     if name == "I":
         return widths[0]
     if name not in patsy_terms.TRANSFORMS:
@@ -103,7 +94,7 @@ def _width(node, states):
 
 def _settings(node):
     """Return the constant arguments of a call, such as 4 in bs(x, 4): by position, and by name."""
-    settings = [ast.literal_eval(arg) for arg in node.args[count_data(node) :]]
+    settings = [ast.literal_eval(arg) for arg in node.args[language.count_data(node) :]]
     return settings, {w.arg: ast.literal_eval(w.value) for w in node.keywords}
 
 
@@ -140,7 +131,7 @@ def _report(value, node, scope):
     table = scope.table
     i = int(np.flatnonzero(~np.isfinite(value).all(axis=1))[0])
     position = table.rows[i] if table.rows.size else i
-    names = dict.fromkeys(column_name(n) for n in column_nodes(node))
+    names = dict.fromkeys(language.column_name(n) for n in language.column_nodes(node))
     columns = ", ".join(f"{name} = {_at(table.complete(name), position)}" for name in names)
     invalid = value[i][~np.isfinite(value[i])][0]
     label = table.index[position]
@@ -155,7 +146,7 @@ def _at(source, position):
 
 def _value(node, scope):
     """Return the value of a syntax tree in a _Scope: an array (n,) or (n, k), or a constant."""
-    name = column_name(node)
+    name = language.column_name(node)
     if name is not None:
         return _operand(scope.table.complete(name), scope.table.rows)
     if isinstance(node, ast.Constant):
@@ -180,8 +171,8 @@ def _operand(source, rows):
     if source.kind == "date":
         raise DataError(f"column {source.name!r} has dates: {columns.date_advice(source.name)}")
     if source.kind != "level":
-        return read_only(as_float(take(source.values, rows)))
-    codes = take(source.codes, rows)
+        return read_only(columns.as_float(columns.take(source.values, rows)))
+    codes = columns.take(source.codes, rows)
     if source.levels and all(isinstance(level, bool) for level in source.levels):
         return np.array(source.levels)[codes]
     return np.array([*source.levels, None], dtype=object)[codes]
@@ -191,7 +182,7 @@ def _float(value, node, scope):
     """Convert `value`, computed from a syntax tree in a _Scope, to float64; DataError for text."""
     array = np.asarray(value)
     if array.dtype.kind in "OUS":
-        name = column_name(node)
+        name = language.column_name(node)
         what = f"column {name!r} holds" if name else f"{ast.unparse(node)} gives"
         raise DataError(f"{scope.code} needs numbers, but {what} text or categories")
     return array.astype(np.float64, copy=False)
@@ -237,19 +228,20 @@ def _compare(node, scope):
 
 def _call(node, scope):
     """Return the value of a call such as np.log(x), given as syntax tree, in a _Scope."""
-    name = function_name(node.func)
+    name = language.function_name(node.func)
     if name == "I":
         return _value(node.args[0], scope)
     if name == "np.where":
         choices = (_single(arg, scope) for arg in node.args[1:])
         return np.where(_truth(node.args[0], scope), *choices)
-    n_data = count_data(node)
+    n_data = language.count_data(node)
     settings, words = _settings(node)
     if name in patsy_terms.TRANSFORMS:
         data = [_data(arg, scope) for arg in node.args[:n_data]]
         return _transform(name, data, settings, words, scope)
     if name in language.DATES:
-        return columns.date_part(name, _days(column_name(node.args[0]), scope), *settings, **words)
+        days = _days(language.column_name(node.args[0]), scope)
+        return columns.date_part(name, days, *settings, **words)
     values = [_single(arg, scope) for arg in node.args[:n_data]]
     return getattr(np, name.removeprefix("np."))(*values, *settings, **words)
 
@@ -258,7 +250,7 @@ def _days(name, scope):
     """Return a _Scope's column of dates, or of date texts, as days since 1970-01-01, (n,)."""
     source, rows = scope.table.complete(name), scope.table.rows
     if source.kind == "level":
-        codes = take(source.codes, rows)
+        codes = columns.take(source.codes, rows)
         days, used = np.full(len(source.levels) + 1, np.nan), np.unique(codes[codes >= 0])
         for k in used:
             level = source.levels[k]
@@ -270,7 +262,7 @@ def _days(name, scope):
         return days[codes]
     if source.kind == "number" and scope.table.columns[name].kind == "number":
         raise DataError(f"{scope.code} needs dates, but column {name!r} has numbers")
-    return as_float(take(source.values, rows))
+    return columns.as_float(columns.take(source.values, rows))
 
 
 def _data(node, scope):

@@ -15,7 +15,6 @@ from lodim.design.frame import FEW_LEVELS, check_numeric_text
 from lodim.errors import DataError
 from lodim.formula import language, patsy_terms
 from lodim.formula.formula import quote
-from lodim.formula.language import column_name, column_nodes, function_name
 
 TRUTH = (False, True)  # levels of a condition such as I(x > 0)
 CURE = (
@@ -73,7 +72,7 @@ class Levels:
         shown = tuple(map(str, self.levels))
         if self.matrix is None and self.labels not in (shown, shown[1:]):
             raise ValueError(f"{self.name} has labels {self.labels}")
-        if self.called and function_name(tree(self.name).func) not in ("C", "I"):
+        if self.called and language.function_name(tree(self.name).func) not in ("C", "I"):
             raise ValueError(f"{self.name} makes no levels")
 
 
@@ -116,7 +115,9 @@ KINDS = (Numeric, Levels, Expression, Missing)
 def columns_of(key):
     """Return the data columns of a factor's key, (column, None) or (None, text of a call)."""
     name, code = key
-    return (name,) if code is None else tuple(column_name(n) for n in column_nodes(tree(code)))
+    if code is None:
+        return (name,)
+    return tuple(language.column_name(node) for node in language.column_nodes(tree(code)))
 
 
 def learn(key, summaries, table, missing, polynomials=False):
@@ -204,11 +205,11 @@ def remembers(code):
 def is_category(code):
     """Return whether the text `code` of a call makes levels: C(), or I() of a condition."""
     node = tree(code)
-    return function_name(node.func) == "C" or language.is_condition(node)
+    return language.function_name(node.func) == "C" or language.is_condition(node)
 
 
 def _is_column_of_bools(code, summaries):
-    name = column_in(code) if function_name(tree(code).func) == "I" else None
+    name = column_in(code) if language.function_name(tree(code).func) == "I" else None
     return name is not None and holds_bools(summaries[name].column)
 
 
@@ -218,7 +219,7 @@ def holds_bools(column):
 
 def column_in(code):
     """Return the column name x if the text `code` is C(x) or I(x), else None."""
-    return column_name(tree(code).args[0])
+    return language.column_name(tree(code).args[0])
 
 
 def is_counted(code):
@@ -416,7 +417,7 @@ def column_with_levels(factor):
     """Return the name of the data column whose levels a factor uses, or None."""
     if not isinstance(factor, Levels):
         return None
-    return column_name(tree(factor.name).args[0]) if factor.called else factor.name
+    return language.column_name(tree(factor.name).args[0]) if factor.called else factor.name
 
 
 def is_read_as_number(factor, name):
@@ -428,7 +429,7 @@ def _inner(code, node, table):
     """Evaluate `node`, the argument of C() or I(), for a table; return a Column and positions.
 
     The positions are those of the table's rows in the Column."""
-    name = column_name(node)
+    name = language.column_name(node)
     if name is not None:
         return table.columns[name], table.rows
     return as_column(code, node, expressions.evaluate(code, node, table)[:, 0]), ALL_ROWS

@@ -25,13 +25,11 @@ from lodim.design.column_kernels import (
     pack,
     read_only,
 )
-from lodim.design.columns import expand_rows, known_rows
 from lodim.design.rows import filled
 from lodim.design.summaries import Tails, apply_limits, limits_by_position, may_be_wild, tail_size
 from lodim.design.terms import column_choices, needs, widths
 from lodim.engine import tiles
 from lodim.engine.blocks import each
-from lodim.engine.tiles import TILE, count
 from lodim.errors import ArgumentError, DataError
 from lodim.text import size_in_bytes
 
@@ -61,7 +59,7 @@ def _sources(term, prepared):
 
     Empty positions: row i has values[i]. A row that misses a factor has NaN. prepared : Prepared"""
     table = prepared.table
-    part, where = known_rows(table, needs([term]))
+    part, where = columns.known_rows(table, needs([term]))
     if where is ALL_ROWS:
         yield from _known_sources(term, prepared)
     elif not part.n:
@@ -69,7 +67,7 @@ def _sources(term, prepared):
             yield read_only(np.full(table.n, np.nan)), read_only(ALL_ROWS)
     else:
         for x, rows in _known_sources(term, Prepared(part)):
-            values = expand_rows(columns.take(x, rows), where, table.n)
+            values = columns.expand_rows(columns.take(x, rows), where, table.n)
             yield read_only(values), read_only(ALL_ROWS)
 
 
@@ -123,7 +121,7 @@ def write_features(terms, prepared, X, mean, scale, wanted, limits):
 
     def work(term, k, x, rows):
         if wanted[k]:
-            size = np.empty(TILE)
+            size = np.empty(tiles.TILE)
             x, rows = apply_limits(x, rows, limits.get(k))
             pack(x, rows, mean[k], scale[k], inverse[k], X, k, size)
             check_distance(size.max(), scale[k], term, X.dtype)
@@ -335,7 +333,7 @@ def tiles_for(is_source, n, p, dtype, folder):
 
 def tiles_in(folder, n, p, dtype):
     """Return zeros for X, (n_tiles, p, 64), in an unnamed file, which is deleted with the array."""
-    shape, dtype = (count(n), p, TILE), np.dtype(dtype)
+    shape, dtype = (tiles.count(n), p, tiles.TILE), np.dtype(dtype)
     size = shape[0] * shape[1] * shape[2] * dtype.itemsize
     if not size:
         return np.zeros(shape, dtype)
@@ -367,7 +365,7 @@ def _too_small(folder, size, free):
 
 def fits_memory(n, p, dtype):
     """Return whether n rows of p features take at most half of the free memory."""
-    return count(n) * p * TILE * np.dtype(dtype).itemsize <= SHARE * free_memory()
+    return tiles.count(n) * p * tiles.TILE * np.dtype(dtype).itemsize <= SHARE * free_memory()
 
 
 def free_memory():

@@ -10,7 +10,6 @@ import pandas as pd
 from lodim.checks import MOST_ROWS, whole
 from lodim.design import chunks, columns, summaries
 from lodim.design.column_kernels import ALL_ROWS, read_only, weight_unit
-from lodim.design.columns import Table
 from lodim.design.rows import Flags, RowInputs, complete_rows, flag_missing, read_complete
 from lodim.engine import dask_cluster
 from lodim.errors import ArgumentError, DataError
@@ -70,7 +69,7 @@ class Rows:
 
     inputs: RowInputs
     # table, parts: Table in memory with at least the response; Chunks with all columns
-    table: Table
+    table: columns.Table
     parts: object
     # (n,) positions of the complete rows among all rows; index : labels of all rows
     rows: np.ndarray
@@ -205,7 +204,7 @@ class _FirstPass:
         span = chunks.span_of(rows, 0)
         held = self.cutter.take(span, [*self.request.names, None])
         weights = columns.take(columns.as_float(held.pop(None).values), span.rows)
-        table = Table(held, read_only(span.rows), None, span.n, self.missing, weights)
+        table = columns.Table(held, read_only(span.rows), None, span.n, self.missing, weights)
         self.summaries.append(summaries.summarize(table, self.request))
         self.n_levels += sum(len(found.levels) for found in self.summaries[-1].values())
         if self.n_levels > summaries.MOST_LEVELS or len(self.summaries) > MANY_PARTS:
@@ -224,7 +223,7 @@ class _FirstPass:
         flags = found.flags
         rows, *numbers = complete_rows(flags, inputs.weights, self.missing, learning=True)
         inputs = inputs.complete(rows)
-        table = Table(
+        table = columns.Table(
             found.beside,
             read_only(ALL_ROWS if len(rows) == found.n else rows),
             labels,

@@ -14,11 +14,10 @@ import numpy as np
 
 from lodim.engine import tiles
 from lodim.engine.blocks import SPAN, SPAN_ROWS, at_most, single_blas
-from lodim.engine.tiles import TILES_PER_BLOCK
 from lodim.errors import ArgumentError, DataError, DataWarning, DeviceError, MissingExtraError, warn
 
 ROWS_PER_CHUNK = SPAN_ROWS  # rows of a chunk: one span of the sums
-PART_TILES = SPAN * TILES_PER_BLOCK
+PART_TILES = SPAN * tiles.TILES_PER_BLOCK
 PATIENCE = 5.0  # seconds between checks for workers while waiting
 WORKER_TIMEOUT = 30.0  # seconds without any worker after which a fit fails
 MEMORY_SHARE = 0.6  # share of a worker's memory for tiles; with more, Dask moves them to disk

@@ -9,7 +9,6 @@ import numpy as np
 from lodim.engine import tiles
 from lodim.engine.blocks import SPAN, available_threads, count_blocks, for_blocks
 from lodim.engine.dask_cluster import PART_TILES, ROWS_PER_CHUNK, Cluster, OnWorkers
-from lodim.engine.tiles import TILE
 
 
 class WorkerTiles(OnWorkers):
@@ -98,7 +97,7 @@ class WorkerTiles(OnWorkers):
     def constant(self, value):
         """Return WorkerTiles (n_tiles, 64) with the same number in all rows."""
         if value not in self._constants:
-            futures, shape = self.cluster.submit(_constant, self, value), (len(self), TILE)
+            futures, shape = self.cluster.submit(_constant, self, value), (len(self), tiles.TILE)
             made = WorkerTiles(self.cluster, futures, self.n, shape, np.float64)
             self._constants[value] = made
         return self._constants[value]
@@ -118,7 +117,7 @@ class WorkerTiles(OnWorkers):
             values[g.lo * ROWS_PER_CHUNK : g.lo * ROWS_PER_CHUNK + g.n_rows] for g in self.groups
         ]
         futures = self.cluster.submit(_column, self, each=each)
-        shape = (len(self), *values.shape[1:], TILE)
+        shape = (len(self), *values.shape[1:], tiles.TILE)
         there = WorkerTiles(self.cluster, futures, self.n, shape, np.float64)
         self.know(values, there)
         return there
@@ -167,7 +166,7 @@ COLUMNS = ("y", "weights", "offset")
 
 def _field(rows, n, name, width, dtype=np.float64):
     futures = rows.cluster.submit(_one, rows, name, name=f"rows-{name}")
-    return WorkerTiles(rows.cluster, futures, n, (tiles.count(n), *width, TILE), dtype)
+    return WorkerTiles(rows.cluster, futures, n, (tiles.count(n), *width, tiles.TILE), dtype)
 
 
 def _read(group, make):
@@ -231,7 +230,7 @@ def _by_span(group, X, function, cut, *args):
     out = []
     for first in range(0, len(X), PART_TILES):
         part, start = slice(first, first + PART_TILES), group.lo * ROWS_PER_CHUNK
-        lo, hi = first * TILE, min(first * TILE + ROWS_PER_CHUNK, group.n_rows)
+        lo, hi = first * tiles.TILE, min(first * tiles.TILE + ROWS_PER_CHUNK, group.n_rows)
         own = (v[part] if in_tiles else v for v, in_tiles in zip(args, cut, strict=True))
         out.append(function(slice(start + lo, start + hi), X[part], *own))
     return out
@@ -248,7 +247,7 @@ def _tilewise(rows, X, work, *arrays):
 
 
 def _take(group, X, i):
-    return X[i // TILE, ..., i % TILE]
+    return X[i // tiles.TILE, ..., i % tiles.TILE]
 
 
 def _cast(X, dtype):
