@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lodim import forms
+from lodim.design import columns
 from lodim.design.column_kernels import (
     ALL_ROWS,
     NO_ROWS,
@@ -13,16 +14,6 @@ from lodim.design.column_kernels import (
     merge_moments,
     moments,
     read_only,
-)
-from lodim.design.columns import (
-    Column,
-    as_float,
-    as_levels,
-    has_gaps,
-    is_missing,
-    join_kinds,
-    kind_of,
-    take,
 )
 from lodim.engine.blocks import each
 from lodim.errors import DataError
@@ -47,7 +38,7 @@ class ColumnRequest:
 class Summary:
     """Statistics of one column over the complete rows, from which terms of the formula learn."""
 
-    column: Column  # its name and kind, as a Column without values
+    column: columns.Column  # its name and kind, as a Column without values
     n: int
     n_missing: int = 0
     # n_known, n_gaps: number of rows of positive weight with a value, and without
@@ -82,8 +73,8 @@ def summarize(table, request):
 
 def _summarize(table, name, request):
     column, known, found = table.columns[name], None, {"n_known": table.n_positive}
-    if has_gaps(table, name):
-        known = ~is_missing(column, table.rows)
+    if columns.has_gaps(table, name):
+        known = ~columns.is_missing(column, table.rows)
         n_known = int(table.weighted(known).sum())
         found = {"n_missing": int((~known).sum()), "n_known": n_known}
         found["n_gaps"] = table.n_positive - n_known
@@ -92,8 +83,8 @@ def _summarize(table, name, request):
     if column.kind == "number" and name in request.ranged:
         found["extremes"] = _extremes(table, column, found["moments"])
     if column.kind == "level" or (column.kind == "number" and name in request.coded):
-        found |= _count(table, as_levels(column), known)
-    return Summary(kind_of(column), table.n, **found)
+        found |= _count(table, columns.as_levels(column), known)
+    return Summary(columns.kind_of(column), table.n, **found)
 
 
 def _moments(table, column, known):
@@ -109,9 +100,9 @@ def _moments(table, column, known):
     return np.array(moments(values, rows, kernel_weights(weights, table.weight_unit)))
 
 
-def _extremes(table, column, moments):
-    """Return row positions of a column's minimum and maximum, given `moments` (5,); -1 for none."""
-    x, positive = as_float(take(column.values, table.rows)), table.positive_weight
+def _extremes(table, column, found):
+    """Return where the smallest and the largest number with positive weight are; -1 if none."""
+    x, positive = columns.as_float(columns.take(column.values, table.rows)), table.positive_weight
     places = []
     for size in moments[3:]:
         at = np.flatnonzero(x == size if positive is None else (x == size) & positive)
@@ -122,8 +113,8 @@ def _extremes(table, column, moments):
 def _count(table, column, known):
     """Return the dict {"levels", "counts", "mass"}: a column's levels, and their rows and weight.
 
-    known : (n,) bool, rows with a value; None for all. Only declared levels may have no rows."""
-    codes, weights = take(column.codes, table.rows), table.weights
+    `known` are the rows to count (None: all). Only declared levels may have no rows."""
+    codes, weights = columns.take(column.codes, table.rows), table.weights
     if known is not None:
         codes, weights = codes[known], None if weights is None else weights[known]
     size = len(column.levels)
@@ -140,24 +131,24 @@ def summarize_values(table, name, values, n):
     """Return a Summary of the numbers that an expression gives; each distinct number is a level.
 
     values : (m,), of the m rows in `table`; n : number of all rows, with or without value"""
-    column = Column(name, "number", values)
-    counted = _count(replace(table, rows=ALL_ROWS), as_levels(column), None)
-    return Summary(kind_of(column), n, n - table.n, table.n_positive, **counted)
+    column = columns.Column(name, "number", values)
+    counted = _count(replace(table, rows=ALL_ROWS), columns.as_levels(column), None)
+    return Summary(columns.kind_of(column), n, n - table.n, table.n_positive, **counted)
 
 
 def merge(chunks):
     """Merge dicts of column Summaries, one dict per consecutive chunk of rows, into one dict."""
     if len(chunks) == 1:
         return chunks[0]
-    columns = {name: [chunk[name] for chunk in chunks] for name in chunks[0]}
-    summed = [k for k, own in columns.items() if any(part.moments is not None for part in own)]
+    found = {name: [chunk[name] for chunk in chunks] for name in chunks[0]}
+    summed = [k for k, own in found.items() if any(part.moments is not None for part in own)]
     known = [[NO_ROWS if c[k].moments is None else c[k].moments for k in summed] for c in chunks]
     moments = dict(zip(summed, merge_moments(known), strict=True)) if summed else {}
-    return {name: _merge(parts, moments.get(name)) for name, parts in columns.items()}
+    return {name: _merge(parts, moments.get(name)) for name, parts in found.items()}
 
 
 def _merge(parts, moments):
-    column = join_kinds([part.column for part in parts])
+    column = columns.join_kinds([part.column for part in parts])
     keys = ("n", "n_missing", "n_known", "n_gaps")
     summary = Summary(column, **{key: sum(getattr(part, key) for part in parts) for key in keys})
     if moments is not None:
@@ -333,5 +324,5 @@ def apply_limits(x, rows, limits):
     if limits is None:
         return x, rows
     lower, upper, middle = limits
-    x = as_float(take(x, rows))
+    x = columns.as_float(columns.take(x, rows))
     return read_only(np.where((x < lower) | (x > upper), middle, x)), read_only(ALL_ROWS)
