@@ -76,14 +76,16 @@ class DeviceTiles:
             self._scratch[name] = kept = shape, cuda.device_array(shape, np.float64)
         return kept[1]
 
+    def over_rows(self, kernel, *args):
+        """Run the CUDA version of a CPU kernel; it writes values per row to its last argument."""
+        self.run(kernel, *args)
+
     def sum_blocks(self, kernel, shape, *args):
         """Return the sum, of this shape, over all rows by the CUDA version of a CPU kernel."""
-        return self.over_rows(kernel, *args)
+        return self.run(kernel, *args)
 
-    def over_rows(self, kernel, *args):
-        """Return the result of the CUDA version of a CPU kernel, called with these features.
-
-        A kernel of values per row writes them to its last argument instead."""
+    def run(self, kernel, *args):
+        """Run the CUDA version of a compiled CPU kernel on these features."""
         function = kernel.py_func
         twins = import_module(function.__module__.replace(".cpu_kernels", ".cuda_kernels"))
         with _TURN:
