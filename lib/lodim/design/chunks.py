@@ -398,9 +398,9 @@ class WorkerChunks(SourceChunks):
     def tiles(self, design, all_inputs, inputs):
         """Compute all features on the Dask workers; return X (there), y (n,), and RowInputs.
 
-        given : the user's RowInputs of all rows, complete or not, which the workers read
+        all_inputs : the user's RowInputs of all rows, complete or not, which the workers read
         inputs : RowInputs of the complete rows; weights and offset are replaced by those read"""
-        make = batch_reader(design, self, given)
+        make = batch_reader(design, self, all_inputs)
         X = workers.read_parts(self.client, make, self.n, len(design.names), design.dtype)
         here = {name: values for name, (values, _) in X.beside.items()}
         kept = {k: here[k] for k in ("weights", "offset") if getattr(inputs, k) is not None}

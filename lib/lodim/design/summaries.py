@@ -100,7 +100,7 @@ def _moments(table, column, known):
     return np.array(moments(values, rows, kernel_weights(weights, table.weight_unit)))
 
 
-def _extremes(table, column, found):
+def _extremes(table, column, moments):
     """Return where the smallest and the largest number with positive weight are; -1 if none."""
     x, positive = columns.as_float(columns.take(column.values, table.rows)), table.positive_weight
     places = []
