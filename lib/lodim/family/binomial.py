@@ -72,6 +72,9 @@ class Proportion(Binomial):
     loss: str = "binomial deviance per trial"
     least, most = 0.0, 1.0
 
+    def score(self, mean):
+        return logit(np.clip(mean, LEAST_PROBABILITY, 1.0 - LEAST_PROBABILITY))[:, None]
+
     def deviance(self, y, score):
         least = 2.0 * (xlogy(y, y) + xlogy(1.0 - y, 1.0 - y))  # minus the smallest deviance
         return np.maximum(super().deviance(y, score) + least, 0.0)

@@ -56,6 +56,16 @@ def test_star98_beside_statsmodels():
     assert fit.evaluate(df)["deviance"][0] == pytest.approx(fit._deviance, rel=1e-12)
 
 
+def test_compare_has_the_losses_of_cv():
+    folds, models = np.arange(12) % 3, {"all": ld.glm}
+    models["dose"] = lambda formula, data: ld.glm("share ~ ldose", data, **CALL)
+    table = ld.compare("share ~ . - dead", BUDWORM, models, folds=folds, baselines=False, **CALL)
+    found = table.tidy().set_index("model")["deviance"]
+    for name, formula in (("all", "share ~ . - dead"), ("dose", "share ~ ldose")):
+        cv = ld.cv(ld.glm, formula, BUDWORM, folds=folds, **CALL)
+        assert found[name] == pytest.approx(cv.tidy()["mean"][0], rel=1e-9)
+
+
 def test_groups_of_trials_are_the_trials():
     """Estimates, errors and differences of deviances are those of a row for each trial."""
     grouped = ld.glm("share ~ sex + ldose", BUDWORM, **CALL)
