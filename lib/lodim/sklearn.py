@@ -117,7 +117,6 @@ def _constructor(function, without, own):
 
 
 def _one_each(name, values, data):
-    """Return the argument `name` as an array (n,); raise unless it has one value per row."""
     values, n = np.asarray(values), len(data)
     if values.shape != (n,):
         raise ArgumentError(f"{name} must have one value for each of {n} rows, not {values.shape}")

@@ -291,14 +291,12 @@ class LearningCurves:
 
 
 def _area(n, values):
-    """Return the area under each curve (row of `values`) over n, divided by the range of n."""
     if len(n) < 2:
         return values.mean(axis=1)
     return np.trapezoid(values, n, axis=1) / (n[-1] - n[0])
 
 
 def _standard_error(values):
-    """Return the standard error of the mean over the first axis; NaN if that axis has length 1."""
     n = len(values)
     return values.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.full(values.shape[1:], np.nan)
 

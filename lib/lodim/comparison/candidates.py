@@ -121,7 +121,6 @@ def _one(label, model):
 
 
 def _check_arguments(function, arguments):
-    """Raise ArgumentError for an unknown argument, or an array where a column name is needed."""
     known = inspect.signature(function).parameters
     for name in arguments:
         if name not in known or name in ("formula", "data"):

@@ -267,7 +267,6 @@ def _peer(name, task, train, test):
 
 
 def _check_classes(task):
-    """Raise DataError if a fold of a Task holds out all rows of a class."""
     levels, batch = task.levels, task.batch
     counted = batch.weight > 0
     for k in range(task.n_folds) if levels else ():

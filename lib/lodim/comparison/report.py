@@ -92,7 +92,6 @@ def conclusions(comparison):
 
 
 def _difference(one, best, digits):
-    """Return a sentence on how much a model's loss exceeds the best model's; both are dicts."""
     if tied(one["deviance"], best["deviance"]):
         return f"{one['model']}: equal (difference below {TIE:g} of the loss)."
     size, low, high = (format(one[k], digits) for k in ("difference", "conf_low", "conf_high"))
@@ -114,7 +113,6 @@ def _loss_name(task):
 
 
 def _decimals(value):
-    """Return the number of decimals that shows three significant digits of a number."""
     return 3 if value <= 0 else int(np.clip(2 - np.floor(np.log10(value)), 0, 9))
 
 
@@ -143,7 +141,6 @@ def _remarks(comparison):
 
 
 def _mean_count(value):
-    """Return a mean of counts as text, with one decimal if it is below 100 and not whole."""
     if np.isnan(value):
         return ""
     return significant(value) if value == int(value) else f"{value:.{1 if value < 100 else 0}f}"

@@ -391,7 +391,6 @@ def _draw_views(rng, P, features):
 
 
 def _draw_centres(rng, separation):
-    """Return four random points in [0.15, 0.85]^2 at least `separation` apart."""
     for _ in range(1000):
         centres = rng.uniform(0.15, 0.85, (4, 2))
         if min(np.linalg.norm(a - b) for a, b in combinations(centres, 2)) >= separation:

@@ -281,7 +281,6 @@ def join_kinds(kinds):
 
 
 def _check_alike(one, other):
-    """Raise DataError if a column holds numbers in one chunk and text or categories in another."""
     if _shared_kind(one) == _shared_kind(other):
         return
 

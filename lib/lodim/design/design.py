@@ -172,7 +172,6 @@ class Design:
         return batch
 
     def _warn_of_wild_rows(self, frame):
-        """Warn if too many rows of a Frame, usually over 1%, have extreme outliers in a feature."""
         n = len(frame.index)
         for one, rows, values in self.wild_rows(frame):
             if len(rows) > most_wild(n):
@@ -244,7 +243,6 @@ class Design:
         return replace(self, mean=self.mean + self.scale * mean, scale=self.scale * scale)
 
     def _offset(self, offset):
-        """Return the offset for new data; raise DataError if one is required or not allowed."""
         if offset is not None and not self.offset_given:
             raise DataError("the model was fitted without an offset: leave offset= out")
         if offset is None and self.offset_given and self.offset is None:

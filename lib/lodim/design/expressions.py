@@ -306,7 +306,6 @@ def _transform(name, data, settings, words, scope):
 
 
 def _warn_extrapolated(state, x, scope):
-    """Warn if x exceeds the range of training values of a B-spline, whose knots are in `state`."""
     low, high = state["_all_knots"][[0, -1]]
     if x.min(initial=low) < low or x.max(initial=high) > high:
         what = f"{scope.code}: some values are outside {low:.6g} to {high:.6g}"

@@ -344,7 +344,6 @@ def check_name(frame, name):
 
 
 def _check_text(text, what, cure):
-    """Raise DataError if a text cannot be saved as UTF-8; `what` names it, `cure` is advice."""
     if text.isascii():
         return
     try:
@@ -393,7 +392,6 @@ def _are_many(levels, others):
 
 
 def _is_number(level):
-    """Return whether a text is a number, possibly with a currency, percent sign or digit groups."""
     digits = any(c.isdigit() for c in level)
     return digits and bool(NUMBER.fullmatch(level) or AMOUNT.fullmatch(level))
 

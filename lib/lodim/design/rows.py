@@ -176,7 +176,6 @@ def _codes(frame, values, what):
 
 
 def _check_groups(frame, groups, codes):
-    """Raise DataError if a row has no group (code NaN), because it could belong to any group."""
     missing = np.flatnonzero(np.isnan(codes))
     if len(missing):
         name = f"groups: column {groups!r}" if isinstance(groups, str) else "groups"
@@ -370,7 +369,6 @@ def learn_response(response, family, table):
 
 
 def _check_order(name, levels, in_order):
-    """Raise DataError unless a response has at least three classes (`levels`) in a known order."""
     if len(levels or ()) < 3:
         has = f"the response {name!r} has {first_few(levels or ())}; use family 'binomial'"
         raise DataError(f"family 'ordinal' needs at least three classes in order, but {has}")

@@ -249,8 +249,7 @@ def ways(monotone):
 def directions(monotone, design, family):
     """Return 1, -1 or 0 (increasing, decreasing, free) per feature, from the dict `monotone`.
 
-    Raise ArgumentError unless each column named in `monotone` is in exactly one term, as a number
-    or ordered category."""
+    Raise ArgumentError unless each of its columns, numeric or ordered, is in exactly one term."""
     if family.n_functions > 1:
         what = f"monotone= needs a numeric response or two classes, not {family.n_scores} classes"
         raise ArgumentError(f"{what}: leave monotone= out")
@@ -339,7 +338,6 @@ def compressing_text(name, x, weight):
 
 
 def _kurtosis(x, weight):
-    """Return the kurtosis of x; 3 for normal numbers, NaN if it cannot be computed."""
     with np.errstate(all="ignore"):
         squares = (x - np.average(x, weights=weight)) ** 2
         squares /= np.average(squares, weights=weight)

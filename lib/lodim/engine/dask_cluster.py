@@ -241,7 +241,6 @@ async def _gathered(client, futures):
 
 
 def _workers(client):
-    """Return a dict worker address -> threads; DeviceError if no worker comes in 30 seconds."""
     try:
         _with_advice(client, lambda: client.wait_for_workers(1, timeout=WORKER_TIMEOUT))
     except TimeoutError as error:

@@ -170,7 +170,6 @@ class _Python(Program):
         return "\n\n\n".join(part.strip("\n") for part in parts) + "\n"
 
     def _signature(self):
-        """Return the first lines of predict(): its definition and docstring."""
         kind = "the mean of the response" if None in self.answers else "a dict of probabilities"
         if all(node.label == name for name, node in self.answers.items()):
             kind = "a dict of coordinates"
@@ -178,7 +177,6 @@ class _Python(Program):
         return f'def predict(row):\n    """{words}"""\n'
 
     def _tables(self):
-        """Yield the definitions of constants: points and weights of the fit's kernels."""
         for name, rows in self.points():
             lines = [f"    {tuple(row)!r},\n" for row in rows]
             yield f"{name} = (\n{''.join(lines)})"

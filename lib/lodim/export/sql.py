@@ -224,7 +224,6 @@ class _SQL(Infix):
         return f"CASE WHEN NOT answered.unanswered THEN {known} END AS {name}"
 
     def _refused(self):
-        """Return the SQL condition that a row has no prediction."""
         conditions = [self.text(condition, ATOM) for condition in self.equation.conditions]
         return _any([*conditions, f"{self._at}.too_large"])
 

@@ -226,7 +226,6 @@ class Fit(Delegates):
         return self._in_all_rows(batch, classes, self.design.response.name)
 
     def _check_threshold(self, threshold, type):
-        """Raise ArgumentError if a threshold is invalid, or lacks two classes or type="class"."""
         if threshold is None:
             return
         if len(self.levels or ()) != 2:

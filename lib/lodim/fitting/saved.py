@@ -160,7 +160,6 @@ def check_call(fit: Any) -> None:
 
 
 def _check_selection(selection, chosen, settings):
-    """Raise ValueError unless a table of tried settings has rows and the required columns."""
     missing = {"mean", "se", *chosen} - {*selection}
     if missing or not len(selection):
         raise ValueError(f"selection has {len(selection)} rows, and lacks {missing}")

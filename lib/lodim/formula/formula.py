@@ -65,7 +65,6 @@ def _cut(text):
 
 
 def _check_numbers(text, tree):
-    """Raise FormulaError if a term is a number other than 1, or if the intercept is removed."""
     for sign, part in _summands(tree):
         if not isinstance(part, Leaf) or part.kind != "number":
             continue
@@ -161,7 +160,6 @@ def _leaves(tree):
 
 
 def _check_dots(formula):
-    """Raise FormulaError if a product such as a:. has a dot that stands for no column."""
     for _, part in _summands(formula.right):
         if isinstance(part, Joined) and any(leaf.kind == "dot" for leaf in _leaves(part)):
             message = "'.' stands for no column here: the data has no other column"

@@ -113,7 +113,6 @@ class _AsWritten(ast.NodeTransformer):
 
 
 def _check_size(tree):
-    """Raise Refused if an expression is too long or too deeply nested to evaluate."""
     level, count, depth = [tree], 0, 0
     while level:
         count, depth = count + len(level), depth + 1
@@ -283,7 +282,6 @@ def _check_basis(node, name):
 
 
 def _unknown(function):
-    """Return a message about a function that is not allowed, with a suggestion."""
     name = ast.unparse(function)
     if f"np.{name}" in FUNCTIONS:
         return f"write np.{name}() for this function"
@@ -299,7 +297,6 @@ def count_data(node):
 
 
 def _check_setting(node):
-    """Raise Refused unless an argument such as df=4 is an allowed constant or list."""
     for item in node.elts if isinstance(node, (ast.List, ast.Tuple)) else (node,):
         _check_literal(item)
         value = getattr(item, "value", None)
@@ -337,7 +334,6 @@ def _check_constant(node):
 
 
 def _check_literal(node):
-    """Raise Refused unless a syntax node is a constant, with or without a sign."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.UAdd, ast.USub)):
         node = node.operand
     if not isinstance(node, ast.Constant):

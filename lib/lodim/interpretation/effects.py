@@ -189,7 +189,6 @@ def _check_call(fit, kind, type, interval):
 
 
 def _groups(by, data):
-    """Return a dict: value of the column `by` -> positions of the rows with this value."""
     if not isinstance(by, str):
         raise ArgumentError(f"by must be the name of a column, not {by!r:.80}")
     column = columns.as_levels(read_column(read_frame(data), by))
@@ -241,7 +240,6 @@ def _rug(feature):
 
 
 def _spread(feature, weight):
-    """Return the weighted standard deviation of a numeric feature; 1 for levels."""
     known = np.isfinite(feature.values) & (weight > 0.0)
     if feature.levels is not None or not known.any():
         return 1.0
@@ -442,7 +440,6 @@ class Effects(FitResult):
 
     @property
     def _scale(self):
-        """Text that names the scale of the estimates."""
         if self.kind == "importance":
             return "the mean deviance"
         if self.type == "link":

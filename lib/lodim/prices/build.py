@@ -99,7 +99,6 @@ def _add_terms(graph, design, named):
 
 
 def _plain(term):
-    """Return whether a term is a single column of the data without transformation."""
     part = term[0]
     derived = isinstance(part, factors.Expression) or getattr(part, "called", False)
     return len(term) == 1 and not derived
@@ -208,7 +207,6 @@ def _in_order(graph):
 
 
 def _check_series(graph):
-    """Raise ArgumentError if a set of alternatives is needed by nothing in the graph."""
     needed = {name for needs in graph.needs.values() for name in needs}
     for series in graph.sources:
         if series not in needed:

@@ -380,7 +380,6 @@ def _wrap(text, width, hang=0):
 
 
 def _clean(text):
-    """Return a text without line breaks, terminal codes and other unprintable characters."""
     return "".join(c if c.isprintable() else " " for c in str(text))
 
 

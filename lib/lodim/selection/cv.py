@@ -350,7 +350,6 @@ def _shown(value):
 
 
 def _check_not_given(grid, arguments):
-    """Raise ArgumentError if an argument of the call sets a setting for which `grid` has values."""
     for name, values in grid.items():
         value = arguments.get(name)
         if isinstance(value, int | float) and [value] != list(values):
@@ -359,7 +358,6 @@ def _check_not_given(grid, arguments):
 
 
 def _check_penalties(given, points, problem):
-    """Raise ArgumentError if `n_lambda` is given but no default grid of penalties is made."""
     made = [name for name in problem.model.penalties if name in points[0] and name not in given]
     if not (hasattr(problem.settings, "n_lambda") or (made and len(points) > 1)):
         why = "as there is no grid of penalties"

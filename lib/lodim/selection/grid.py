@@ -57,7 +57,6 @@ def _sorted_names(model):
 
 
 def _check_values(name, values, model):
-    """Raise ArgumentError if a setting with ordered values, such as lambda_, has a text or bool."""
     if name not in _sorted_names(model):
         return
     needed = name in {model.shared_setting} - {*model.penalties}

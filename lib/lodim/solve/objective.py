@@ -89,7 +89,6 @@ class Rescaled:
 
 
 def _cholesky(H, damping):
-    """Return Cholesky factors of q matrices H + damping max(diag H) I, (q, d, d)."""
     largest = H.diagonal(axis1=1, axis2=2).max(axis=1)
     with single_blas():
         return np.linalg.cholesky(H + damping * largest[:, None, None] * np.eye(H.shape[1]))

@@ -51,7 +51,6 @@ class Partition(Piece):
         return frame
 
     def _check_kind(self, name: str, dtype: Any) -> None:
-        """Raise DataError if a column holds text although Dask declares numbers, or vice versa."""
         is_numeric = pd.api.types.is_numeric_dtype
         if is_numeric(dtype) != is_numeric(self.dtypes[name]):
             what = f"column {name!r} must be {self.dtypes[name]}, as in the Dask DataFrame"

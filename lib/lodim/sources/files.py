@@ -165,7 +165,6 @@ def _refuse(error: OSError) -> None:
 
 
 def _check_no_table(folder: str, folders: Sequence[str]) -> None:
-    """Raise DataError if a folder with subfolders `folders` is a Delta or Iceberg table."""
     if "_delta_log" in folders:
         raise DataError(f"{folder!r} is a Delta table; give polars.scan_delta({folder!r})")
     if glob.glob(os.path.join(glob.escape(folder), "metadata", "*.metadata.json")):

@@ -66,7 +66,6 @@ class Query(Piece):
         self.seen.compare(rows, self.place)
 
     def _frames(self, names: list[str]) -> Iterator[Any]:
-        """Yield the rows as polars DataFrames of at most 65,536 rows."""
         try:
             for frame in _batches(self.frame.select(names)):
                 for start in range(0, len(frame), ROWS_PER_CHUNK):
@@ -78,7 +77,6 @@ class Query(Piece):
 
 
 def _batches(frame: Any) -> Iterator[Any]:
-    """Yield the rows of a polars LazyFrame in order, in batches of about 65,536 rows."""
     if hasattr(frame, "collect_batches"):
         yield from frame.collect_batches(chunk_size=ROWS_PER_CHUNK, maintain_order=True)
         return

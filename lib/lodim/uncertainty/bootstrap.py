@@ -195,7 +195,6 @@ def _aligned(estimate, replicates, absent):
 
 
 def _bytes(record):
-    """Return the size in bytes of all arrays in a record (dataclass), including nested records."""
     if isinstance(record, np.ndarray):
         return record.nbytes
     if isinstance(record, dict | list | tuple):

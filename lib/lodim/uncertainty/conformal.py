@@ -168,7 +168,6 @@ def conformal(
 
 
 def _check_by(by, problem):
-    """Raise an error if by="class" (calibration per class) is requested but cannot be used."""
     if by is not None:
         one_of("by", by, ("class",))
     if by and problem.design.levels is None:
@@ -212,7 +211,6 @@ def _fits(problem, fold, method, score, choose):
 
 
 def _known_score(fit, score):
-    """Return the requested conformity score, such as "absolute", or the model's default score."""
     known = fit._conformity
     if score is None:
         return known[0]

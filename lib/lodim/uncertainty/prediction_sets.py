@@ -448,7 +448,6 @@ class Conformal(FitResult, Generic[FitT_co]):
         return level
 
     def _warn_of_training_rows(self, answers, y):
-        """Warn if many rows whose coverage is measured were held out for calibration themselves."""
         of_fits = np.array([self.says.scores(of_fit, y) for of_fit in answers])
         share_known = self.held_out.contains(of_fits)
         if share_known > MANY_RECOGNIZED:
@@ -456,7 +455,6 @@ class Conformal(FitResult, Generic[FitT_co]):
             warn(f"{what}, so coverage is too high: measure it on new rows", DataWarning)
 
     def _warn_of_drift(self, batch):
-        """Warn if feature means of new rows differ from training: coverage is not guaranteed."""
         if self.guarantee.unit != "row":  # rows of a group are alike: few groups look like drift
             return
         moved = moved_means(self.fit, batch)

@@ -35,8 +35,7 @@ def unimodal(q, p, cutoff, n_pairs):
     """Bound the expected number of terms that are stable by chance, if their shares are unimodal.
 
     A half selects q of p terms on average. A term's share is that of the n_pairs pairs whose halves
-    both select it (Theorem 2). NaN if `cutoff`, the least stable share, is too small or q too
-    large."""
+    both select it (Theorem 2). NaN if q is too large or `cutoff`, the least share, too small."""
     theta, B = q / p, n_pairs
     least = min(0.5 + theta**2, 0.5 + 0.5 / B + 0.75 * theta**2)
     if theta > 3.0**-0.5 or cutoff <= least:

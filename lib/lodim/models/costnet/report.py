@@ -105,7 +105,6 @@ def _prices(fit):
 
 
 def _rules(frame):
-    """Return each model's search rule as text, with "r=" and the refit's weight unless it is 1."""
     pairs = zip(frame["rule"], frame["relax"], strict=True)
     return [f"{rule} r={relax:g}" if relax < 1.0 else rule for rule, relax in pairs]
 
@@ -271,7 +270,6 @@ def _which_to_print(frame):
 
 
 def _row_labels(frame):
-    """Return row labels of the models by price: 1, 2, ..., with * for the one predict() uses."""
     if len(frame) == 1:
         return ["1"]
     return [f"{k} *" if on else str(k) for k, on in zip(frame.index, frame["chosen"], strict=True)]
@@ -288,7 +286,6 @@ def _n_priced(fit):
 
 
 def _priced_things(fit):
-    """Return text such as "3 priced items, total price 7"."""
     by = " by a function" if _by_function(fit) else ""
     things = _count_of(_n_priced(fit), "priced item", "priced items")
     one = ", one source of each series" if _has_series(fit) else ""
@@ -308,7 +305,6 @@ def _by_function(fit):
 
 
 def _model_in_use(fit):
-    """Return text on the model that predict() uses, such as its budget."""
     m = fit.step
     if m.rule == PENALIZED:
         return f"Penalized model of lambda {significant(m.lambda_)}, not refitted"

@@ -136,9 +136,8 @@ def _to_unit_variance(k, curvature, room):
 def _hinge(z, side, knot, slope, curvature, level, total, ridge):
     """Fit c h + constant, for the hinge h = max(side z - knot, 0), by one Newton step on the loss.
 
-    Return the decrease of the loss, c, and the mean of h. z (n,) are projections of the rows, slope
-    and curvature loss derivatives. `total` sums the curvatures, `level` is sum(slope) / total, and
-    `ridge` penalizes c."""
+    Return the decrease of the loss, c, and the mean of h. z (n,) : the rows' projections; slope,
+    curvature : loss derivatives; total : sum(curvature); level : sum(slope) / total; ridge of c"""
     centre, square, fall, spread = 0.0, 0.0, 0.0, 0.0
     for i in range(z.size):
         h = max(side * z[i] - knot, 0.0)

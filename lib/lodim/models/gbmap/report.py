@@ -89,7 +89,6 @@ def _joint(fit):
 
 
 def _joint_fit_was_tried(fit):
-    """Return whether cross-validation tried a joint fit too, before it chose the boosts alone."""
     given = any(fit.arguments[name] is not None for name in ("refit", *fit.chosen))
     if given or not fit.chosen or not fit.settings.refittable:
         return False
@@ -107,7 +106,6 @@ def _refitted(fit):
 
 
 def _thresholds(fit, most):
-    """Return a line with at most `most` thresholds between ordered classes, in a list, or []."""
     if not fit.family.shared_slopes:
         return []
     values = -fit.estimates.shift.sum(axis=0)

@@ -233,7 +233,6 @@ def _wald_statistic(fit, estimates, positions):
 
 
 def _wald_frame(fit, terms, tests):
-    """Return a table of tests, one row per term; `tests` has their Wald statistics and df."""
     names = [fit.design.term_names[k] for k in terms]
     rows = [{"term": name} | _test(fit, *test) for name, test in zip(names, tests, strict=True)]
     return pd.DataFrame(rows, columns=["term", "df", _statistic(fit), "p_value"])

@@ -151,8 +151,7 @@ def is_separated(family, X, y, H, zero_limit, free=None):
     """Return whether the likelihood has no maximum at finite coefficients (Konis 2007, ch. 4).
 
     There is a maximum if all eigenvalues of the information H exceed `zero_limit`. X (n, q) has the
-    used columns. If `free` is given, coefficients only move along its columns, and H refers to
-    these."""
+    used columns. If `free` is given, H and the coefficients' moves are along its columns."""
     if family.name in ("gaussian", "gamma", "huber"):  # no mean at the edge of its range fits a row
         return False
     if np.linalg.eigvalsh(H).min(initial=np.inf) > zero_limit:

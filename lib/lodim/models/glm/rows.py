@@ -66,8 +66,7 @@ class Rows:
         """Return directions in which coefficients may move, as columns (S q, r), or None if all.
 
         S predictors have q coefficients each. Coefficients of unordered classes without rows are
-        fixed. Ordered thresholds have equal slopes, and equal constants if no rows are between
-        them."""
+        fixed. Ordered thresholds have equal slopes; those with no rows between them are equal."""
         if S == 1:
             return None
         present = self.sizes > 0.0

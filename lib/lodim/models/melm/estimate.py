@@ -162,7 +162,6 @@ def _classifier(V, batch, rows, settings, family):
 
 
 def _check_spread(Z, code, weight):
-    """Raise a DataError if the coordinates Z (m, k) do not vary within classes `code` (m,)."""
     residual = center_by_class(Z, code, weight)[0]
     if (np.abs(residual).max(axis=0) <= CONSTANT * np.abs(Z).max(axis=0)).any():
         raise DataError(

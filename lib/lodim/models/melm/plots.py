@@ -94,7 +94,6 @@ def _new_rows(fit, data):
 
 
 def _some_rows(xy, code):
-    """Return rows to plot, with coordinates xy and classes `code`: all, or 5,000 at random."""
     if len(xy) > MOST_ROWS:
         keep = np.sort(np.random.default_rng(0).choice(len(xy), MOST_ROWS, replace=False))
         xy, code = xy[keep], code[keep]
@@ -131,7 +130,6 @@ def _longest_arrows(fit, what, top, which):
 
 
 def _axis_labels(fit, which):
-    """Return labels of the dimensions `which`; without a response, they give shares of variance."""
     v = fit.estimates
     if fit.levels is not None:
         return [fit.axes[j] for j in which]

@@ -275,7 +275,6 @@ def _accuracies(fit):
 
 
 def _is_unbalanced(fit):
-    """Return whether a class is rare while the classifier uses class shares as priors."""
     size = fit.estimates.size
     shares = fit.settings.prior == "shares" and fit.settings.has_builtin_classifier
     return shares and size.min() < 0.5 * size.mean()

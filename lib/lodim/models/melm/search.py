@@ -143,7 +143,6 @@ def distinct(value):
 
 
 def _minimize(objective, theta, plan, ftol):
-    """Run L-BFGS from starts theta, one per row, to the tolerance `ftol`; return the ends."""
     return lbfgs(objective, theta, max_iter=plan.max_iter, tol=plan.tol, ftol=ftol)
 
 

@@ -33,7 +33,6 @@ CONTROL_FOR_CLASSES = ("prior", "calibrate", "shrinkage_factor", "max_iter", "to
 
 
 def _name_of_classifier(classifier):
-    """Return the name of a classifier for a file; raise a StoreError for an estimator object."""
     if not isinstance(classifier, str):
         raise StoreError(
             f"a fit with the classifier {type(classifier).__name__} cannot be saved: "

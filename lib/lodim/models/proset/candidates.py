@@ -119,7 +119,6 @@ def _check_loss(problem, levels):
 
 
 def _check_continuous(problem):
-    """Raise a DataError if most responses are repeated integers (unbounded likelihood)."""
     y = problem.batch.y[problem.batch.positive_weight]
     values, times = np.unique(y, return_counts=True)
     shared = int(times[times > 1].sum())

@@ -263,7 +263,6 @@ def _of_level(fit, frame, level):
 
 
 def _with_value(one, name):
-    """Return the name of a term, with its value if it is a column of the one-row frame `one`."""
     if name not in one:
         return name
     value = one[name].iloc[0]

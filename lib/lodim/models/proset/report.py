@@ -148,7 +148,6 @@ def _notes(fit):
 
 
 def _heaviest_share(fit):
-    """Return a line on the weight of the heaviest prototypes, in a list; [] if there are few."""
     w = np.sort(fit.estimates.w)[::-1]
     if len(w) <= 45:
         return []

@@ -50,8 +50,7 @@ class ClassViews(AssignedViews):
 
         For d features, ratio is d log(distance to the k-th nearest row of the class / that of other
         classes), infinite if the row misses a feature. vote is the log share of the class among the
-        k nearest rows, after adding one row of each class. X defaults to the training rows, each
-        left out."""
+        k nearest rows, plus one row of each class. X=None: training rows, each left out."""
         how = {"n_classes": self.n_classes, "balanced": self.balanced, "counts": self.weight > 0}
         how |= {"leave_out": X is None, "threads": threads}
         ratio = losses.class_ratios(

@@ -39,9 +39,8 @@ def class_losses(X, y, views, k=None, *, alpha=ALPHA, balanced=False, threads=1)
 class ReferenceGroups:
     """Groups of rows, such as classes, and pairs of groups whose distances from a row are compared.
 
-    A pair is a group in `own` and one in `other`; its `prior` is added to the log ratio of
-    distances. `members` has the rows of each group; `counts` (n,) marks rows that can be
-    neighbours."""
+    A pair is a group in `own` and one in `other`; `prior` is added to its log ratio of distances.
+    members : the rows of each group; counts : (n,) bool, rows that can be neighbours"""
 
     members: list
     own: np.ndarray

@@ -224,7 +224,6 @@ def _voting_notes(fit):
 
 
 def _screening_notes(fit):
-    """Return a list with a note if not all feature sets were compared; otherwise an empty list."""
     if not _screened(fit):
         return []
     return [
@@ -255,7 +254,6 @@ def _feature_notes(fit):
 
 
 def _error_notes(fit):
-    """Return a list with the note that new rows may have larger errors; empty for clusters."""
     if fit.estimates.task == CLUSTERS:
         return []
     what = "views" if fit.arguments["lambda_"] is not None else "views and their number"

@@ -202,7 +202,6 @@ class ReducedQuadratic:
 
 
 def _spread(y, weight, offset):
-    """Return the standard deviation of a numeric response minus its offset; 1 if it is 0."""
     n = len(y)
     mean = sum_rows(lambda i: weight[i] @ (y[i] - offset[i, 0]), n)
     square = sum_rows(lambda i: weight[i] @ (y[i] - offset[i, 0] - mean) ** 2, n)

@@ -400,7 +400,6 @@ def lambda_max(batch, family, groups, l1_ratio=1.0, threads=None):
 
 
 def _own_solver(problem):
-    """Return a MomentSolver for a quadratic loss of few columns, otherwise a NewtonSolver."""
     if problem.loss == SQUARED and len(problem.columns) <= MOST_MOMENTS:
         solver = MomentSolver(problem)
         if solver.least > 1e-8:  # moments of nearly collinear free columns are inaccurate

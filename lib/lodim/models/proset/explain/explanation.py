@@ -416,8 +416,7 @@ def _later_sums(impact):
 def _dominant_set(order, last, decided):
     """Return a mask (M,) of the prototypes in all groups up to the first group g with decided[g].
 
-    If there is none, all are False. `order` has positions by decreasing impact; g ends at
-    last[g]."""
+    If there is none, all are False. order : positions by decreasing impact; g ends at last[g]"""
     dominant = np.zeros(len(order), bool)
     if decided.any():
         dominant[order[: last[np.argmax(decided)] + 1]] = True

@@ -193,7 +193,6 @@ def _check_further(further):
 
 
 def _checked_constraints(rules):
-    """Return the result of a user's function, `rules`, as a list of CVXPY constraints, or raise."""
     if not isinstance(rules, list | tuple):
         raise ArgumentError(f"further must return a list of CVXPY constraints, not {rules!r}")
     for rule in rules:
@@ -244,14 +243,12 @@ def _groups(groups, n):
 
 
 def _by_row(entries, name, n):
-    """Return a user's `entries` as an array; raise unless there is one per row, n in all."""
     if isinstance(entries, str) or np.ndim(entries) != 1 or len(entries) != n:
         raise ArgumentError(f"{name} must have an entry for each of the {n} rows of the data")
     return np.asarray(entries)
 
 
 def _numbers(values, name):
-    """Return values as an array of floats; raise unless they are finite and not negative."""
     try:
         out = np.asarray(values, dtype=float)
     except (TypeError, ValueError):

@@ -11,9 +11,8 @@ from lodim.models.ripr.views import row_blocks
 def assignment_path(L, unit, least, *, weight=None, threads=1):
     """Assign the rows to views for many penalties; return the penalties and their Assignments.
 
-    Penalties increase, in units of `unit`; L (rows, views) has the losses. A view with a share of
-    rows above `least` is selected: by the largest penalty at most one, by the two smallest the
-    same."""
+    Penalties increase, in units of `unit`; L (rows, views) are losses. Views with a share of rows
+    above `least` are selected: at most one by the largest penalty, the same by the two smallest."""
 
     def at(penalty):
         return assign(L, unit * penalty, weight=weight, threads=threads)

@@ -63,8 +63,7 @@ def next_vertex(row, delta, u, v):
     """Find the next vertex of a convex hull; return its view j (-1 if none) and the slope to it.
 
     View j is a point: its loss for the row is row[j], its penalty delta[j]. The lower left hull
-    goes from (u, v) to larger losses and smaller penalties; the slope is the fall of the penalty
-    per rise of the loss."""
+    goes from (u, v) to larger losses; the slope is the fall of the penalty per rise of the loss."""
     at, slope = -1, 0.0
     for j in range(row.size):
         if delta[j] < v and row[j] < np.inf:
