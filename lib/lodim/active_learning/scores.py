@@ -104,9 +104,7 @@ def user_score(function, learner):
 
 
 def _votes_of_bootstraps(learner, rng):
-    """Return the class that each bootstrap fit predicts for each row of the pool, (rows, fits).
-
-    A column is None if its fit failed."""
+    """Return the pool's classes by bootstrap fits, (rows, fits); None in columns of failed fits."""
     groups = learner.labelled.groupby(learner.response, sort=True, observed=True).indices.values()
     votes = np.full((len(learner.pool), learner.size), None, dtype=object)
     for k in steps(range(learner.size), learner.size, "committee"):

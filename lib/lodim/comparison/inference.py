@@ -45,9 +45,7 @@ class Rows:
 
 
 def means(losses, rows):
-    """Return the weighted means (q,) of losses (n, q), and the covariance (q, q) of the means.
-
-    rows : Rows, whose weights (n,) and groups are used"""
+    """Return the weighted means (q,) of losses (n, q) of `rows` (Rows), and their covariance."""
     mean = rows.weight @ losses
     return mean, rows.covariance(rows.weight[:, None] * (losses - mean))
 

@@ -125,7 +125,6 @@ def _failures(comparison):
 
 
 def _remarks(comparison):
-    """Return sentences on a Comparison's NaN predictions, failed convergence, missing packages."""
     found = []
     if any(c.kind == "null" for c in comparison._candidates) and not has_peers():
         found.append(f"without {join_words(PEERS)}: scikit-learn is not installed")

@@ -48,9 +48,7 @@ def spans_of(rows, n):
 
 
 def span_of(rows, first):
-    """Return the Span (chunk) whose complete rows are at positions `rows` of the data.
-
-    `first` is the number of complete rows in earlier chunks."""
+    """Return the Span (chunk) of complete rows at positions `rows`, after `first` earlier ones."""
     start, stop = int(rows[0]), int(rows[-1]) + 1
     whole = stop - start == len(rows)
     return Span(first, start, stop, ALL_ROWS if whole else rows - start, len(rows))

@@ -426,9 +426,7 @@ def is_read_as_number(factor, name):
 
 
 def _inner(code, node, table):
-    """Evaluate `node`, the argument of C() or I(), for a table; return a Column and positions.
-
-    The positions are those of the table's rows in the Column."""
+    """Evaluate `node`, the argument of C() or I(); return a Column, and the table's rows in it."""
     name = language.column_name(node)
     if name is not None:
         return table.columns[name], table.rows

@@ -64,7 +64,6 @@ def frame_kind(data):
 
 
 def _narwhals(data):
-    """Return a data frame as a DataFrame of narwhals, which is imported only here if needed."""
     import narwhals as nw
 
     return nw.from_native(data, eager_only=True)
@@ -174,7 +173,6 @@ def name_of(label):
 
 
 def _plain(series):
-    """Return the values of a Series as an array if they are numbers or bools, else as a list."""
     if isinstance(series.dtype, np.dtype) and series.dtype.kind in "fiub":
         return series.to_numpy()
     values = series.astype(object)

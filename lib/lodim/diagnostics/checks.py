@@ -201,9 +201,7 @@ def _weights(fit, data):
 
 
 def _weighted(batch, weights):
-    """Return a batch with new row weights, without the rows of missing weight.
-
-    weights : (N,) weights of all rows of the data, or None to leave the batch unchanged"""
+    """Return a batch with new `weights` (N,), without rows of weight NaN; unchanged if None."""
     if weights is None:
         return batch
     own = weights[batch.rows]

@@ -130,9 +130,7 @@ class MethodCall:
 
 
 def _features(fit, only_used):
-    """Return the data columns of a fit's features and offset.
-
-    only_used : whether to leave out features that predictions do not use"""
+    """Return a fit's data columns, with offset; if `only_used`, those that predictions need."""
     design = fit._reader if only_used else fit.design
     return [*design.features, *([design.offset] if design.offset else [])]
 

@@ -173,7 +173,6 @@ def _beside_colour(alt, encoding, picture, names, marks):
 
 
 def _position(alt, picture, names):
-    """Return the altair encodings of a picture's x axis and y axis, as a dict."""
     across = _names_across(alt, picture)
     if _is_number(picture.frame, picture.x):
         kind = "log" if picture.logarithmic else "linear"
@@ -221,7 +220,6 @@ def _points(alt, base, picture, names):
 
 
 def _reference(alt, picture):
-    """Return a picture's reference line as altair chart: horizontal at a value of y, or y = x."""
     y = alt.Y(field="y", type="quantitative")
     if picture.reference != "x":
         line = alt.Chart(alt.Data(values=[{"y": picture.reference}]))
@@ -240,7 +238,6 @@ def _lines(alt, base, picture, names):
 
 
 def _rug(alt, picture):
-    """Return an altair chart of tick marks at the bottom, one per value of the picture's `rug`."""
     ticks = alt.Chart(alt.Data(values=[{"x": _plain(value)} for value in picture.rug]))
     return ticks.mark_tick(color=GREY, size=10, thickness=1, yOffset=-5).encode(
         x=alt.X(field="x", type="quantitative"), y=alt.value(HEIGHT)

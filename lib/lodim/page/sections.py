@@ -122,7 +122,6 @@ def figures(fit, data):
 
 
 def _held_out(fit):
-    """Return a text with the held-out result of cross-validation; "" if there is none."""
     deviance = fit._held_out_deviance()
     if deviance is None:
         return ""
@@ -161,7 +160,6 @@ def limits(fit):
 
 
 def _residuals(known, columns):
-    """Return a picture of residuals by prediction of rows `known`; hovering shows `columns`."""
     shown = [*columns][:MOST_HOVER]
     new = {"prediction": known[".fitted"], "residual": known[".resid"]}
     rows, (row, fitted, resid) = with_columns(known[shown], new)
@@ -171,7 +169,6 @@ def _residuals(known, columns):
 
 
 def _calibration(fit, data, response):
-    """Return the picture of observed against predicted shares of the second class."""
     probability, code, weight = fit._probabilities(data, None)
     groups = pd.DataFrame(reliability(probability[:, 1], code == 1, weight, BINS))
     note = f"Share of {response} = {fit.levels[1]} in {len(groups)} groups of rows."

@@ -137,7 +137,6 @@ def _first(texts, field):
 
 
 def _filled(design):
-    """Return a list with a note on imputed values; [] if nothing was missing."""
     gaps = sorted((f for f in design.fills if f.n_missing), key=lambda f: -f.n_missing)
     if not gaps:
         return []
@@ -229,7 +228,6 @@ def at_smallest(fit):
 
 
 def _by_draw(fit):
-    """Return a text on how chosen settings vary over several sets of random folds, or ""."""
     draws = len(next(iter(fit.chosen.values())))
     if draws < 2:
         return ""

@@ -285,7 +285,6 @@ def _elide(grid, keep):
 
 
 def _two_columns(header):
-    """Return the pairs of a header in two columns: rows (label, value, label, value)."""
     pairs = [(_label(label), str(value)) for label, value in header]
     half = (len(pairs) + 1) // 2
     right = [*pairs[half:], ("", "")]

@@ -116,9 +116,7 @@ class ListedModel:
         return self.intercept - mean @ coef, coef
 
     def score(self, kept, X, n):
-        """Return the linear predictors (n, K) of n rows, without an offset.
-
-        X has the rows in blocks of 64, and only the columns numbered `kept`."""
+        """Return linear predictors (n, K) of n rows, without offset; X has only columns `kept`."""
         # Row by row in a fixed order, so that results do not depend on the row's position.
         out = np.einsum("tqr,qk->trk", X, self.coef[kept])
         return out.reshape(-1, out.shape[2])[:n] + self.intercept

@@ -50,7 +50,6 @@ def _models_by_rule(ax, frontier, share):
 
 
 def _set_log_axis(ax, prices):
-    """Make the price axis logarithmic from the lowest positive price on; price 0 is left of it."""
     if len(prices):
         ax.set_xscale("symlog", linthresh=prices.min(), linscale=0.3)
         ax.set_xlim(left=-0.1 * prices.min())

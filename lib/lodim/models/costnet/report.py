@@ -114,7 +114,6 @@ def _percent(share):
 
 
 def _column_notes(fit, table):
-    """Yield notes on the columns of the table of models by price."""
     what = "variance" if fit.family.name == "gaussian" else "deviance"
     by = CRITERIA_IN_WORDS.get(fit.settings.criterion, fit.settings.criterion.upper())
     yield (
@@ -313,7 +312,6 @@ def _model_in_use(fit):
 
 
 def _rule_of_choice(fit):
-    """Return text on how held-out rows chose the model; empty if they did not."""
     own = "budget" in fit.chosen and fit.limit == np.inf
     if not own:
         return ""

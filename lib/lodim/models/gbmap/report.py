@@ -201,7 +201,6 @@ def _ended(refit_log):
 
 
 def _advice(fit):
-    """Return notes that more boosts, or sparse weights, may be better."""
     notes, s = [], fit.settings
     if "m" in fit.chosen and s.m > 0.75 * s.max_stages:
         notes.append(

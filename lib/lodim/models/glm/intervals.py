@@ -22,9 +22,7 @@ def critical(level, df):
 
 
 def satterthwaite(one, df_one, two, df_two):
-    """Return the degrees of freedom of the sum of two variances, at most df_two.
-
-    The variances, `one` and `two`, have df_one and df_two (Satterthwaite 1946)."""
+    """Return Satterthwaite's degrees of freedom for variance `one` + `two`, at most df_two."""
     if df_one == df_two:
         return df_two
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -140,7 +140,6 @@ def _notes(fit):
 
 
 def _doubts(fit):
-    """Return a list of notes on data that make standard errors or estimates doubtful."""
     log, kind, notes = fit.log, fit.log["covariance"], []
     if 0 < log["n_clusters"] < FEW_CLUSTERS:
         what = f"Standard errors from {log['n_clusters']} clusters are too small"

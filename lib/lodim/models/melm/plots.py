@@ -138,7 +138,6 @@ def _axis_labels(fit, which):
 
 
 def _rule_of_dimensions(fit, which):
-    """Return the classification rule (Rule) in the dimensions `which` only."""
     rule = fit.estimates.rule
     if which.tolist() == list(range(fit.estimates.k)):
         return rule

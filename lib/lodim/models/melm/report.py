@@ -223,7 +223,6 @@ def _class_notes(fit):
 
 
 def _held_out(fit):
-    """Return a sentence on how held-out measures were computed; empty if there are none."""
     if "held_deviance" not in fit.measures:
         return ""
     text = " Held out: each row is classified by a view fitted to other rows"
@@ -238,7 +237,6 @@ def _held_out(fit):
 
 
 def _flat_classes(fit):
-    """Return the names of classes that hardly vary in some direction."""
     rows, names = fit.estimates.rule.rows, []
     for k, level in enumerate(fit.levels):
         Z = rows.Z[rows.code == k]

@@ -103,7 +103,6 @@ def _features(fit, full):
 
 
 def _active(fit):
-    """Return the rows of tidy() for the features with a weight, the largest weight first."""
     frame = in_pandas(fit.tidy)()
     active = frame[frame["std_estimate"] > 0]
     return active.sort_values("std_estimate", ascending=False, kind="stable")

@@ -233,7 +233,6 @@ def _screening_notes(fit):
 
 
 def _feature_notes(fit):
-    """Return notes on features that need a transformation, and on those in no feature set."""
     d, notes = fit.design, []
     flat = [d.names[f] for f in fit.log["flat"] if d.scale[f] != 1.0]
     if flat:
