@@ -63,7 +63,7 @@ class Items:
         return float(net.set_cost(frozenset(net.names[v] for v in np.flatnonzero(paid))))
 
     def spent(self, paid):
-        """Return price, then use of each resource (last axis), of the purchases marked in `paid`."""
+        """Return price, then use of each resource (last axis), of purchases marked in `paid`."""
         return np.append(np.asarray(self.price(paid))[..., None], paid @ self.use.T, axis=-1)
 
     def pay(self, paid, sets):

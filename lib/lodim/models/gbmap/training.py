@@ -183,7 +183,7 @@ class BoostState:
         return self.X, y, self.score.astype(self.X.dtype), weight
 
     def class_table(self):
-        """Return responses and shifts with which ordered classes are fitted, (2, K), else (2, 0)."""
+        """Return responses and shifts for fitting ordered classes, (2, K); (2, 0) for others."""
         if self.family.shared_slopes:
             return self.family.class_table(self.shift)
         return np.empty((2, 0))
