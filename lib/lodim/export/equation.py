@@ -1,13 +1,12 @@
 """A fit in a form that can be written as code: columns, predictions, and rows that raise errors."""
 
 from dataclasses import dataclass
+from functools import partial
 
 from lodim import __version__
 from lodim.errors import ArgumentError
 from lodim.export.expression import ZERO, Column, Constant, call, in_order, labelled, weighted
 from lodim.export.terms import Inputs
-
-FORBIDDEN = "a null character, or half of a surrogate pair"
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +23,11 @@ class Equation:
     def conditions(self):
         """All conditions under which a row has no prediction, as expressions."""
         return [*self.unknown, *(refusal[0] for refusal in self.refusals)]
+
+    @property
+    def roots(self):
+        """All columns, conditions and answers, as expressions."""
+        return [*self.columns, *self.conditions, *self.answers.values()]
 
 
 def build(kind, design, family, new_levels, scores):
@@ -72,27 +76,23 @@ def _answers(family, levels, scores):
         return {None: labelled(mean, "prediction")}
     if family.name == "ordinal":
         above = [call("logistic", score) for score in scores]  # of a class or a higher one
-        shares = [weighted(1.0, [-1.0], above[:1]), *map(_difference, above, above[1:]), above[-1]]
-        named = zip(levels, shares, strict=True)
-        return {level: labelled(share, f"prob_{level}") for level, share in named}
-    if len(scores) == 1:
+        between = map(partial(call, "sub"), above, above[1:])
+        shares = [weighted(1.0, [-1.0], above[:1]), *between, above[-1]]
+    elif len(scores) == 1:
         p = labelled(call("logistic", scores[0]), f"prob_{levels[1]}")
         return {levels[0]: weighted(1.0, [-1.0], [p], f"prob_{levels[0]}"), levels[1]: p}
-    largest = call("largest", *scores)
-    parts = [call("exp_negative", call("sub", score, largest)) for score in scores]
-    total = weighted(0.0, [1.0] * len(parts), parts, "total")
-    shares = (call("over", part, total) for part in parts)
+    else:
+        largest = call("largest", *scores)
+        parts = [call("exp_negative", call("sub", score, largest)) for score in scores]
+        total = weighted(0.0, [1.0] * len(parts), parts, "total")
+        shares = [call("over", part, total) for part in parts]
     named = zip(levels, shares, strict=True)
     return {level: labelled(share, f"prob_{level}") for level, share in named}
 
 
-def _difference(one, other):
-    return call("sub", one, other)
-
-
 def _texts(equation):
     """Yield all column names and levels that the code of an Equation will contain."""
-    for node in in_order([*equation.columns, *equation.conditions, *equation.answers.values()]):
+    for node in in_order(equation.roots):
         if isinstance(node, Column):
             yield node.name
         elif isinstance(node, Constant) and isinstance(node.value, str):
@@ -103,7 +103,8 @@ def _texts(equation):
 def check_text(text):
     """Raise ArgumentError if exported code cannot contain `text`, a name or level."""
     if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
-        raise ArgumentError(f"the name or level {text!a:.80} has {FORBIDDEN}: rename it")
+        forbidden = "a null character, or half of a surrogate pair"
+        raise ArgumentError(f"the name or level {text!a:.80} has {forbidden}: rename it")
 
 
 def check_named(equation, where):

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import partial, reduce
 
 import numpy as np
 
@@ -132,18 +133,12 @@ def weighted(bias, weights, args, label=""):
 
 def product(nodes):
     """Return the product of the expressions `nodes`, multiplied from left to right."""
-    first, *rest = nodes
-    for node in rest:
-        first = call("mul", first, node)
-    return first
+    return reduce(partial(call, "mul"), nodes)
 
 
 def either(conditions):
-    """Return the condition that at least one condition is true; None for an empty list."""
-    first, *rest = conditions or [None]
-    for condition in rest:
-        first = call("or", first, condition)
-    return first
+    """Return the condition that at least one condition is true."""
+    return reduce(partial(call, "or"), conditions)
 
 
 def indicator(condition):

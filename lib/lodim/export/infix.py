@@ -12,6 +12,7 @@ COMMON = {  # template, its precedence, and the precedence that its parts need
     "add": ("{} + {}", SUM, (SUM, PRODUCT)),
     "sub": ("{} - {}", SUM, (SUM, PRODUCT)),
     "mul": ("{} * {}", PRODUCT, (PRODUCT, ATOM)),
+    "square": ("{0} * {0}", PRODUCT, ATOM),
     "over": ("{} / {}", PRODUCT, (PRODUCT, ATOM)),
     "neg": ("-{}", SUM, (ATOM,)),
     **{
@@ -23,8 +24,14 @@ GROUP = 32  # largest number of terms in one pair of brackets, since parsers use
 LETTERS = 40  # largest number of characters of a name
 
 
+def alike(template, names):
+    """Return `functions` (as in Infix) of which only the name differs; arcsin is called asin."""
+    known = {name: name.replace("arc", "a") for name in names.split()}
+    return {name: (template.format(short), ATOM, LOOSE) for name, short in known.items()}
+
+
 class Infix:
-    """Writer of symbolic expressions as text; expressions used twice or with a label get a name.
+    """Writer of an Equation as text; expressions used twice or with a label get a name.
 
     Subclasses define `functions`: name -> (template such as "{} + {}", its precedence, p).
     Arguments of a precedence below p get brackets."""
@@ -32,14 +39,15 @@ class Infix:
     functions: Mapping[str, tuple] = MappingProxyType({})
     taken: frozenset = frozenset()  # names that must not be used for nodes
 
-    def __init__(self, roots):
-        self.order = in_order(roots)
+    def __init__(self, equation):
+        self.equation, self.answers = equation, equation.answers
+        self.order, columns = in_order(equation.roots), {id(node) for node in equation.columns}
         self.names, self._used = {}, {*self.taken}
         uses = Counter(id(part) for node in self.order for part in node.parts)
-        uses.update(map(id, roots))
+        uses.update(map(id, equation.roots))
         repeated = {id(part) for node in self.order for part in self.repeated(node)}
         named = [n for n in self.order if n.label or uses[id(n)] > 1 or id(n) in repeated]
-        self.named = {id(node) for node in named if not isinstance(node, Constant)}
+        self.named = {id(node) for node in named if not isinstance(node, Constant)} | columns
 
     def repeated(self, node):
         """Return the arguments that an expression's text contains twice; they need a name."""
@@ -98,18 +106,16 @@ class Infix:
 
     def sum(self, node):
         """Return a sum's text and precedence; a long sum gets brackets, as parsers limit depth."""
-        pieces = [] if node.bias == 0.0 else [("+", self.literal(node.bias))]
-        if node.bias < 0.0 and (len(node.args) > 1 or node.weights[0] < 0.0):
-            pieces = [("", self.literal(node.bias))]
-        elif node.bias < 0.0:
-            pieces = []
+        # x - 2, not -2 + x
+        bias_last = node.bias < 0.0 and len(node.args) == 1 and node.weights[0] > 0.0
+        pieces = [("+", self.literal(node.bias))] * (node.bias != 0.0 and not bias_last)
         for w, arg in zip(node.weights, node.args, strict=True):
             sign = "-" if w < 0.0 else "+"
             if abs(w) == 1.0:
                 pieces.append((sign, self.text(arg, PRODUCT)))
             else:
                 pieces.append((sign, f"{self.literal(abs(w))} * {self.text(arg, ATOM)}"))
-        if node.bias < 0.0 and len(pieces) == 1:  # x - 2, not -2 + x
+        if bias_last:
             pieces.append(("-", self.literal(-node.bias)))
         groups = [_added(pieces[i : i + GROUP]) for i in range(0, len(pieces), GROUP)]
         while len(groups) > GROUP:
@@ -122,21 +128,18 @@ class Infix:
 
 
 class Program(Infix):
-    """Writer of an Equation (a fit's predictions) as a Python or JavaScript function of one row."""
+    """Writer of an Equation as a Python or JavaScript function of one row.
 
-    maximum_of = ""
-    nan = ""
+    Subclasses define maximum_of, nan, and methods such as `assignment`, which returns the lines of
+    code that compute an expression and assign it to its name."""
+
+    maximum_of: str
+    nan: str
     end = ""  # of statements
 
     def __init__(self, equation):
-        self.equation, self.answers = equation, equation.answers
+        super().__init__(equation)
         self.tables, self.written = {}, set()
-        super().__init__([*equation.columns, *equation.conditions, *self.answers.values()])
-        self.named |= {id(column) for column in equation.columns}
-
-    def assignment(self, node):
-        """Return the lines of code that compute an expression and assign it to its name."""
-        raise NotImplementedError
 
     def reference(self, node):
         return self.name(node)

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from lodim.export.expression import NUMBER
-from lodim.export.infix import ATOM, COMMON, COMPARED, LOOSE, PRODUCT, SUM, Program
+from lodim.export.infix import ATOM, COMMON, COMPARED, LOOSE, PRODUCT, SUM, Program, alike
 
 # Reserved words, and names that this file or a web page already uses.
 WORDS = """
@@ -38,21 +38,14 @@ class _JavaScript(Program):
         "power": ("Math.pow({}, {})", ATOM, LOOSE),
         "floor_divide": ("Math.floor({} / {})", ATOM, (PRODUCT, ATOM)),
         "mod": ("modulo({}, {})", ATOM, LOOSE),
-        "square": ("{0} * {0}", PRODUCT, ATOM),
         "rint": ("rint({})", ATOM, LOOSE),
         "minimum": ("Math.min({}, {})", ATOM, LOOSE),
         "maximum": ("Math.max({}, {})", ATOM, LOOSE),
         "hypot": ("Math.hypot({}, {})", ATOM, LOOSE),
         "arctan2": ("Math.atan2({}, {})", ATOM, LOOSE),
-        **{
-            name: (f"Math.{known}({{}})", ATOM, LOOSE)
-            for name, known in {
-                **{n: n for n in ("exp", "expm1", "sqrt", "sin", "cos", "tan", "sinh", "cosh")},
-                **{n: n for n in ("tanh", "floor", "ceil", "trunc", "log", "log1p", "log2")},
-                **{n: n for n in ("log10", "cbrt", "abs", "sign")},
-                **{f"arc{n}": f"a{n}" for n in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
-            }.items()
-        },
+        **alike("Math.{}({{}})", "sin cos tan sinh cosh tanh arcsin arccos arctan arcsinh"),
+        **alike("Math.{}({{}})", "arccosh arctanh exp expm1 log log1p log2 log10 sqrt cbrt"),
+        **alike("Math.{}({{}})", "floor ceil trunc abs sign"),
         "exp_negative": ("Math.exp({})", ATOM, LOOSE),
         "exp_limited": ("Math.exp(Math.min({}, 700.0))", ATOM, LOOSE),
         "log_positive": ("Math.log(Math.max({}, 1e-300))", ATOM, LOOSE),

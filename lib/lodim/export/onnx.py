@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from functools import partial, reduce
 
 import numpy as np
 
@@ -17,7 +18,7 @@ DIRECT = {  # operators that ONNX Runtime supports for doubles
     **{name: name.title() for name in NAMED_ALIKE},
     **{"over": "Div", "exp_negative": "Exp", "power": "Pow", "rint": "Round", "largest": "Max"},
     **{"lt": "Less", "le": "LessOrEqual", "gt": "Greater", "ge": "GreaterOrEqual", "eq": "Equal"},
-    "logistic": "Sigmoid",
+    **{"logistic": "Sigmoid", "minimum": "Min", "maximum": "Max"},
 }
 # Operators that ONNX Runtime supports in single precision only
 SINGLE = {f"arc{name}": f"A{name}" for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")}
@@ -44,8 +45,7 @@ class _Graph:
         self.onnx, self.helper, self.equation = onnx, onnx.helper, equation
         self.nodes, self.constants, self.values, self.known = [], {}, {}, {}
         self.taken, self.count = {column.name for column in equation.columns}, Counter()
-        roots = [*equation.columns, *equation.conditions, *equation.answers.values()]
-        self.order = in_order(roots)
+        self.order = in_order(equation.roots)
         self.varying = set()  # nodes that are tensors (n, 1), not (1, 1)
         for node in self.order:
             if isinstance(node, Column) or any(id(part) in self.varying for part in node.parts):
@@ -90,9 +90,7 @@ class _Graph:
         return self.values[id(node)]
 
     def compute(self, node):
-        """Add the operators of an expression to the graph, and return its tensor."""
-        if isinstance(node, Column):
-            return self.column(node)
+        """Add the operators of an expression, not a Column, to the graph; return its tensor."""
         if isinstance(node, Constant):
             if node.kind == TEXT:
                 return self.array([[self.codes[node.value]]], np.int64)
@@ -165,11 +163,8 @@ class _Graph:
             raise ArgumentError(f"{what}: make the comparison a column of the data first")
 
     def among(self, source, *levels):
-        found = None
-        for level in levels:
-            same = self.add("Equal", self.value(source), self.value(level))
-            found = same if found is None else self.add("Or", found, same)
-        return found
+        same = (self.add("Equal", self.value(source), self.value(level)) for level in levels)
+        return reduce(partial(self.add, "Or"), same)
 
     def is_missing(self, value):
         if value in self.texts:
@@ -210,12 +205,6 @@ class _Graph:
 
     def hypot(self, a, b):
         return self.add("Sqrt", self.add("Add", self.square(a), self.square(b)))
-
-    def minimum(self, a, b):
-        return self.add("Min", a, b)
-
-    def maximum(self, a, b):
-        return self.add("Max", a, b)
 
     def floor_divide(self, a, b):
         return self.add("Floor", self.add("Div", a, b))
@@ -262,7 +251,7 @@ class _Graph:
         for column in columns:
             self.values[id(column)] = self.column(column)
         self.texts = {self.value(c) for c in columns if c.kind == TEXT}
-        unanswered = self._refused_numbers()
+        unanswered = reduce(partial(self.add, "Or"), map(self._is_too_large, columns))
         never = self.add("And", unanswered, self.array([[False]], bool))
         self.zeros = self.add("Cast", never, to=kinds.DOUBLE)
         for node in self.order:
@@ -284,17 +273,12 @@ class _Graph:
         graph = self.helper.make_graph(self.nodes, "lodim", inputs, [output], constants)
         return self._described(graph, answers)
 
-    def _refused_numbers(self):
+    def _is_too_large(self, column):
         """Return a bool tensor (n, 1) that marks rows with a number too large to compute with."""
-        found = None
-        for column in self.equation.columns:
-            value = self.value(column)
-            if column.kind == TEXT:
-                far = self.add("Equal", value, self.array([[NEW - 1]], np.int64))
-            else:
-                far = self.add("Greater", self.add("Abs", value), self.array([[LARGEST]]))
-            found = far if found is None else self.add("Or", found, far)
-        return found
+        value = self.value(column)
+        if column.kind == TEXT:
+            return self.add("Equal", value, self.array([[NEW - 1]], np.int64))
+        return self.add("Greater", self.add("Abs", value), self.array([[LARGEST]]))
 
     def _described(self, graph, answers):
         """Return the checked ONNX model of a graph, with title, producer and names of classes."""

@@ -6,7 +6,7 @@ import textwrap
 
 from lodim.export.equation import software
 from lodim.export.expression import NUMBER
-from lodim.export.infix import ATOM, COMMON, COMPARED, LOOSE, PRODUCT, SUM, Program
+from lodim.export.infix import ATOM, COMMON, COMPARED, LOOSE, PRODUCT, SUM, Program, alike
 
 HELPERS = {
     "_number": '''def _number(row, name):
@@ -102,7 +102,6 @@ class _Python(Program):
         "log1p": ("_log(math.log1p, {}, -1.0)", ATOM, LOOSE),
         "log2": ("_log(math.log2, {})", ATOM, LOOSE),
         "log10": ("_log(math.log10, {})", ATOM, LOOSE),
-        "square": ("{0} * {0}", PRODUCT, ATOM),
         "cbrt": ("math.copysign(abs({0}) ** (1 / 3), {0})", ATOM, LOOSE),
         "abs": ("abs({})", ATOM, LOOSE),
         "rint": ("_try(round, {})", ATOM, LOOSE),
@@ -111,15 +110,8 @@ class _Python(Program):
         "maximum": ("_maximum({}, {})", ATOM, LOOSE),
         "hypot": ("math.hypot({}, {})", ATOM, LOOSE),
         "arctan2": ("math.atan2({}, {})", ATOM, LOOSE),
-        **{
-            name: (f"_try(math.{known}, {{}})", ATOM, LOOSE)
-            for name, known in {
-                **{name: name for name in ("exp", "expm1", "sqrt", "sin", "cos", "tan", "sinh")},
-                **{name: name for name in ("cosh", "tanh", "floor", "ceil", "trunc")},
-                **{f"arc{name}": f"a{name}" for name in ("sin", "cos", "tan")},
-                **{f"arc{name}": f"a{name}" for name in ("sinh", "cosh", "tanh")},
-            }.items()
-        },
+        **alike("_try(math.{}, {{}})", "sin cos tan sinh cosh tanh arcsin arccos arctan arcsinh"),
+        **alike("_try(math.{}, {{}})", "arccosh arctanh exp expm1 sqrt floor ceil trunc"),
         "exp_negative": ("math.exp({})", ATOM, LOOSE),
         "exp_limited": ("math.exp(min({}, 700.0))", ATOM, LOOSE),
         "log_positive": ("math.log(max({}, 1e-300))", ATOM, LOOSE),
@@ -166,15 +158,13 @@ class _Python(Program):
         needed = [text for name, text in HELPERS.items() if f"{name}(" in body]
         head = f"# {self.equation.title[:500]}\n"
         head += f"# Written by {software()}; needs nothing but Python.\n"
-        parts = [head, "import math", *self._tables(), *needed, self._signature() + body]
-        return "\n\n\n".join(part.strip("\n") for part in parts) + "\n"
-
-    def _signature(self):
         kind = "the mean of the response" if None in self.answers else "a dict of probabilities"
         if all(node.label == name for name, node in self.answers.items()):
             kind = "a dict of coordinates"
         words = f"From a dict of values by column: {kind}, NaN where an input is missing."
-        return f'def predict(row):\n    """{words}"""\n'
+        function = f'def predict(row):\n    """{words}"""\n{body}'
+        parts = [head, "import math", *self._tables(), *needed, function]
+        return "\n\n\n".join(part.strip("\n") for part in parts) + "\n"
 
     def _tables(self):
         for name, rows in self.points():
@@ -197,13 +187,8 @@ class _Python(Program):
         text, name, note = self.formula(node)[0], self.name(node), ""
         if node.label and node.label.replace(" ", "_") != name:
             note = f"  # {ascii(node.label)[1:-1][:60]}"
-        return _wrapped(name, text, note)
-
-
-def _wrapped(name, text, note):
-    """Return lines of code that assign `text` to `name`, with comment `note`, wrapped if long."""
-    line = f"{name} = {text}{note}"
-    if len(line) <= WIDTH or "'" in text or '"' in text:
-        return [line]
-    lines = textwrap.wrap(text, WIDTH - 4, break_long_words=False, break_on_hyphens=False)
-    return [f"{name} = ({note}", *(f"    {line}" for line in lines), ")"]
+        line = f"{name} = {text}{note}"
+        if len(line) <= WIDTH or "'" in text or '"' in text:
+            return [line]
+        lines = textwrap.wrap(text, WIDTH - 4, break_long_words=False, break_on_hyphens=False)
+        return [f"{name} = ({note}", *(f"    {line}" for line in lines), ")"]

@@ -5,7 +5,7 @@ import numpy as np
 from lodim.errors import ArgumentError
 from lodim.export.equation import check_named, check_text, software
 from lodim.export.expression import LARGEST, NUMBER, TEXT
-from lodim.export.infix import ATOM, COMMON, COMPARED, GROUP, LOOSE, PRODUCT, SUM, Infix
+from lodim.export.infix import ATOM, COMMON, COMPARED, GROUP, LOOSE, PRODUCT, SUM, Infix, alike
 
 DIALECTS = ("duckdb", "postgres")
 ROUNDING = {"duckdb": "round_even({}, 0)", "postgres": "round({})"}  # rounds halves to even numbers
@@ -68,7 +68,6 @@ class _SQL(Infix):
         "exp": (f"({EXP})", ATOM, SUM),
         "expm1": (f"({EXP}) - 1e0", SUM, SUM),
         "mod": ("({0} - {1} * floor({0} / nullif({1}, 0e0)))", ATOM, ATOM),
-        "square": ("{0} * {0}", PRODUCT, ATOM),
         "sqrt": _within("{0} >= 0e0", "sqrt({0})"),
         "arcsin": _within("abs({0}) <= 1e0", "asin({0})"),
         "arccos": _within("abs({0}) <= 1e0", "acos({0})"),
@@ -80,13 +79,7 @@ class _SQL(Infix):
         "maximum": ("(CASE WHEN {0} >= {1} THEN {0} WHEN {1} > {0} THEN {1} END)", ATOM, SUM),
         "hypot": ("sqrt({0} * {0} + {1} * {1})", ATOM, ATOM),
         "arctan2": ("atan2({}, {})", ATOM, LOOSE),
-        "arctan": ("atan({})", ATOM, LOOSE),
-        "arcsinh": ("asinh({})", ATOM, LOOSE),
-        **{
-            name: (f"{name}({{}})", ATOM, LOOSE)
-            for name in ("cbrt", "sin", "cos", "tan", "tanh", "abs", "sign", "floor", "ceil")
-        },
-        "trunc": ("trunc({})", ATOM, LOOSE),
+        **alike("{}({{}})", "sin cos tan tanh arctan arcsinh cbrt abs sign floor ceil trunc"),
         "floor_divide": ("floor({} / nullif({}, 0e0))", ATOM, ATOM),
         "exp_negative": ("exp(greatest({}, -600e0))", ATOM, LOOSE),
         "exp_limited": ("exp(greatest(least({}, 700e0), -600e0))", ATOM, LOOSE),
@@ -97,12 +90,9 @@ class _SQL(Infix):
     taken = frozenset({"too_large", "unanswered"})
 
     def __init__(self, equation, dialect):
-        self.equation, self.dialect = equation, dialect
+        super().__init__(equation)
+        self.dialect, self.step = dialect, self._steps()
         self.functions = self.functions | {"rint": (ROUNDING[dialect], ATOM, LOOSE)}
-        self.answers = list(equation.answers.values())
-        super().__init__([*equation.columns, *equation.conditions, *self.answers])
-        self.named |= {id(column) for column in equation.columns}
-        self.step = self._steps()
 
     def _steps(self):
         """Return a dict id(expression) -> number of the query step that can compute it."""
@@ -118,15 +108,12 @@ class _SQL(Infix):
         if isinstance(value, bool):
             return str(value).upper()
         if isinstance(value, str):
-            return self._string(value)
+            text = "'" + value.replace("'", "''") + "'"
+            if self.dialect == "postgres" and "\\" in value:
+                return "E" + text.replace("\\", "\\\\")  # independent of the server's settings
+            return text
         text = repr(float(value))
         return text if "e" in text else f"{text.removesuffix('.0')}e0"  # a double in DuckDB
-
-    def _string(self, value):
-        text = "'" + value.replace("'", "''") + "'"
-        if self.dialect == "postgres" and "\\" in value:
-            return "E" + text.replace("\\", "\\\\")  # independent of the server's settings
-        return text
 
     def reference(self, node):
         return f'{self._at}."{self.name(node)}"'
@@ -183,18 +170,18 @@ class _SQL(Infix):
         if self.dialect == "postgres" and len(named) > MAX_COLUMNS:
             most = f"PostgreSQL allows at most {MAX_COLUMNS:,}: fit a model with fewer features"
             raise ArgumentError(f"the query would have {len(named):,} columns, but {most}")
-        depth = max((self.step[id(node)] for node in named), default=0)
-        steps = [self._first([node for node in named if self.step[id(node)] == 1])]
-        for k in range(2, depth + 1):
-            self._at = f"s{k - 1}"
+        steps, self._at = [], ""
+        for k in range(1, 1 + max((self.step[id(node)] for node in named), default=1)):
             nodes = [node for node in named if self.step[id(node)] == k]
             lines = [f'{self.formula(node)[0]} AS "{self.name(node)}"' for node in nodes]
-            steps.append(self._select([f"{self._at}.*", *lines], self._at, f"s{k}"))
-        self._at = f"s{max(1, depth)}"
-        unanswered = f"{self._refused()} AS unanswered"
+            lines = [f"{self._at}.*", *lines] if k > 1 else [*lines, self._too_large()]
+            steps.append(self._select(lines, self._at, f"s{k}"))
+            self._at = f"s{k}"
+        conditions = [self.text(condition, ATOM) for condition in self.equation.conditions]
+        unanswered = f"{_any([*conditions, f'{self._at}.too_large'])} AS unanswered"
         steps.append(self._select([f"{self._at}.*", unanswered], self._at, "answered"))
         self._at = "answered"
-        answers = ",\n".join(f"    {self._answer(*pair)}" for pair in self.equation.answers.items())
+        answers = ",\n".join(f"    {self._answer(*pair)}" for pair in self.answers.items())
         return (
             f"-- {self.equation.title[:500]}\n"
             f"-- Written by {software()} for {self.dialect}.\n"
@@ -203,13 +190,12 @@ class _SQL(Infix):
             f"  SELECT\n{answers}\n  FROM answered\n) AS answers\n"
         )
 
-    def _first(self, nodes):
-        """Return the first query step: the values of `nodes`, and a flag for too large numbers."""
-        lines = [f'{self.formula(node)[0]} AS "{self.name(node)}"' for node in nodes]
+    def _too_large(self):
+        """Return the SQL of a flag of rows with a number too large to compute with."""
         columns = [f"data.{quoted(c.name)}" for c in self.equation.columns if c.kind == NUMBER]
         numbers = [f"CAST({column} AS FLOAT8)" for column in columns]
         far = [f"({x} <> CAST('NaN' AS FLOAT8) AND abs({x}) > {LARGEST})" for x in numbers]
-        return self._select([*lines, f"{_any(far)} AS too_large"], "", "s1")
+        return f"{_any(far)} AS too_large"
 
     def _select(self, lines, source, name):
         text = "  SELECT\n    " + ",\n    ".join(lines) + (f"\n  FROM {source}" if source else "")
@@ -222,10 +208,6 @@ class _SQL(Infix):
         name = quoted("prediction" if level is None else level if plain else f"prob_{level}")
         known = f"CAST({self.text(node)} AS FLOAT8)"
         return f"CASE WHEN NOT answered.unanswered THEN {known} END AS {name}"
-
-    def _refused(self):
-        conditions = [self.text(condition, ATOM) for condition in self.equation.conditions]
-        return _any([*conditions, f"{self._at}.too_large"])
 
 
 def _any(conditions):

@@ -33,6 +33,7 @@ PERIODS = 1e8  # largest number of periods from 0; beyond it, languages round re
 class Inputs:
     """Columns that a fit reads, and features computed from them, as symbolic expressions.
 
+    complete : dict from column to its expression with the fit's imputed values
     refusals : list of (condition, message, expression to show): rows for which predict() raises
     unknown : list of conditions: rows for which predict() returns a missing value"""
 
@@ -42,7 +43,8 @@ class Inputs:
         self.fills = {fill.name: fill.value for fill in design.fills}
         self.known = self._known_levels(design.known_levels(new_levels))
         self.columns = {name: ex.Column(name, self._kind(name)) for name in design.features}
-        self.refusals, self.unknown, self._complete, self._made = [], [], {}, {}
+        self.refusals, self.unknown, self._made = [], [], {}
+        self.complete = {name: self._filled(name) for name in self.columns}
         for name in self.columns:
             self._check(name)
         self.features = self._features()
@@ -104,20 +106,17 @@ class Inputs:
         if name in self.known and self.known[name][1] is not None:
             levels, forgiven = self.known[name]
             new = ex.call("unlisted", column, *levels, *forgiven)
-            self._refuse(new, f"column {name!r} has a level that the model does not know:", column)
+            self.refuse(new, f"column {name!r} has a level that the model does not know:", column)
         if self.design.missing != "indicator":
             self.unknown.append(self._missing(name))
 
-    def complete(self, name):
+    def _filled(self, name):
         """Return the expression of a column, with the fit's imputed values."""
+        column = self.columns[name]
         if name not in self.fills:
-            return self.columns[name]
-        if name not in self._complete:
-            missing, column = self._missing(name), self.columns[name]
-            value = ex.constant(self.fills[name])
-            filled = ex.Case((missing,), (value,), column, label=f"{name} filled")
-            self._complete[name] = filled
-        return self._complete[name]
+            return column
+        value = ex.constant(self.fills[name])
+        return ex.Case((self._missing(name),), (value,), column, label=f"{name} filled")
 
     # Features ----------------------------------------------------------------------------------
 
@@ -136,15 +135,11 @@ class Inputs:
                     raw = ex.within(raw, *limits[k], f"{design.names[k]} without wild values")
                 label = f"{design.names[k]} scaled"
                 out.append(ex.scaled(raw, design.mean[k], design.scale[k], label))
-                if self._may_be_far(term, k):
-                    far = ex.call("gt", ex.call("abs", out[k]), features.FAR[design.dtype])
-                    self._refuse(far, f"too far to be computed with is {design.names[k]}:", raw)
+                largest, far = math.prod(map(_largest, term)), features.FAR[design.dtype]
+                if largest + abs(design.mean[k]) > far * design.scale[k]:
+                    is_far = ex.call("gt", ex.call("abs", out[k]), far)
+                    self.refuse(is_far, f"too far to be computed with is {design.names[k]}:", raw)
         return out
-
-    def _may_be_far(self, term, k):
-        """Return whether feature k, made by a term, can be too large for predict()."""
-        largest = math.prod(map(_largest, term)) + abs(self.design.mean[k])
-        return largest > features.FAR[self.design.dtype] * self.design.scale[k]
 
     def _columns_of(self, part):
         """Return expressions of the columns that a factor of a term makes, such as log(x)."""
@@ -154,7 +149,7 @@ class Inputs:
 
     def _make(self, part):
         if isinstance(part, factors.Numeric):
-            return [self.complete(part.name)]
+            return [self.complete[part.name]]
         if isinstance(part, factors.Missing):
             return [ex.indicator(self._missing(part.name))]
         if isinstance(part, factors.Levels):
@@ -163,10 +158,11 @@ class Inputs:
         nodes = [ex.labelled(*pair) for pair in zip(nodes, factors.labels(part), strict=True)]
         if not _is_plain(tree(part.name)):
             for node in nodes:
-                self._refuse(ex.call("not", ex.call("is_finite", node)), f"{part.name} is", node)
+                self.refuse(ex.call("not", ex.call("is_finite", node)), f"{part.name} is", node)
         return nodes
 
-    def _refuse(self, condition, words, shown):
+    def refuse(self, condition, words, shown):
+        """Add a condition of rows for which predict() raises an error, its text and its value."""
         self.refusals.append((condition, words, shown))
 
     def _levels(self, part):
@@ -205,7 +201,7 @@ class Inputs:
             raise ArgumentError(f"{part.name} has a level that cannot be written exactly")
         (node,) = _Translation(self).columns(tree(part.name).args[0])
         new = ex.call("not", ex.call("among", node, *part.levels))
-        self._refuse(new, f"{part.name} has a level that the model does not know:", node)
+        self.refuse(new, f"{part.name} has a level that the model does not know:", node)
         return node
 
 
@@ -259,7 +255,7 @@ class _Translation:
         """Return the expression of a formula's syntax node; for bs() etc., a list of columns."""
         name = column_name(node)
         if name is not None:
-            return self.inputs.complete(name)
+            return self.inputs.complete[name]
         if isinstance(node, ast.Constant):
             return ex.constant(node.value)
         if isinstance(node, ast.Call):
@@ -280,7 +276,7 @@ class _Translation:
 
     def _refuse_many_periods(self, x, period):
         many = ex.call("gt", ex.call("abs", ex.call("div", x, period)), PERIODS)
-        self.inputs.refusals.append((many, f"more than {PERIODS:g} periods from 0 is", x))
+        self.inputs.refuse(many, f"more than {PERIODS:g} periods from 0 is", x)
 
     def single(self, node):
         """Return the expression of a Python syntax node that makes a single column."""
@@ -355,9 +351,8 @@ class _Translation:
         if name == "bs":  # end polynomials continue beyond the knots unless bounds are set
             ends = {"lower_bound": ex.call("lt", x, low), "upper_bound": ex.call("gt", x, high)}
             given = [end for bound, end in ends.items() if words.get(bound) is not None]
-            outside = ex.either(given)
-            if outside is not None:
-                self.inputs.refusals.append((outside, "outside of the bounds of bs() is", x))
+            if given:
+                self.inputs.refuse(ex.either(given), "outside of the bounds of bs() is", x)
         elif name == "cc":
             self._refuse_many_periods(x, ex.constant(high - low))
             x = _into_cycle(x, low, high)

@@ -1,5 +1,6 @@
 """A fit as a self-contained HTML file: text, pictures, and predictions for chosen values."""
 
+import itertools
 import json
 import platform
 from os import PathLike
@@ -65,6 +66,7 @@ def html(fit: Any, data: pd.DataFrame | None = None) -> str:
     charts.libraries()  # an error if a package is missing, before the work
     columns = inputs.from_design(fit.design) if data is None else inputs.from_data(fit.design, data)
     groups, notes = _pictures(fit, columns, data)
+    number = itertools.count()
     shown = [picture for group in groups.values() for picture in group]
     made_by = f"lodim {__version__}, Python {platform.python_version()}"
     program, reason = _program(fit) if columns else (None, "no data were given to the report")
@@ -73,7 +75,7 @@ def html(fit: Any, data: pd.DataFrame | None = None) -> str:
         title=f"{fit.name}: {fit.design.formula}",
         words=fit._in_words(),
         facts=sections.facts(fit) | {"made by": made_by, "call": fit.call},
-        groups=_numbered(groups),
+        groups={title: [(next(number), one) for one in group] for title, group in groups.items()},
         notes=notes,
         lists=({} if data is None else {CHECKS: sections.findings(fit, data)})
         | {LIMITS: sections.limits(fit)},
@@ -112,14 +114,6 @@ def _pictures(fit, columns, data):
             notes[heading] += " Each row counts once in these pictures, whatever its weight."
     groups["The model"] = fit._pictures(data) + sections.choice(fit)
     return {heading: group for heading, group in groups.items() if group}, notes
-
-
-def _numbered(groups):
-    count, found = 0, {}
-    for heading, group in groups.items():
-        found[heading] = list(enumerate(group, start=count))
-        count += len(group)
-    return found
 
 
 def _program(fit):
