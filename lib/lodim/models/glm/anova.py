@@ -1,6 +1,8 @@
 """Analysis of deviance: compare two nested fits, or test the terms of one fit."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -71,16 +73,6 @@ def _check(small, large):
 # The terms of one fit ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Submodel:
-    """Size, deviance and log-likelihood (up to a constant) of a model with some terms of a fit."""
-
-    df: int
-    df_resid: int
-    deviance: float
-    log_likelihood: float
-
-
 def sequential(fit, data, changes):
     """Test a fit's terms as they are added one after another; return the table of `GlmFit.anova`.
 
@@ -93,15 +85,15 @@ def sequential(fit, data, changes):
         found = [estimates_of(some)[0] for some in sets[1:]] + [fit.estimates] * bool(terms)
         tests = [_wald(fit, e, k) for e, k in zip(found, terms, strict=True)]
         return _wald_frame(fit, terms, tests)
-    parts = [*_submodels(fit, sets, data, changes, "anova"), _whole(fit)]
-    rows = [{"term": "(Intercept)"}]
-    for small, large, k in zip(parts, parts[1:], terms, strict=False):
-        df, explained = large.df - small.df, max(small.deviance - large.deviance, 0.0)
-        rows.append({"term": fit.design.term_names[k], "explained": explained})
-        rows[-1] |= _test(fit, explained, df)
-    left = {"df_resid": [p.df_resid for p in parts], "deviance": [p.deviance for p in parts]}
-    frame = pd.DataFrame(rows, columns=["term", "df", "explained", _statistic(fit), "p_value"])
-    return frame.assign(**left)[["term", "df", "explained", *left, _statistic(fit), "p_value"]]
+    parts = [*_submodels(fit, sets, data, changes, "anova"), fit]
+    rows = [{"term": name} for name in ("(Intercept)", *(fit.design.term_names[k] for k in terms))]
+    for row, part in zip(rows, parts, strict=True):
+        row |= {"df_resid": part.df_resid, "deviance": part.deviance}
+    for row, (small, large) in zip(rows[1:], pairwise(parts), strict=True):
+        row["explained"] = max(small.deviance - large.deviance, 0.0)
+        row |= _test(fit, row["explained"], large.df - small.df)
+    names = ["term", "df", "explained", "df_resid", "deviance", _statistic(fit), "p_value"]
+    return pd.DataFrame(rows, columns=names)
 
 
 def single(fit, data, changes):
@@ -109,22 +101,19 @@ def single(fit, data, changes):
 
     Smaller models are fitted to the training rows `data`, except for Wald tests. `changes` are the
     arrays (weights etc.) in the call of `glm`."""
-    terms = [k for k in _in_order(fit) if not _is_margin(fit.design.terms, k)]
+    every, parts = _in_order(fit), [_factors(term) for term in fit.design.terms]
+    terms = [k for k in every if not any(parts[k] < other for other in parts)]
     if _by_wald(fit):
         if data is not None:
             _refitter(fit, data, changes, "drop1")  # checks that these are the training rows
         return _wald_frame(fit, terms, [_wald(fit, fit.estimates, k) for k in terms])
-    every = _in_order(fit)
     sets = [[j for j in every if j != k] for k in terms]
-    whole, rows = _whole(fit), []
-    parts = [whole, *_submodels(fit, sets, data, changes, "drop1")]
-    for k, part in zip([None, *terms], parts, strict=True):
-        aic = fit.aic - 2.0 * (whole.df - part.df - whole.log_likelihood + part.log_likelihood)
-        row = {"term": "(none)" if k is None else fit.design.term_names[k]}
-        rows.append(row | {"deviance": part.deviance, "aic": aic})
-        if k is not None:
-            df, rise = whole.df - part.df, max(part.deviance - whole.deviance, 0.0)
-            rows[-1] |= _test(fit, rise, df)
+    rows = [{"term": "(none)", "deviance": fit.deviance, "aic": fit.aic}]
+    for k, part in zip(terms, _submodels(fit, sets, data, changes, "drop1"), strict=True):
+        df, rise = fit.df - part.df, max(part.deviance - fit.deviance, 0.0)
+        aic = fit.aic - 2.0 * (df - fit.log_likelihood + part.log_likelihood)
+        row = {"term": fit.design.term_names[k], "deviance": part.deviance, "aic": aic}
+        rows.append(row | _test(fit, rise, df))
     return pd.DataFrame(rows, columns=["term", "df", "deviance", "aic", _statistic(fit), "p_value"])
 
 
@@ -137,10 +126,9 @@ def _in_order(fit):
     return sorted(range(len(terms)), key=lambda k: len(terms[k]))
 
 
-def _is_margin(terms, k):
-    """Return whether another term contains all factors of term k, as x:z contains x."""
-    parts = [frozenset((type(part), part.name) for part in term) for term in terms]
-    return any(parts[k] < other for other in parts)
+def _factors(term):
+    """Return the factors of a term as a set: the set of x:z contains the set of x."""
+    return frozenset((type(part), part.name) for part in term)
 
 
 def _statistic(fit):
@@ -162,31 +150,28 @@ def _test(fit, value, df):
     return {"df": df, _statistic(fit): value, "p_value": stats.f.sf(value, df, df_resid)}
 
 
-def _whole(fit):
-    return _Submodel(fit.df, fit.df_resid, fit.log["deviance"], fit.log_likelihood)
-
-
 def _submodels(fit, sets, data, changes, method):
-    """Return a _Submodel for each list of terms in `sets`; `method` is for error messages.
+    """Return df, df_resid, deviance and log_likelihood of a model per list of terms in `sets`.
 
-    Least-squares models need no data; others are refitted to `data` with the arrays `changes`."""
+    Least-squares models need no data; others are refitted to `data` with the arrays `changes`.
+    `method` is for error messages."""
     if fit.family.dispersed and not fit.dispersion > 0.0:
         what = f"{method}() needs residual degrees of freedom, and this fit has none"
         raise ArgumentError(f"{what}: use fewer terms")
     if fit.family.name == "gaussian" and data is None:
         return [_projected(fit, some) for some in sets]
     refit = _refitter(fit, data, changes, method)
-    names = ("df", "df_resid", "deviance", "log_likelihood")
-    return [_Submodel(*(log[name] for name in names)) for _, log in map(refit, sets)]
+    return [SimpleNamespace(**log) for _, log in map(refit, sets)]
 
 
 def _projected(fit, terms):
+    """Return what `_submodels` does for a least-squares model with these terms, without a refit."""
     positions = np.setdiff1d(np.arange(1, fit.df), _positions(fit, fit.estimates, terms))
-    whole = _whole(fit)
-    rise = fit.dispersion * _quadratic(fit.estimates, positions)[0]
-    deviance, df = whole.deviance + rise, len(positions)
-    fall = 0.5 * fit.n * np.log(deviance / whole.deviance)
-    return _Submodel(whole.df - df, whole.df_resid + df, deviance, whole.log_likelihood - fall)
+    dropped, df = len(positions), fit.df - len(positions)
+    deviance = fit.deviance + fit.dispersion * _wald_statistic(fit, fit.estimates, positions)[0]
+    likelihood = fit.log_likelihood - 0.5 * fit.n * np.log(deviance / fit.deviance)
+    sizes = {"df": df, "df_resid": fit.df_resid + dropped}
+    return SimpleNamespace(**sizes, deviance=deviance, log_likelihood=likelihood)
 
 
 def _positions(fit, estimates, terms, columns=None):
@@ -198,16 +183,19 @@ def _positions(fit, estimates, terms, columns=None):
     return 1 + np.flatnonzero(np.isin(fit.design.term_of[features], list(terms)))
 
 
-def _quadratic(estimates, positions, n_scores=1):
+def _wald_statistic(fit, estimates, positions):
     """Return the Wald statistic b'V^-1 b of coefficients b with covariance V, and their number.
 
-    b are the coefficients at `positions` in each of the first `n_scores` linear predictors."""
-    q = len(estimates.coef)
-    at = (q * np.arange(n_scores)[:, None] + positions).ravel()
+    b are those at `positions` in each linear predictor, once if the predictors share slopes. The
+    statistic is NaN if classes are separated."""
+    q, n_scores = estimates.coef.shape
+    each = np.arange(1 if fit.family.shared_slopes else n_scores)
+    at = (q * each[:, None] + positions).ravel()
     b, V = estimates.coef.T.ravel()[at], estimates.cov[np.ix_(at, at)]
     size = np.sqrt(np.diag(V))
-    if not (size > 0.0).all():  # NaN, or nothing is known of the errors
-        return (np.nan if len(at) else 0.0), len(at)
+    # Errors of separated classes are infinite; otherwise NaN, or nothing is known of the errors.
+    if estimates.null.shape[1] or not (size > 0.0).all():
+        return np.nan, len(at)
     R = V / np.outer(size, size)
     if np.linalg.matrix_rank(R, hermitian=True) < len(at):  # fewer clusters than coefficients
         return np.nan, len(at)
@@ -222,14 +210,6 @@ def _wald(fit, estimates, term):
         before = _in_order(fit)[: _in_order(fit).index(term) + 1]
         columns = np.flatnonzero(np.isin(fit.design.term_of, before))
     return _wald_statistic(fit, estimates, _positions(fit, estimates, [term], columns))
-
-
-def _wald_statistic(fit, estimates, positions):
-    """Return Wald statistic and df of coefficients at `positions`; NaN if classes are separated."""
-    n_scores = 1 if fit.family.shared_slopes else estimates.coef.shape[1]
-    if estimates.null.shape[1]:  # separated: the errors of some coefficients are infinite
-        return np.nan, len(positions) * n_scores
-    return _quadratic(estimates, positions, n_scores)
 
 
 def _wald_frame(fit, terms, tests):

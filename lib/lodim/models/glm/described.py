@@ -116,9 +116,7 @@ class Described:
             shown = np.append(shown[1:, 0], shown[0])
         return frame.assign(estimate=frame["estimate"].where(shown.T.ravel()))
 
-    @property
-    def _separated(self):
-        return self.separated
+    _separated = separated
 
     @property
     def _cooks_distance(self):

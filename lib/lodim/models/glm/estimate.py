@@ -5,6 +5,7 @@ from dataclasses import replace
 from importlib import import_module
 
 import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, kron, vstack
 
@@ -12,7 +13,6 @@ from lodim.engine.blocks import SPAN_ROWS, single_blas
 from lodim.family.negative_binomial import fitted_theta
 from lodim.models.glm import inference, quantile
 from lodim.models.glm.estimates import Estimates
-from lodim.models.glm.newton import maximize
 from lodim.models.glm.rows import Basis, Rows, Sums
 
 MAX_MEMORY_ROWS = SPAN_ROWS  # more rows are processed span by span
@@ -21,6 +21,9 @@ ROUNDING = 1e-12  # coefficients below this share of the largest are rounding er
 CLOSE = 1e-9  # relative change of a family's parameter at which its iterations stop
 LARGEST = 20_000_000  # size of the largest linear program; beyond it, only the information is used
 ROUGH = 1e-6  # change of the estimates, relative to Huber's limit, at which statsmodels stops
+DECREMENT = 1e-16  # negligible decrement, relative to the deviance
+UNMOVED = 1e-26  # relative decrement of a step that changes no digit
+HALVINGS = 30
 TOLERANCE = 1e-10  # change of the estimates, per standard deviation of the features
 
 
@@ -30,17 +33,13 @@ def fit_stages(batch, family, settings, eval_batch=None):
     The linear predictors are those of `eval_batch` (None without it)."""
     with single_blas():
         estimates, log = _fit(Rows(batch, family), settings)
-        scores = None
-        if eval_batch is not None:
-            scores = estimates.scores_of(eval_batch, family)
-            scores = scores + eval_batch.offset_matrix(family.n_scores)
+        scores = None if eval_batch is None else estimates.scores_of(eval_batch, family)
         yield estimates, log, scores
 
 
 def _fit(rows, settings):
     family = rows.family
-    kind = inference.kind_of(settings, rows.n_clusters)
-    inference.check_covariance(kind, family, rows.n_clusters)
+    kind = inference.kind_of(settings, family, rows.n_clusters)
     kept, combination = independent(R := rows.triangle())
     basis = Basis.from_triangle(R, kept)
     if family.name == "quantile":
@@ -75,10 +74,8 @@ def _fit(rows, settings):
     estimates = Estimates(kept, combination, coef, _covariance_of_columns(basis, cov), null)
     log |= {"covariance": kind, "diagnostics": None}
     if settings.diagnostic_rows and not (family.several_classes or family.m_estimation):
-        more = max(rank, 1), log["dispersion"], settings.diagnostic_rows
-        log["diagnostics"] = inference.diagnostics(
-            rows, estimates, _covariance_of_columns(basis, B), *more
-        )
+        known = estimates, _covariance_of_columns(basis, B), max(rank, 1), log["dispersion"]
+        log["diagnostics"] = inference.diagnostics(rows, *known, settings.diagnostic_rows)
     return estimates, log
 
 
@@ -128,7 +125,7 @@ def with_parameter(batch, family, settings):
     settings = replace(settings, diagnostic_rows=0)
     for _ in range(settings.max_iter):
         estimates, _, _ = next(fit_stages(batch, family, settings))
-        mean = _means(batch, estimates, family)
+        mean = family.mean(estimates.scores_of(batch, family))
         before, family = family.parameter, family.fitted(batch.y, mean, batch.row_weights)
         if abs(family.parameter - before) <= CLOSE * before:
             break
@@ -139,12 +136,69 @@ def theta_error(problem, estimates):
     """Return the standard error of the negative binomial's theta; NaN for other families."""
     if problem.family.name != "negative_binomial":
         return float("nan")
-    batch = problem.batch
-    return fitted_theta(batch.y, _means(batch, estimates, problem.family), batch.row_weights)[1]
+    batch, family = problem.batch, problem.family
+    mean = family.mean(estimates.scores_of(batch, family))
+    return fitted_theta(batch.y, mean, batch.row_weights)[1]
 
 
-def _means(batch, estimates, family):
-    return family.mean(estimates.scores_of(batch, family) + batch.offset_matrix(1))
+# Newton's method with step halving, for likelihoods on which full steps overshoot -----------------
+
+
+def maximize(rows, basis, start, at_null, max_iter):
+    """Maximize the likelihood; return the last Sums, whether it converged, and the step count.
+
+    It starts at the Sums `start` or `at_null` (the intercept-only model), whichever has the lower
+    deviance. It ends one step after the predicted decrease is negligible."""
+    found = start if start.deviance <= at_null.deviance else at_null
+    step, reached, n_iter = 0.0, False, 0
+    while n_iter < max_iter and not reached:
+        step, decrement = _step(rows, found)
+        best = max(found.deviance, 1e-12 * at_null.deviance)
+        if reached := not decrement > DECREMENT * best:
+            break
+        for halving in range(HALVINGS):
+            tried = Sums.of_rows(rows, basis, found.coef + 0.5**halving * step, observed=True)
+            if tried.deviance <= found.deviance:
+                found, n_iter = tried, n_iter + 1
+                break
+            if reached := decrement < 1e-12 * best:  # the rest is below rounding error
+                break
+        else:
+            reached = decrement < 1e-8 * best
+            break
+    moved = reached and decrement > UNMOVED * best
+    if reached:
+        found = replace(found, coef=found.coef + step)
+    if moved or not rows.family.canonical:  # the expected information is not the observed one
+        found = Sums.of_rows(rows, basis, found.coef, observed=False)
+    return found, bool(reached), n_iter
+
+
+def _step(rows, found):
+    """Return a Newton step from the Sums `found`, and twice the predicted fall of deviance."""
+    S, q = found.coef.shape
+    free = rows.free_directions(S, q)
+    if free is None:
+        step = _solve(found.matrix, found.gradient)
+    else:
+        step = free @ _solve(free.T @ found.matrix @ free, free.T @ found.gradient)
+    if not np.isfinite(step).all():
+        return np.zeros((S, q)), 0.0
+    return step.reshape(S, q), 2.0 * float(found.gradient @ step)
+
+
+def _solve(H, gradient):
+    """Return H^-1 times `gradient`; H is scaled to a unit diagonal for accuracy."""
+    if not len(H):
+        return gradient
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scale = 1.0 / np.sqrt(np.diag(H))
+        scaled = H * np.outer(scale, scale)
+    try:
+        factor = cho_factor(scaled)
+        return scale * cho_solve(factor, scale * gradient)
+    except (LinAlgError, ValueError):
+        return np.linalg.lstsq(H, gradient, rcond=None)[0]
 
 
 def is_separated(family, X, y, H, zero_limit, free=None):
@@ -207,19 +261,15 @@ def maximize_in_memory(family, X, y, weight, offset, max_iter):
         import_module("statsmodels.tools.sm_exceptions")  # sets filters; ours must follow
         warnings.simplefilter("ignore")  # glm has its own warnings
         if family.name == "gaussian" or (family.name == "huber" and len(X) == X.shape[1]):
-            return _least_squares(X, y - offset[:, 0], weight)
+            from statsmodels.regression.linear_model import WLS
+
+            return WLS(y - offset[:, 0], X, weights=weight).fit(method="qr").params[:, None], 1
         try:
             if family.name == "huber":
                 return _bounded(family, X, y - offset[:, 0], weight, max_iter)
             return _irls(family, X, y, weight, offset[:, 0], max_iter)
-        except (ValueError, ArithmeticError, np.linalg.LinAlgError):
+        except (ValueError, ArithmeticError, LinAlgError):
             return unknown, 0
-
-
-def _least_squares(X, y, weight):
-    from statsmodels.regression.linear_model import WLS
-
-    return WLS(y, X, weights=weight).fit(method="qr").params[:, None], 1
 
 
 def _bounded(family, X, y, weight, max_iter):

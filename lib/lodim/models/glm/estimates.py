@@ -66,8 +66,9 @@ class Estimates:
         return all_scores(linear, family)
 
     def scores_of(self, batch, family):
-        """Return the linear predictors (n, K) of a batch of rows, without an offset."""
-        return rows_of_spans(partial(_scores, self, family), batch.X, batch.n)
+        """Return the linear predictors (n, K) of a batch of rows, with its offset."""
+        linear = rows_of_spans(partial(_scores, self, family), batch.X, batch.n)
+        return linear + batch.offset_matrix(family.n_scores)
 
     def standard_error(self, X):
         """Return the standard error of each row's linear predictor; inf if not estimable."""

@@ -23,6 +23,8 @@ from lodim.typing import Data, FilePath, NewLevels, Offset, Prediction
 
 LEVEL = 0.95
 RATIOS = ("estimate", "conf_low", "conf_high")  # tidy(exponentiate=True): exp() of these
+MEASURES: tuple[str, ...] = ("df", "df_resid", "deviance", "null_deviance", "dev_ratio")
+MEASURES += ("log_likelihood", "aic", "bic", "dispersion", "converged")  # of glance()
 PlotKind: TypeAlias = Literal["coefficients", "residuals", "qq", "leverage", "calibration"]
 
 
@@ -207,8 +209,8 @@ class GlmFit(Described, Fit):
         X = design_matrix(batch)
         score = self._score_of(X, batch)[:, 0]
         error, df = self.estimates.standard_error(X), self._df_of_t
-        parts = [self.family.mean(score[:, None])[:, None]]
-        parts.append(intervals.of_mean(self.family, score, error, level, df))
+        limits = intervals.of_mean(self.family, score, error, level, df)
+        parts = [self.family.mean(score[:, None])[:, None], limits]
         names = ["fit", "lower", "upper"]
         unknown = self.family.m_estimation or self.family.name in ("binomial", "tweedie")
         if self.levels is None and not unknown:
@@ -220,8 +222,7 @@ class GlmFit(Described, Fit):
                     DataWarning,
                 )
             variance = self.dispersion, self.df_resid
-            limits = intervals.of_observation(self.family, score, error, level, df, *variance)
-            parts.append(limits)
+            parts += [intervals.of_observation(self.family, score, error, level, df, *variance)]
             names += ["new_lower", "new_upper"]
         return self._in_all_rows(batch, np.hstack(parts), names)
 
@@ -310,22 +311,8 @@ class GlmFit(Described, Fit):
              n  df     aic
         0  398   3  2116.7
         """
-        row = {
-            "family": self.family.name,
-            "n": self.n,
-            "n_dropped": self.design.n_dropped,
-            "p": len(self.design.names),
-            "df": self.df,
-            "df_resid": self.df_resid,
-            "deviance": self.deviance,
-            "null_deviance": self.null_deviance,
-            "dev_ratio": self.dev_ratio,
-            "log_likelihood": self.log_likelihood,
-            "aic": self.aic,
-            "bic": self.bic,
-            "dispersion": self.dispersion,
-            "converged": self.converged,
-        }
+        row = {"family": self.family.name, "n": self.n, "n_dropped": self.design.n_dropped}
+        row |= {"p": len(self.design.names)} | {name: getattr(self, name) for name in MEASURES}
         return pd.DataFrame([row])
 
     def summary(self, *, full: bool = False, level: float = LEVEL) -> Report:

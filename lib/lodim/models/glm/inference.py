@@ -1,7 +1,6 @@
 """Inference after a glm fit: measures of the fit, covariance of the estimates, diagnostics."""
 
 import hashlib
-from functools import partial
 
 import numpy as np
 from scipy.special import gammaln, xlogy
@@ -111,9 +110,7 @@ def covariance(kind, rows, basis, found, B, dispersion):
     if kind == "cluster":
         return _of_clusters(rows, basis, found, B, n, q)
     power = {"HC0": 0, "HC1": 0, "HC2": 1, "HC3": 2}[kind]
-    how = {"kept": basis.kept, "T": basis.T, "family": rows.family, "coef": found.coef}
-    work = partial(passes.squares, **how, B=B, power=power)
-    whole, *squares = sum(rows.over_spans(work, *rows.arrays))
+    whole, *squares = sum(rows.at(basis, found.coef, passes.squares, B=B, power=power))
     if whole:
         return np.full(B.shape, np.nan)
     return (n / (n - q) if kind == "HC1" else 1.0) * (B @ np.reshape(squares, B.shape) @ B)
@@ -128,10 +125,9 @@ def _of_clusters(rows, basis, found, B, n, q):
     meat = np.zeros_like(B)
     for first in range(0, count, most):
         last = min(first + most, count)
-        how = {"kept": basis.kept, "T": basis.T, "family": rows.family, "coef": found.coef}
-        work = partial(passes.cluster_sums, **how, bounds=(first, last))
-        summed = np.zeros((last - first, len(B)))
-        for known, some in rows.over_spans(work, *rows.arrays, rows.batch.clusters):
+        summed, clusters = np.zeros((last - first, len(B))), rows.batch.clusters
+        sums = rows.at(basis, found.coef, passes.cluster_sums, clusters, bounds=(first, last))
+        for known, some in sums:
             summed[known - first] += some
         half = summed @ B
         meat += half.T @ half
@@ -140,34 +136,20 @@ def _of_clusters(rows, basis, found, B, n, q):
 
 def fingerprint(batch, family):
     """Return a hash of a batch's response, weights and offset; `anova` compares rows by it."""
-    y, weights, offset = batch.y, batch.weights, batch.offset
-    content, parts = hashlib.sha256(), row_spans(batch.n)
-
-    def add(values):
-        for part in parts:
-            some = values(part)
-            at = slice(None) if weights is None else weights[part] != 0.0
-            content.update(np.ascontiguousarray(some[at]).tobytes())
-
-    def of_scores(part):
-        out = np.zeros((part.stop - part.start, family.n_scores))
-        if offset is not None:
-            out += offset[part] if offset.ndim == 2 else offset[part, None]
-        return out
-
-    add(lambda part: y[part])
-    add(lambda part: np.ones(part.stop - part.start) if weights is None else weights[part])
-    add(of_scores)
+    content, offset = hashlib.sha256(), batch.offsets(family.n_scores)
+    weights = np.broadcast_to(1.0, batch.n) if batch.weights is None else batch.weights
+    for values in (batch.y, weights, offset):
+        for part in row_spans(batch.n):
+            some = values[part][weights[part] != 0.0]
+            content.update(np.ascontiguousarray(some).tobytes())
     return content.hexdigest()[:16]
 
 
-def kind_of(settings, clusters):
-    """Return the kind of covariance in the settings; by default "cluster" if there are clusters."""
-    return settings.covariance or ("nonrobust" if clusters is None else "cluster")
+def kind_of(settings, family, n_clusters):
+    """Return the kind of covariance; raise if it does not suit the family or the clusters.
 
-
-def check_covariance(kind, family, n_clusters):
-    """Raise an ArgumentError if a kind of covariance does not suit the family or the clusters."""
+    By default it is "cluster" if there are clusters (n_clusters is not None)."""
+    kind = settings.covariance or ("nonrobust" if n_clusters is None else "cluster")
     if family.several_classes and kind in ("HC2", "HC3"):
         what = "covariance must be 'HC0', 'HC1' or clusters= with more than two classes"
         raise ArgumentError(f"{what}, not {kind!r}, which needs leverages")
@@ -183,6 +165,7 @@ def check_covariance(kind, family, n_clusters):
         raise ArgumentError(f"{what}: leave one of them out")
     if kind == "cluster" and n_clusters < 2:
         raise ArgumentError("clusters must have at least two values, not one")
+    return kind
 
 
 def diagnostics(rows, estimates, B, rank, dispersion, most):
@@ -192,10 +175,7 @@ def diagnostics(rows, estimates, B, rank, dispersion, most):
     batch, family, kept = rows.batch, rows.family, estimates.kept
     at = rows.drawn(most)
     X = with_constant(tiles.rows(batch.X, at))[:, kept]
-    offset = 0.0
-    if batch.offset is not None:
-        offset = batch.offset[at] if batch.offset.ndim == 2 else batch.offset[at, None]
-    score = offset + all_scores(X @ estimates.coef, family)
+    score = batch.offsets(family.n_scores)[at] + all_scores(X @ estimates.coef, family)
     y, weight, mean = batch.y[at], rows.weights[at], family.mean(score)
     h = np.clip(working_weights(family, weight, mean) * ((X @ B) * X).sum(axis=1), 0.0, 1.0)
     sd = np.sqrt(np.maximum(dispersion * (1.0 - h), 0.0))

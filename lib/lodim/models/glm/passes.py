@@ -7,16 +7,8 @@ from typing import Any
 import numpy as np
 
 from lodim.engine import tiles
-from lodim.models.glm import kernels
+from lodim.models.glm import kernels, likelihood
 from lodim.models.glm.estimates import with_constant
-from lodim.models.glm.likelihood import (
-    all_scores,
-    curvatures,
-    joined_blocks,
-    pearson,
-    slopes,
-    working_weights,
-)
 
 CHUNK = 32 * tiles.TILE  # rows added to a triangle at a time
 ROWS_AT_ONCE = 256 * tiles.TILE  # rows whose means and slopes are in memory at once
@@ -76,7 +68,7 @@ class RowBlock:
         """Return linear predictors, with offset, of the rows with positive weight, (m, K)."""
         out = np.empty((len(coef), kernels.padded_length(self.X)))
         kernels.scores(np.asarray(self.X), self.kept - 1, coef @ self.T.T, out)
-        score = all_scores(out[:, self.live].T, family)
+        score = likelihood.all_scores(out[:, self.live].T, family)
         offset = self.of_live(self.offset)
         return score if offset is None else score + offset.reshape(len(score), -1)
 
@@ -120,12 +112,13 @@ def sums(X, y, weights, offset, *, kept, T, family, coef, observed):
         mean = family.mean(score)
         totals[0] += w @ family.deviance(y_live, score)
         if family.dispersed:
-            totals[1] += w @ pearson(family, y_live, mean) ** 2
+            totals[1] += w @ likelihood.pearson(family, y_live, mean) ** 2
         if family.name == "huber":
             totals[2] += w @ family.curvature(y_live, mean)
-        u, c = slopes(family, y_live, w, mean), curvatures(family, y_live, w, mean, observed)
+        u = likelihood.slopes(family, y_live, w, mean)
+        c = likelihood.curvatures(family, y_live, w, mean, observed)
         kernels.products(*part.basis, part.padded(u.T), part.padded(c), gradient, blocks)
-    return np.concatenate([totals, gradient.ravel(), joined_blocks(blocks, S).ravel()])
+    return np.concatenate([totals, gradient.ravel(), likelihood.joined_blocks(blocks, S).ravel()])
 
 
 def parts(found, coef):
@@ -148,17 +141,17 @@ def squares(X, y, weights, offset, *, kept, T, family, coef, B, power):
     blocks, (value, vector) = _no_blocks(S, q), np.linalg.eigh(B)
     for part in RowBlock.of_span(X, kept, T, weights, y, offset):
         w, mean = part.of_live(part.weights), family.mean(part.score(family, coef))
-        u = slopes(family, part.of_live(part.y), w, mean).T
+        u = likelihood.slopes(family, part.of_live(part.y), w, mean).T
         if power:
             root = replace(part, T=T @ (vector * np.sqrt(np.maximum(value, 0.0))))
             length = np.empty(kernels.padded_length(part.X))
             kernels.squared_lengths(*root.basis, length)
-            h = np.clip(working_weights(family, w, mean) * length[part.live], 0.0, 1.0)
+            h = np.clip(likelihood.working_weights(family, w, mean) * length[part.live], 0.0, 1.0)
             whole += np.count_nonzero(h > 1.0 - WHOLE)
             u = u / (1.0 - h) ** (0.5 * power)
         pairs = part.padded(np.stack([u[k] * u[j] for k in range(S) for j in range(k + 1)]))
         kernels.products(*part.basis, pairs[:0], pairs, np.zeros((0, q)), blocks)
-    return np.append(whole, joined_blocks(blocks, S))
+    return np.append(whole, likelihood.joined_blocks(blocks, S))
 
 
 @np.errstate(all="ignore")
@@ -173,7 +166,7 @@ def cluster_sums(X, y, weights, offset, clusters, *, bounds, kept, T, family, co
     out = np.zeros((last - first, *coef.shape))
     for part in RowBlock.of_span(X, kept, T, weights, y, offset, group - first):
         mean = family.mean(part.score(family, coef))
-        u = slopes(family, part.of_live(part.y), part.of_live(part.weights), mean)
+        u = likelihood.slopes(family, part.of_live(part.y), part.of_live(part.weights), mean)
         own = part.padded(part.of_live(part.groups)[None])[0].astype(np.int64)
         kernels.group_sums(*part.basis, part.padded(u.T), own, out)
     return known[first:last], out.reshape(-1, coef.size)

@@ -69,21 +69,15 @@ def _header(fit):
 
 
 def _coefficients(fit, title, inference=True):
-    frame = in_pandas(fit.tidy)(fit._level)
-    table = frame[["level"]].rename(columns={"level": "Level"}) if "level" in frame else frame[[]]
-    table = table.assign(Estimate=frame["estimate"])
-    formats = {"Estimate": significant}
+    frame, limits = in_pandas(fit.tidy)(fit._level), f"{100.0 * fit._level:g}% interval"
+    names, formats = {"level": "Level", "estimate": "Estimate"}, {"Estimate": significant}
     if inference:
         t = "t" if fit.family.dispersed else "z"
+        names |= {"std_error": "Std. error", "statistic": t, "p_value": f"P>|{t}|"}
         formats |= {"Std. error": significant, t: ".2f", f"P>|{t}|": _p_value}
-        table = table.assign(
-            **{
-                "Std. error": frame["std_error"],
-                t: frame["statistic"],
-                f"P>|{t}|": frame["p_value"],
-                f"{100.0 * fit._level:g}% interval": _limits(frame),
-            }
-        )
+        frame[limits] = _limits(frame)
+    shown = [name for name in (*names, limits) if name in frame]
+    table = frame[shown].rename(columns=names)
     return Table(title, table.set_axis(frame["term"]).rename_axis(None), formats)
 
 

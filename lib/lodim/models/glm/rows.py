@@ -110,6 +110,13 @@ class Rows:
         """Yield the results of work(X, *arrays) for ranges of 65,536 rows, in order."""
         return over_spans(work, self.batch.X, self.batch.n, *arrays, threads=None)
 
+    def at(self, basis, coef, work, *arrays, **options):
+        """Yield the results of a sum of `passes`, `work`, at coefficients coef (S, q) of a Basis.
+
+        arrays, options : what `work` takes in addition to X, y, weights, offset and the model"""
+        model = {"kept": basis.kept, "T": basis.T, "family": self.family, "coef": coef}
+        return self.over_spans(partial(work, **model, **options), *self.arrays, *arrays)
+
     def drawn(self, most):
         """Return the positions, in order, of at most `most` random rows with positive weight."""
         at = self.batch.positive_weight
@@ -156,9 +163,7 @@ class Sums:
     @classmethod
     def of_rows(cls, rows, basis, coef, observed):
         """Compute the Sums at coef (S, q); the information is expected unless `observed`."""
-        how = {"kept": basis.kept, "T": basis.T, "family": rows.family}
-        work = partial(passes.sums, **how, coef=coef, observed=observed)
-        found = reduce(np.add, rows.over_spans(work, *rows.arrays))
+        found = reduce(np.add, rows.at(basis, coef, passes.sums, observed=observed))
         return cls(coef, *passes.parts(found, coef))
 
     @property
