@@ -168,7 +168,7 @@ def time_divergence(n, k, q, p=30):
     order = np.argsort(code, kind="stable")
     cov = np.stack([np.cov(X[code == c].T, bias=True) for c in range(2)])
     Z, one = np.ascontiguousarray(X[order].T), np.ones(n)
-    sample = Sample(Z, one, start, size, cov, keys(X[order], one))
+    sample = Sample(Z, one, start, cov, keys(X[order], one))
     rest = sample, shares(size), bandwidths(size, k), k, engine.available_threads(), False
     there, here = (Divergence(*rest, name) for name in ("cuda", "cpu"))
     theta, active = rng.normal(size=(q, p * k)), np.arange(q)

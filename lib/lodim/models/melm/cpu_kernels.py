@@ -1,4 +1,4 @@
-"""CPU kernels of melm: integrals over products of two class densities, with gradients."""
+"""CPU kernels of melm: integrals of products of two class densities, and log densities."""
 
 import math
 
@@ -6,10 +6,12 @@ import numpy as np
 
 from lodim.engine.compiled import njit
 from lodim.engine.scalar_math import exp_negative
+from lodim.engine.tiles import TILE
 
 BLOCK = 64  # rows per block, whose partners stay in the cache
 CHUNK = 512  # columns of a block
 LANES = 16  # columns per vectorized loop step
+DIGITS = 45.0  # exp(-DIGITS) is negligible relative to one, even times a million
 
 REASSOCIATE = {"reassoc", "contract", "nsz"}
 LOG_TAU = math.log(2.0 * math.pi)
@@ -295,3 +297,94 @@ def finish(lo, hi, active, stripes, rows, sums, potential, gradient):
                     for m in range(k):
                         s += spread[q, c, d, m] * K[c, m, j]
                 gradient[active[q], d, j] = s
+
+
+# Log densities at points, from rows in tiles (blocks of 64 rows) with bounding boxes --------------
+
+
+@njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
+def squares_of(u, U, e):
+    """Fill e (64,) with the squared distances of a point u to the columns of U (k, 64)."""
+    for i in range(TILE):
+        e[i] = 0.0
+    for j in range(u.size):
+        x, row = u[j], U[j]
+        for i in range(TILE):
+            t = x - row[i]
+            e[i] += t * t
+
+
+@njit(**INNER, fastmath=REASSOCIATE)
+def weigh(e, w, least):
+    """Return the sum of w exp(-(e - least) / 2), for squared distances e, all at least `least`."""
+    total = 0.0
+    for i in range(TILE):
+        total += w[i] * kernel(0.5 * (least - e[i]))
+    return total
+
+
+@njit(**INNER, fastmath=REASSOCIATE)
+def gap(u, low, high):
+    """Return the squared distance of a point u to the box with corners low and high; 0 inside."""
+    s = 0.0
+    for j in range(u.size):
+        t = max(0.0, max(low[j] - u[j], u[j] - high[j]))
+        s += t * t
+    return s
+
+
+@njit(**INNER, fastmath=REASSOCIATE)
+def log_sum(u, classes, c, tile, place, gaps, e):
+    """Return the log of the sum of w_i exp(-1/2 |u - U_i|^2) over the rows U_i of class c.
+
+    `classes` are root, U, w, low, high and start of `Densities`. Row `place` of `tile`, a block of
+    64 rows, is left out (-1: none). Blocks with a bounding box far from u are skipped. gaps and e
+    are work arrays."""
+    _, U, w, low, high, start = classes
+    first, stop = start[c], start[c + 1]
+    nearest = first
+    for t in range(first, stop):
+        gaps[t - first] = gap(u, low[t], high[t])
+        if gaps[t - first] < gaps[nearest - first]:
+            nearest = t
+    least = np.inf
+    for turn in range(stop - first + 1):
+        t = nearest if turn == 0 else first + turn - 1
+        if gaps[t - first] < least:
+            squares_of(u, U[t], e)
+            for i in range(TILE):
+                if w[t, i] > 0.0 and not (t == tile and i == place):
+                    least = min(least, e[i])
+    if least == np.inf:
+        return -np.inf
+    total = 0.0
+    for t in range(first, stop):
+        # Far away both are rounded, so their difference is not accurate.
+        if gaps[t - first] * (1.0 - 1e-12) <= least + 2.0 * DIGITS:
+            squares_of(u, U[t], e)
+            if t == tile:
+                e[place] = np.inf
+            total += weigh(e, w[t], least)
+    return np.log(total) - 0.5 * least
+
+
+@njit(cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
+def log_sums(lo, hi, step, P, classes, tile, place, out):
+    """Fill out[i, c] with the log of class c's summed kernels at points P[:, i].
+
+    lo, hi, step : i runs from lo * step to hi * step - 1
+    tile, place : for a training row i, its block of 64 rows in `classes` and its position there,
+        which are left out; else -1"""
+    root, _, _, _, _, start = classes
+    k, m = P.shape
+    u, at, e = np.empty((k, 1)), np.empty(k), np.empty(TILE)
+    most = 1
+    for c in range(start.size - 1):
+        most = max(most, start[c + 1] - start[c])
+    gaps = np.empty(most)
+    for i in range(lo * step, min(m, hi * step)):
+        for c in range(start.size - 1):
+            whiten(P, i, u.shape[1], root[c], u)
+            for j in range(k):
+                at[j] = u[j, 0]
+            out[i, c] = log_sum(at, classes, c, tile[i], place[i], gaps, e)

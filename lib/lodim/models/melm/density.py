@@ -5,14 +5,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lodim import forms
-from lodim.models.melm.cpu_kernels import LOG_TAU
-from lodim.models.melm.kde import (
-    TILE,
-    ClassTiles,
-    class_log_sums,
-    neighbours_first,
-    pack_tiles,
-)
+from lodim.engine.blocks import for_blocks
+from lodim.engine.tiles import TILE
+from lodim.models.melm.cpu_kernels import LOG_TAU, log_sums
 from lodim.models.melm.whitening import (
     SHRUNK,
     bandwidths,
@@ -26,6 +21,7 @@ MIN_CELL_ROWS = 2**15  # rows of a class above which only means of cells are kep
 FARTHEST = 1e120  # largest coordinate whose square does not overflow
 CELL = 0.5  # side of a cell, in standard deviations of the kernel
 SAME = 1e-6  # relative difference up to which losses are equal
+STEP = 256  # points per block of a compiled loop
 WIDTHS = 2.0 ** np.arange(2.0, -3.0, -1.0)  # tried, relative to Silverman's rule; ties: widest
 
 
@@ -36,9 +32,6 @@ class DensityOptions:
     gamma: float = 1.0  # factor of Silverman's bandwidths
     covariance: str = SHRUNK  # kind of class covariance, "shrunk" or "ledoit-wolf"
     equal: bool = False  # True for equal class priors, False for the classes' shares
-
-    def widened(self, width):
-        return replace(self, gamma=width * self.gamma)
 
 
 @forms.record
@@ -129,10 +122,38 @@ def _cells(u, w):
 def log_densities(densities, Z, threads=1, place=None):
     """Return log densities (m, C) of the classes at points Z (m, k).
 
-    If the points are training rows, `place` has their positions, and each is left out."""
+    If the points are training rows, `place` (2, m) has their positions (block of 64 rows, row), and
+    each is left out."""
     d, P = densities, np.ascontiguousarray(np.clip(Z, -FARTHEST, FARTHEST).T)
-    classes = ClassTiles(d.root, d.U, d.w, d.low, d.high, d.start)
-    return class_log_sums(P, classes, place, threads) + d.scale
+    classes = d.root, d.U, d.w, d.low, d.high, d.start
+    place = np.full((2, len(Z)), -1) if place is None else place
+    out = np.empty((len(Z), len(d.root)))
+    for_blocks(log_sums, -(-len(Z) // STEP), STEP, P, classes, *place, out, threads=threads)
+    return out + d.scale
+
+
+def neighbours_first(u):
+    """Return an order (n,) of rows u (n, k) in which blocks of 64 rows contain neighbours."""
+    order, n = np.arange(len(u)), len(u)
+    group = np.zeros(n, np.int64)
+    for j in range(u.shape[1]):
+        order = order[np.lexsort((u[order, j], group[order]))]
+        strips = max(1.0, (n / TILE) ** (1.0 / u.shape[1]))
+        size = max(TILE, int(n / strips ** (j + 1)))
+        group[order] = np.arange(n) // size
+    return order
+
+
+def pack_tiles(u, w):
+    """Return rows u (n, k) and weights w in T tiles of 64 rows: U, w, low, high.
+
+    U, w : (T, k, 64) and (T, 64); low, high : (T, k), smallest and largest coordinates in a tile"""
+    n, k = u.shape
+    count = -(-n // TILE)
+    filled = np.concatenate([u, np.repeat(u[-1:], count * TILE - n, axis=0)])
+    U = filled.reshape(count, TILE, k)
+    weights = np.concatenate([w, np.zeros(count * TILE - n)]).reshape(count, TILE)
+    return np.ascontiguousarray(U.transpose(0, 2, 1)), weights, U.min(axis=1), U.max(axis=1)
 
 
 # Width of the kernels ----------------------------------------------------------------------------

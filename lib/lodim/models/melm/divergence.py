@@ -105,7 +105,8 @@ class Divergence:
         for_blocks(prepare, q, active, V, self._Z, s.cov, self._h2, out, threads=threads)
         rows = P if self._tiles is None else V[active]
         self._sum_pairs(rows, root, shift, totals, forces, threads)
-        if self._vanished(totals):
+        sums = totals.reshape(q, self._stripes, C, C).sum(axis=1)
+        if (sums[:, self._upper] < 1e-200).any():
             # Classes so far apart that all kernels vanish: factor out the closest pair.
             self._shift_to_closest(V[active], root, shift)
             self._sum_pairs(rows, root, shift, totals, forces, threads)
@@ -125,10 +126,6 @@ class Divergence:
             return
         args = self._stripes, rows, self._sample.weight, self._sample.start, root, shift
         for_blocks(pair_sums, len(totals), *args, totals, forces, threads=threads)
-
-    def _vanished(self, totals):
-        sums = totals.reshape(-1, self._stripes, *self._share.shape).sum(axis=1)
-        return (sums[:, self._upper] < 1e-200).any()
 
     def _shift_to_closest(self, V, root, shift):
         """Fill shift (q, C, C), added to log kernels, so that two classes' closest rows have 1.

@@ -1,6 +1,6 @@
 """Fit melm: search the projection, fit the classifier in it, calibrate its probabilities."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -37,9 +37,9 @@ def fit_stages(batch, family, settings, eval_batch=None):
     With held-out rows `eval_batch`, yield (None, None, linear predictors) per gamma instead."""
     if eval_batch is None:
         yield *fit_view(batch, settings, family), None
-        return
-    for score in fold_scores(batch, eval_batch, family, settings, settings.gamma):
-        yield None, None, score
+    else:
+        for score in fold_scores(batch, eval_batch, family, settings, settings.gamma):
+            yield None, None, score
 
 
 def fold_scores(train, test, family, settings, gammas, first_gamma=None, warm_start=None):
@@ -50,12 +50,9 @@ def fold_scores(train, test, family, settings, gammas, first_gamma=None, warm_st
     try:
         rows = ClassRows.from_batch(train, settings, count_classes(family))
         plan = replace(_plan(settings), **(QUICK if warm_start is None else CLOSE))
-        starts = first_gamma, warm_start, rows.within
-        found = search_gammas(rows.X, rows.code, rows.weight, plan, gammas, *starts)
-        fits = [
-            _classifier(found[gamma].V, train, rows, replace(settings, gamma=gamma), family)
-            for gamma in gammas
-        ]
+        found = rows.search(plan, gammas, first_gamma, warm_start)
+        each = [(found[gamma].V, replace(settings, gamma=gamma)) for gamma in gammas]
+        fits = [_classifier(V, train, rows, own, family) for V, own in each]
     except DataError:
         null = family.null_score(train.y, train.weight, np.zeros((train.n, family.n_scores)))
         return [np.repeat(null[:1], test.n, axis=0)] * len(gammas)
@@ -80,24 +77,18 @@ def count_classes(family):
 
 def with_dimensions(problem):
     """Return the checked problem with k, by default 2, or 1 if rows vary in only one direction."""
-    problem = replace(problem, batch=_scale_up_weights(problem.batch))
-    if problem.settings.k is not None:
-        return validate(problem)
-    k = 2  # largest default
-    if problem.family.name != "gaussian":  # not allowed, raises in validate
-        code, weight, i = _rows(problem.batch)
-        X = np.asarray(tiles.rows(problem.batch.X, i), np.float64)
-        code = np.unique(code, return_inverse=True)[1]
-        k = min(k, max(1, Basis.from_rows(X, code, weight).n_varying))
-    return validate(replace(problem, settings=replace(problem.settings, k=k)))
-
-
-def _scale_up_weights(batch):
-    """Return the batch, with weights scaled up if they sum to less than the number of rows."""
-    # 1e-12: rounding errors of a sum of weights.
-    if batch.weights is None or batch.weight_sum >= batch.n_positive * (1.0 - 1e-12):
-        return batch
-    return replace(batch, weights=batch.weights / batch.weight_sum * batch.n_positive)
+    batch, k = problem.batch, problem.settings.k
+    # Weights that sum to less than the number of rows (up to rounding errors) are scaled up.
+    if batch.weights is not None and batch.weight_sum < batch.n_positive * (1.0 - 1e-12):
+        batch = replace(batch, weights=batch.weights / batch.weight_sum * batch.n_positive)
+    if k is None:
+        k = 2  # largest default
+        if problem.family.name != "gaussian":  # not allowed, raises in validate
+            code, weight, i = _rows(batch)
+            X = np.asarray(tiles.rows(batch.X, i), np.float64)
+            code = np.unique(code, return_inverse=True)[1]
+            k = min(k, max(1, Basis.from_rows(X, code, weight).n_varying))
+    return validate(replace(problem, batch=batch, settings=replace(problem.settings, k=k)))
 
 
 @dataclass(frozen=True)
@@ -121,6 +112,11 @@ class ClassRows:
             raise DataError("rows with a positive weight must be of at least two classes, not one")
         return cls(X, code, weight, i, present, _checked_basis(X, code, weight, settings))
 
+    def search(self, plan, gammas, first_gamma=None, warm_start=None):
+        """Search the projection of these rows; see `search_gammas`."""
+        starts = first_gamma, warm_start, self.within
+        return search_gammas(self.X, self.code, self.weight, plan, gammas, *starts)
+
 
 def fit_view(batch, settings, family, first_gamma=None):
     """Return the View in which classes overlap least, with a classifier, and the log of all starts.
@@ -133,21 +129,15 @@ def fit_view(batch, settings, family, first_gamma=None):
     rows = ClassRows.from_batch(batch, settings, n_classes)
     plan = _plan(settings)
     gammas = steps(first_gamma, plan.gamma) if first_gamma else (plan.gamma,)
-    starts = first_gamma, None, rows.within
-    found = search_gammas(rows.X, rows.code, rows.weight, plan, gammas, *starts)
-    manifold = found[plan.gamma]
-    V, Z, rule = _classifier(manifold.V, batch, rows, settings, family)
-    size = np.bincount(rows.code, rows.weight)
-    view = replace(_view(V, rows.X, Z, rows.weight, size, manifold), rule=rule)
-    if n_classes > 1:
-        sample = Sample.from_rows(rows.X, rows.code, rows.weight, rows.within, settings.covariance)
-        width = kernel_widths(sample, rows.within.of_directions(view.V), settings.gamma)
-        overlap = overlaps(Z, rows.code, rows.weight, width, view.potential)
-        view = replace(view, overlap=overlap)
-    log = _log(found[first_gamma or plan.gamma])
+    found = rows.search(plan, gammas, first_gamma)
+    manifold, first = found[plan.gamma], found[first_gamma or plan.gamma]
+    fitted = _classifier(manifold.V, batch, rows, settings, family)
+    order = np.argsort(-first.divergences, kind="stable")
+    log = {"start": [first.starts[j] for j in order], "divergence": first.divergences[order]}
+    log |= {"n_iter": first.n_iter[order], "converged": first.converged[order]}
     if first_gamma:
-        log["gamma"] = np.full(len(log["start"]), first_gamma)
-    return view, log
+        log["gamma"] = np.full(len(order), first_gamma)
+    return _view(*fitted, rows, manifold, settings), log
 
 
 def _classifier(V, batch, rows, settings, family):
@@ -200,49 +190,42 @@ def _checked_basis(X, code, weight, settings):
 
 def _plan(settings):
     """Return the Plan of a search: those of the user's settings that the search needs."""
-    s, same = settings, ("k", "covariance", "shrinkage_factor", "n_starts", "seed")
-    same += ("max_iter", "tol", "engine")
-    return Plan(
-        gamma=s.gamma if isinstance(s.gamma, float | int) else 1.0,
-        average=s.divergence == "mean",
-        smallest=s.entropy == "min",
-        threads=s.n_threads,
-        **{name: getattr(s, name) for name in same},
-    )
+    known = {f.name: getattr(settings, f.name) for f in fields(Plan) if hasattr(settings, f.name)}
+    average, smallest = settings.divergence == "mean", settings.entropy == "min"
+    gamma = settings.gamma if isinstance(settings.gamma, float | int) else 1.0
+    own = {"gamma": gamma, "average": average, "smallest": smallest, "threads": settings.n_threads}
+    return Plan(**known | own)
 
 
-def _view(V, X, Z, weight, size, manifold):
-    """Return a View of directions V (p, k), whose overlaps and classifier must be added.
+def _view(V, Z, rule, rows, manifold, settings):
+    """Return the View of directions V (p, k), in which rows have coordinates Z (m, k).
 
-    X, Z, weight : rows (m, p), their coordinates (m, k) and weights (m,)
-    size : (C,) total weights of the classes; manifold : result of the search"""
+    manifold is the result of the search, rule the classifier in the view."""
+    X, code, weight = rows.X, rows.code, rows.weight
     share = weight / weight.sum()
     deviation, correlation = correlations(X, Z, share)
     # Potentials of densities depend on the units of the coordinates.
-    unit = np.linalg.slogdet(manifold.V.T @ V)[1]
+    potential = manifold.potential - np.linalg.slogdet(manifold.V.T @ V)[1]
+    overlap = np.zeros_like(potential)
+    if rule.n_classes > 1:
+        sample = Sample.from_rows(X, code, weight, rows.within, settings.covariance)
+        width = kernel_widths(sample, rows.within.of_directions(V), settings.gamma)
+        overlap = overlaps(Z, code, weight, width, potential)
     return View(
         V=V,
         deviation=deviation,
         correlation=correlation,
         spread=np.sqrt(share @ (Z - share @ Z) ** 2),
-        potential=manifold.potential - unit,
-        overlap=np.zeros_like(manifold.potential),
-        size=size,
+        potential=potential,
+        overlap=overlap,
+        size=np.bincount(code, weight),
         rank=int(manifold.rank),
         separates=bool(manifold.separates),
         total=float((share @ (X - share @ X) ** 2).sum()),
         drawn=0 if manifold.rows == len(X) else int(manifold.rows),
         converged=bool(manifold.converged[manifold.divergences.argmax()]),
-        rule=None,
+        rule=rule,
     )
-
-
-def _log(manifold):
-    """Return the results of a search, `manifold`, from all starts, the best first, as a dict."""
-    value = manifold.divergences
-    order = np.argsort(-value, kind="stable")
-    log = {"start": [manifold.starts[j] for j in order], "divergence": value[order]}
-    return log | {"n_iter": manifold.n_iter[order], "converged": manifold.converged[order]}
 
 
 def most_draws(batch):
@@ -261,18 +244,7 @@ def for_folds(problem):
 
 
 def training_measures(problem, view):
-    """Return deviance and balanced accuracy for (at most 10,000) training rows, as a dict."""
-    rows, score = _leave_one_out(problem, view)
-    y = view.rule.present[rows.code].astype(float)
-    weight = rows.share / rows.share.sum()
-    return {
-        "deviance": float(weight @ problem.family.deviance(y, score)),
-        "balanced_accuracy": balanced_accuracy(y, weight, score),
-    }
-
-
-def _leave_one_out(problem, view):
-    """Return sampled training rows and their linear predictors (m, K) by `view`.
+    """Return deviance and balanced accuracy for (at most 10,000) training rows, as a dict.
 
     Kernel densities leave the predicted row out; a user's classifier does not."""
     settings, rule, batch = problem.settings, view.rule, problem.batch
@@ -280,9 +252,15 @@ def _leave_one_out(problem, view):
     Z = project(view.V, batch.X, batch.n)[i]
     rows = Rows.draw(Z, np.searchsorted(rule.present, code), weight, JUDGED, settings.seed)
     if rule.other is not None:
-        return rows, rule.scores(rows.Z, settings.n_threads)
-    arguments = rule.background, rule.width, density_options(settings), settings.n_threads
-    return rows, rule.link(leave_one_out_scores(rows, *arguments))
+        score = rule.scores(rows.Z, settings.n_threads)
+    else:
+        arguments = rule.background, rule.width, density_options(settings), settings.n_threads
+        score = rule.link(leave_one_out_scores(rows, *arguments))
+    y, weight = rule.present[rows.code].astype(float), rows.share / rows.share.sum()
+    return {
+        "deviance": float(weight @ problem.family.deviance(y, score)),
+        "balanced_accuracy": balanced_accuracy(y, weight, score),
+    }
 
 
 def calibrate(problem, view, log):
@@ -331,10 +309,7 @@ def _factors_of_others(rule, loss, part, draw):
 
     loss : (n, factors) each row's loss by each factor; `rule` chooses the one of lowest sum
     part, draw : (n,) each row's fold, and its repetition of the cross-validation"""
-    total, own = (
-        np.zeros((draw.max() + 1, loss.shape[1])),
-        np.zeros((part.max() + 1, loss.shape[1])),
-    )
+    total, own = (np.zeros((at.max() + 1, loss.shape[1])) for at in (draw, part))
     np.add.at(total, draw, loss)
     np.add.at(own, part, loss)
     of_part = np.zeros(len(own), np.int64)

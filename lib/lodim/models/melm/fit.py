@@ -8,11 +8,12 @@ import pandas as pd
 from lodim import forms
 from lodim.design.frame import in_pandas
 from lodim.errors import ArgumentError
+from lodim.export.expression import weighted
 from lodim.fitting import saved
 from lodim.fitting.fit import Fit
 from lodim.fitting.streamed import evaluation
 from lodim.models.melm import report
-from lodim.models.melm.rule import balanced_accuracy, coordinates, score_nodes
+from lodim.models.melm.rule import balanced_accuracy, score_nodes
 from lodim.models.melm.settings import CLASSIFIER, Settings
 from lodim.models.melm.view import LOG, View, project
 from lodim.typing import Data, FilePath, NewLevels, Prediction
@@ -104,7 +105,8 @@ class MelmFit(Fit):
         return self.estimates.rule.scores(self._coordinates(batch), self.settings.n_threads)
 
     def _expressions(self, features, offset):
-        Z = coordinates(self.estimates.V, self.axes, features)
+        named = zip(self.estimates.V.T, self.axes, strict=True)
+        Z = [weighted(0.0, v, features, name) for v, name in named]
         if self.levels is None:
             return list(zip(self.axes, Z, strict=True)), ()
         return score_nodes(self.estimates.rule, Z), ()
@@ -251,7 +253,7 @@ class MelmFit(Fit):
         """
         v, d, gamma = self.estimates, self.design, self.settings.gamma
         row = {"family": self.family.name, "n": self.n, "n_dropped": d.n_dropped}
-        row |= {"p": len(d.names), "k": v.k, "gamma": gamma, "df": v.df}
+        row |= {"p": len(d.names), "k": v.k, "gamma": gamma, "df": self.df}
         if self.levels is None:
             row |= {"gamma": np.nan, "entropy": self.entropy, "dev_ratio": self.dev_ratio}
         else:
@@ -444,7 +446,7 @@ class MelmFit(Fit):
     @property
     def df(self) -> int:
         """Parameters of the projection: k (rank - k) if the rows vary in `rank` directions."""
-        return self.estimates.df
+        return self.estimates.k * (self.estimates.rank - self.estimates.k)
 
     def _held_out_deviance(self):
         return self.measures.get("held_deviance")

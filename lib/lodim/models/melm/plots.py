@@ -18,7 +18,7 @@ LOADINGS, CORRELATIONS = "loadings", "correlations"
 
 def view(fit, ax, *, data=None, dimensions=None, arrows=LOADINGS, top=8, contours=True):
     """Draw rows in the projection, densities, decision boundary and the `top` longest arrows."""
-    training = _training_rows(fit)
+    training = _some_rows(fit.estimates.rule.rows.Z, fit.estimates.rule.rows.code.astype(float))
     rows = training if data is None else _new_rows(fit, data)
     which = _dimensions(fit, dimensions)
     classes = legend.Legend("" if fit.levels is None else fit.design.response.name, fit.levels)
@@ -76,11 +76,6 @@ def starts(fit, ax):
 
 
 # What the kinds share ----------------------------------------------------------------------------
-
-
-def _training_rows(fit):
-    rows = fit.estimates.rule.rows
-    return _some_rows(rows.Z, rows.code.astype(float))
 
 
 def _new_rows(fit, data):

@@ -36,7 +36,10 @@ def listing(fit):
             f"{fit.settings.covariance}, "
             f"divergence: {significant(fit.divergence)}"
         )
-        lines.append(f"Balanced accuracy: {_accuracies(fit)}")
+        held = fit.measures.get("held_balanced_accuracy")
+        held_out = "" if held is None else f"{held:.3f} (held out), "
+        trained = f"{fit.measures['balanced_accuracy']:.3f} (training rows)"
+        lines.append(f"Balanced accuracy: {held_out}{trained}")
         if _is_unbalanced(fit):
             lines.append(BALANCE)
     if not fit.converged:
@@ -78,14 +81,16 @@ def _header(fit):
 def _class_rows(fit):
     """Return pairs (label, text) of the header for fits with classes."""
     s, (fitting, regularizing) = fit.settings, fit.terms
-    held = fit.measures.get("held_balanced_accuracy")
+    held, factor = fit.measures.get("held_balanced_accuracy"), s.shrinkage_factor
+    shrunk = "" if factor == 1.0 else f", shrinkage factor {factor:.2g}"
+    other = type(s.classifier).__name__
     rows = [
         ("Gamma", f"{significant(s.gamma)}{phrases.by_cross_validation(fit, 'gamma')}"),
-        ("Covariances", _covariances(fit)),
+        ("Covariances", f"{s.covariance}{shrunk}"),
         ("Divergence", significant(fit.divergence)),
         ("Fitting term", significant(fitting)),
         ("Regularizing term", significant(regularizing)),
-        ("Classifier", _classifier(fit)),
+        ("Classifier", "kernel densities" if s.has_builtin_classifier else other),
         ("Bal. accuracy, training", f"{fit.measures['balanced_accuracy']:.4f}"),
         ("Log-loss, training", significant(0.5 * fit.measures["deviance"])),
     ]
@@ -95,12 +100,6 @@ def _class_rows(fit):
     rows.append(("Dev. ratio", f"{fit.dev_ratio:.4f}"))
     rows.append(("Converged", "yes" if fit.converged else "NO"))
     return rows
-
-
-def _covariances(fit):
-    s = fit.settings
-    factor = "" if s.shrinkage_factor == 1.0 else f", shrinkage factor {s.shrinkage_factor:.2g}"
-    return f"{s.covariance}{factor}"
 
 
 def _loadings(fit, most):
@@ -257,19 +256,6 @@ def _calibration(fit):
         f"Calibration: kernels {significant(rule.width, 3)} times as wide as in the search, "
         f"chosen by leaving rows out; {text}"
     )
-
-
-def _classifier(fit):
-    classifier = fit.settings.classifier
-    if classifier == "kde":
-        return "kernel densities"
-    return type(classifier).__name__
-
-
-def _accuracies(fit):
-    text = f"{fit.measures['balanced_accuracy']:.3f} (training rows)"
-    held = fit.measures.get("held_balanced_accuracy")
-    return text if held is None else f"{held:.3f} (held out), {text}"
 
 
 def _is_unbalanced(fit):

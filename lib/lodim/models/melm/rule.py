@@ -21,7 +21,7 @@ from lodim.models.melm.density import (
     lowest_between,
     select_width,
 )
-from lodim.models.melm.whitening import center_by_class
+from lodim.models.melm.whitening import center_by_class, draw_by_class
 
 INVERSE_TEMPERATURES = np.geomspace(0.0002, 2.0, 47)  # tried in calibration
 ABSENT = np.log(1e-12)  # log probability of a class without training rows
@@ -61,12 +61,7 @@ def sample_rows(Z, code, weight, n_rows, seed):
     if n <= n_rows:
         return np.arange(n)
     key = row_keys.keys(Z, weight, code, int(code.max()) + 1)
-    least, rows = max(30, k + 1), []  # at least 30 rows per class
-    for c in np.unique(code):
-        of_class = np.flatnonzero(code == c)
-        count = max(least, round(n_rows * len(of_class) / n))
-        rows.append(of_class[row_keys.drawn(key[of_class], count, seed)])
-    return np.sort(np.concatenate(rows))
+    return np.sort(draw_by_class(key, code, n_rows, max(30, k + 1), seed))
 
 
 @forms.record
@@ -164,13 +159,11 @@ class Rule:
 
     def scores(self, Z, threads=1):
         """Return linear predictors (n, K), such as log-odds, at coordinates Z (n, k)."""
-        return self._link(self.class_scores(Z, threads))
+        return self.link(self.class_scores(Z, threads))
 
     def link(self, score):
         """Return linear predictors, (n, K) or (n, 1) if K = 2, from log probabilities `score`."""
-        return self._link(self._of_all_classes(score, ABSENT))
-
-    def _link(self, score):
+        score = self._of_all_classes(score, ABSENT)
         score = score[:, 1:] - score[:, :1] if self.n_scores == 1 else score
         return self.inverse_temperature * score
 
@@ -184,7 +177,7 @@ class Rule:
 
     def _of_all_classes(self, values, absent):
         """Return `values` with columns for all classes; classes without rows get `absent`."""
-        if len(self.present) == self.n_classes:
+        if values.shape[1] == self.n_classes:
             return values
         out = np.full((len(values), self.n_classes), absent)
         out[:, self.present] = values
@@ -201,7 +194,8 @@ def fit_rule(settings, Z, code, weight, present, n_classes, n_scores):
     if settings.calibrate and len(present) > 1:
         judged = Rows.draw(Z, code, weight, JUDGED, settings.seed)
         width = select_width(judged, background, options, settings.n_threads)
-    densities = fit_densities(Z, code, weight, options.widened(width))[0]
+    widened = replace(options, gamma=width * options.gamma)
+    densities = fit_densities(Z, code, weight, widened)[0]
     other = None
     if settings.classifier != "kde":
         other = Estimator.from_rows(settings.classifier, Z, code, weight, int(code.max()) + 1)
@@ -237,11 +231,6 @@ def balanced_accuracy(y, weight, score):
     return float((right[size > 0] / size[size > 0]).mean())
 
 
-def coordinates(V, axes, features):
-    """Return a row's coordinates along V (p, k), named `axes`, as expressions of p `features`."""
-    return [weighted(0.0, v, features, name) for v, name in zip(V.T, axes, strict=True)]
-
-
 def score_nodes(rule, Z):
     """Return linear predictors by a Rule as expressions of Z; refuse a user's estimator."""
     if rule.other is not None:
@@ -273,11 +262,7 @@ def _log_density(rule, c, Z):
     unit = np.linalg.slogdet(background.root)[1] - 0.5 * len(Z) * np.log(2.0 * np.pi)
     squares = [call("square", a) for a in apart]
     log_g = weighted(np.log(background.share) + unit, [-0.5] * len(Z), squares)
-    return _log_sum(log_f, log_g)
-
-
-def _log_sum(a, b):
-    largest = call("largest", a, b)
-    parts = [call("exp_negative", call("sub", x, largest)) for x in (a, b)]
+    largest = call("largest", log_f, log_g)
+    parts = [call("exp_negative", call("sub", x, largest)) for x in (log_f, log_g)]
     total = call("log_positive", weighted(0.0, [1.0, 1.0], parts))
     return weighted(0.0, [1.0, 1.0], [largest, total])

@@ -127,12 +127,12 @@ def _search(sample, basis, plan, theta, names):
 def _continue(objective, ends, plan):
     """Continue the best of the L-BFGS results `ends` to the plan's final tolerance; return all."""
     best = distinct(ends.value)[: plan.refined]
-    more = _minimize(objective, ends.theta[best], plan, plan.ftol)
-    value, theta = ends.value.copy(), ends.theta.copy()
-    n_iter, converged = ends.n_iter.copy(), ends.converged.copy()
-    value[best], theta[best], converged[best] = more.value, more.theta, more.converged
-    n_iter[best] += more.n_iter
-    return replace(ends, theta=theta, value=value, n_iter=n_iter, converged=converged)
+    more, new = _minimize(objective, ends.theta[best], plan, plan.ftol), {}
+    more = replace(more, n_iter=ends.n_iter[best] + more.n_iter)
+    for name in ("theta", "value", "n_iter", "converged"):
+        new[name] = getattr(ends, name).copy()
+        new[name][best] = getattr(more, name)
+    return replace(ends, **new)
 
 
 def distinct(value):
@@ -165,16 +165,15 @@ def _manifold(sample, objective, ends, names, basis, plan):
 def principal_axes(V, basis, sample):
     """Return principal axes (p, k) of rows projected on V; the largest loadings are positive."""
     Q = np.linalg.qr(V)[0]
-    total = total_covariance(*class_moments(sample), sample.size)
     theta = basis.of_directions(Q)
-    turned = Q @ np.linalg.eigh(theta.T @ total @ theta)[1][:, ::-1]
+    turned = Q @ np.linalg.eigh(theta.T @ sample.total_covariance() @ theta)[1][:, ::-1]
     coordinates = sample.Z.T @ basis.of_directions(turned)
     return turned * upright(turned, coordinates, sample.weight / sample.weight.sum())
 
 
 def _extreme_entropy(sample, basis, plan):
     """Return the Manifold of largest entropy (smallest if `plan.smallest`) for a single class."""
-    theta = _principal_components(*class_moments(sample), sample, basis, plan.k, plan.smallest)
+    theta = _principal_components(sample, basis, plan.k, plan.smallest)
     V = principal_axes(basis.directions(theta), basis, sample)
     entropy = normal_entropy(sample.cov[0], basis.of_directions(V))
     log = (PCA,), np.array([entropy]), np.zeros(1, np.int64), np.ones(1, bool)
@@ -191,11 +190,10 @@ def starting_projections(sample, basis, plan):
     They are principal components, directions of class means and of class covariances, then random
     sums of rows, in the coordinates of `basis`."""
     k, n_starts = plan.k, plan.n_starts
-    mean, cov = class_moments(sample)
-    of_means = _mean_directions(mean, sample)[:, : sample.n_classes - 1]
-    of_covariances = _covariance_directions(cov, sample)
+    of_means = _mean_directions(sample)[:, : sample.n_classes - 1]
+    of_covariances = _covariance_directions(sample)
     starts = [
-        (PCA, _principal_components(mean, cov, sample, basis, k)),
+        (PCA, _principal_components(sample, basis, k)),
         (LDA, np.column_stack([of_means, of_covariances])[:, :k]),
         (COVARIANCES, of_covariances[:, :k]),
     ]
@@ -215,25 +213,6 @@ def _random_directions(sample, k, rng):
     return np.where(lost, 0.0, theta)
 
 
-def class_moments(sample):
-    """Return the means (C, r) and empirical covariances (C, r, r) of the classes in a sample."""
-    mean, cov = [], []
-    for c in range(sample.n_classes):
-        rows = slice(sample.start[c], sample.start[c + 1])
-        z, w = sample.Z[:, rows], sample.weight[rows] / sample.size[c]
-        mean.append(z @ w)
-        centred = z - mean[-1][:, None]
-        cov.append((centred * w) @ centred.T)
-    return np.stack(mean), np.stack(cov)
-
-
-def total_covariance(mean, cov, size):
-    """Return the covariance (r, r) of all rows, from class means, covariances and total weights."""
-    share = size / size.sum()
-    centred = mean - share @ mean
-    return np.einsum("c,cij->ij", share, cov) + (centred.T * share) @ centred
-
-
 def _orthonormal(V):
     """Return an orthonormal basis (r, k) of V's columns; random ones replace dependent columns."""
     Q, R = np.linalg.qr(V)
@@ -245,26 +224,24 @@ def _orthonormal(V):
     return np.linalg.qr(np.column_stack([V[:, ~dependent], filled[:, dependent]]))[0]
 
 
-def _principal_components(mean, cov, sample, basis, k, smallest=False):
-    """Return the first (or smallest) k principal components of all rows, (r, k).
+def _principal_components(sample, basis, k, smallest=False):
+    """Return the first (or smallest) k principal components of a Sample's rows, (r, k).
 
-    mean, cov : (C, r) and (C, r, r), of the classes in a Sample, in coordinates of `basis`"""
-    total = total_covariance(mean, cov, sample.size)
-    values, vectors = np.linalg.eigh(total)
+    They are in coordinates of `basis`."""
+    values, vectors = np.linalg.eigh(sample.total_covariance())
     root = basis.back.T @ (vectors * np.sqrt(np.maximum(values, 0.0)))
     components = np.linalg.eigh(root.T @ root)[1]
     return basis.back @ root @ (components[:, :k] if smallest else components[:, ::-1][:, :k])
 
 
-def _mean_directions(mean, sample):
-    """Return directions (r, r) in which means (C, r) of a Sample's classes differ, best first."""
-    share = sample.size / sample.size.sum()
-    centred = mean - share @ mean
-    return np.linalg.eigh((centred.T * share) @ centred)[1][:, ::-1]
+def _mean_directions(sample):
+    """Return directions (r, r) in which means of a Sample's classes differ, best first."""
+    centred = sample.moments[0] - sample.share @ sample.moments[0]
+    return np.linalg.eigh((centred.T * sample.share) @ centred)[1][:, ::-1]
 
 
-def _covariance_directions(cov, sample):
+def _covariance_directions(sample):
     """Return directions (r, r) in which covariances of a Sample's classes differ, best first."""
-    share = sample.size / sample.size.sum()
+    (_, cov), share = sample.moments, sample.share
     difference = cov - np.einsum("c,cij->ij", share, cov)
     return np.linalg.eigh(np.einsum("c,cij,cjk->ik", share, difference, difference))[1][:, ::-1]

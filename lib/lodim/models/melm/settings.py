@@ -20,13 +20,6 @@ from lodim.engine.blocks import ENGINES, available_threads
 from lodim.errors import ArgumentError, DataError, StoreError
 from lodim.models.melm.whitening import COVARIANCES, SHRUNK
 
-CHOICES = {
-    "covariance": COVARIANCES,
-    "divergence": ("sum", "mean"),
-    "entropy": ("max", "min"),
-    "prior": ("shares", "equal"),
-    "engine": ENGINES,
-}
 STRONGEST = 1e6  # largest shrinkage factor
 FOR_CLASSES = ("gamma", "covariance", "divergence", "n_starts", "classifier")
 CONTROL_FOR_CLASSES = ("prior", "calibrate", "shrinkage_factor", "max_iter", "tol")
@@ -83,8 +76,11 @@ class Settings:
         check(self, "calibrate", bool, lambda v: True, "True or False")
         if self.covariance is None:
             object.__setattr__(self, "covariance", SHRUNK)
-        for name, choices in CHOICES.items():
-            check_choice(self, name, choices)
+        check_choice(self, "covariance", COVARIANCES)
+        check_choice(self, "divergence", ("sum", "mean"))
+        check_choice(self, "entropy", ("max", "min"))
+        check_choice(self, "prior", ("shares", "equal"))
+        check_choice(self, "engine", ENGINES)
         _check_classifier(self.classifier)
 
     @property
@@ -136,12 +132,11 @@ def validate(problem):
 
 def _check_without_classes(problem):
     parameters = inspect.signature(problem.model.function).parameters
-    for name in FOR_CLASSES:
-        if problem.arguments[name] != parameters[name].default:
-            raise ArgumentError(f"{name}= needs classes; the formula has no response: leave it out")
-    for name in CONTROL_FOR_CLASSES:
-        if getattr(problem.settings, name) != getattr(Settings, name):
-            raise ArgumentError(f"{name}= needs classes; the formula has no response: leave it out")
+    given = [n for n in FOR_CLASSES if problem.arguments[n] != parameters[n].default]
+    settings, names = problem.settings, CONTROL_FOR_CLASSES
+    given += [n for n in names if getattr(settings, n) != getattr(Settings, n)]
+    if given:
+        raise ArgumentError(f"{given[0]}= needs classes; the formula has no response: leave it out")
 
 
 def _check_with_classes(settings):

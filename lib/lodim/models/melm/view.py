@@ -48,10 +48,6 @@ class View:
     def k(self):
         return self.V.shape[1]
 
-    @property
-    def df(self):
-        return self.k * (self.rank - self.k)
-
     def turned_to(self, other):
         """Return the directions V, rotated to be closest to the View `other` (Procrustes)."""
         covariance = self.correlation * self.deviation[:, None]  # of features and Z, over sd(Z)

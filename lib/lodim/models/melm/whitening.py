@@ -194,14 +194,38 @@ class Sample:
     Z: np.ndarray
     weight: np.ndarray
     start: np.ndarray  # (C + 1,) first row of each class
-    # size, cov: (C,) total weights and (C, r, r) covariances of the classes
-    size: np.ndarray
-    cov: np.ndarray
+    cov: np.ndarray  # (C, r, r) covariances of the classes
     key: np.ndarray  # (n,) number computed from each row's content, for random draws
 
     @property
     def n_classes(self):
-        return len(self.size)
+        return len(self.start) - 1
+
+    @cached_property
+    def size(self):
+        """Total weights of the classes, (C,)."""
+        return np.add.reduceat(self.weight, self.start[:-1])
+
+    @property
+    def share(self):
+        return self.size / self.size.sum()
+
+    @cached_property
+    def moments(self):
+        """Means (C, r) and empirical covariances (C, r, r) of the classes."""
+        mean, cov = [], []
+        for (lo, hi), size in zip(pairwise(self.start), self.size, strict=True):
+            z, w = self.Z[:, lo:hi], self.weight[lo:hi] / size
+            mean.append(z @ w)
+            centred = z - mean[-1][:, None]
+            cov.append((centred * w) @ centred.T)
+        return np.stack(mean), np.stack(cov)
+
+    def total_covariance(self):
+        """Return the covariance (r, r) of all rows."""
+        (mean, cov), share = self.moments, self.share
+        centred = mean - share @ mean
+        return np.einsum("c,cij->ij", share, cov) + (centred.T * share) @ centred
 
     @cached_property
     def tiles(self):
@@ -220,23 +244,30 @@ class Sample:
             rows = order[start[c] : start[c + 1]]
             cov.append(class_covariance(X[rows], weight[rows], covariance, *into))
         w = weight[order].astype(np.float64)
-        size = np.add.reduceat(w, start[:-1])
         key = row_keys.keys(X[order], w, code[order], C)
-        return cls(basis.coordinates(X[order]), w, start, size, np.stack(cov), key)
+        return cls(basis.coordinates(X[order]), w, start, np.stack(cov), key)
 
     def thinned(self, n_rows, seed):
         """Return a random sample of about `n_rows` rows, with at least 256 per class."""
         if len(self.weight) <= n_rows:
             return self
-        rows, total = [], len(self.weight)
-        for lo, hi in pairwise(self.start):
-            count = max(256, round(n_rows * (hi - lo) / total))  # at least 256 rows per class
-            rows.append(lo + row_keys.drawn(self.key[lo:hi], count, seed))
-        start = np.concatenate([[0], np.cumsum([len(r) for r in rows])])
-        rows = np.concatenate(rows)
+        code = np.repeat(np.arange(self.n_classes), np.diff(self.start))
+        rows = draw_by_class(self.key, code, n_rows, 256, seed)
+        start = np.searchsorted(code[rows], np.arange(self.n_classes + 1))
         Z, w, key = np.ascontiguousarray(self.Z[:, rows]), self.weight[rows], self.key[rows]
-        size = np.add.reduceat(w, start[:-1])
-        return replace(self, Z=Z, weight=w, start=start, size=size, key=key)
+        return replace(self, Z=Z, weight=w, start=start, key=key)
+
+
+def draw_by_class(key, code, n_rows, least, seed):
+    """Return positions of about `n_rows` random rows, at least `least` per class, class by class.
+
+    key (n,) are the numbers of the rows by `row_keys`, code (n,) their classes."""
+    rows = []
+    for c in np.unique(code):
+        of_class = np.flatnonzero(code == c)
+        count = max(least, round(n_rows * len(of_class) / len(code)))
+        rows.append(of_class[row_keys.drawn(key[of_class], count, seed)])
+    return np.concatenate(rows)
 
 
 def bandwidths(size, k, gamma=1.0):
