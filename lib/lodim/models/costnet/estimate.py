@@ -18,9 +18,8 @@ from lodim.models.costnet.search.frontier import CostFrontier, select_frontier
 from lodim.models.costnet.search.held_out import (
     STEP,
     HeldOut,
-    RefitRecipe,
     RuleResults,
-    recipes_of,
+    models_to_compare,
     select_held_out,
 )
 from lodim.models.costnet.search.moves import Search
@@ -36,26 +35,26 @@ LARGE = 200_000  # rows x columns x classes from which several classes use fewer
 def fit_stages(batch, family, settings, eval_batch=None):
     """Fit the penalized path and the frontier (best models by price); yield results per budget.
 
-    A result is the Estimates, the log (dict of convergence), and the linear predictors (n, K) of
-    `eval_batch`, or None without it. A budget of None is chosen by held-out losses."""
+    A result is the Estimates, an empty log, and the linear predictors (n, K) of `eval_batch`, or
+    None without it. A budget of None is chosen by held-out losses."""
     batch, level = batch_beyond_null(batch, family)
     p, monotone = batch.X.shape[1], settings.monotone
     groups = Groups.from_network(settings.network, settings.dependents, p, monotone)
-    path = _path_solver(settings)(batch, family, groups, _lambdas(settings))
-    log = {name: getattr(path, name) for name in ("n_iter", "gap", "converged")}
+    lambdas = settings.lambdas if settings.lambda_ is None else [settings.lambda_]
+    path = _path_solver(settings)(batch, family, groups, lambdas)
     if settings.lambda_ is not None:
-        path = _raised(path, level)
-        scores = None if eval_batch is None else _scores(eval_batch, family, path, 0)
-        yield Estimates(path, None), log, scores
-        return
-    with single_blas():
-        draws = count_draws(batch) if eval_batch is None else 1
-        frontier = _raised(_frontier(batch, family, settings, path, draws), level)
-    estimates, priced = Estimates(_raised(path, level), frontier), settings.costs is not None
-    for budget in _budgets(settings):
-        k = frontier.index_within(budget) if budget is not None else frontier.best(priced)
-        scores = None if eval_batch is None else _scores(eval_batch, family, frontier, k)
-        yield estimates, log, scores
+        models, chosen = _raised(path, level), [0]
+        estimates = Estimates(models, None)
+    else:
+        with single_blas():
+            draws = count_draws(batch) if eval_batch is None else 1
+            models = _raised(_frontier(batch, family, settings, path, draws), level)
+        estimates, priced = Estimates(_raised(path, level), models), settings.costs is not None
+        budgets = _budgets(settings)
+        chosen = [models.best(priced) if b is None else models.index_within(b) for b in budgets]
+    for k in chosen:
+        scores = None if eval_batch is None else _scores(eval_batch, family, models, k)
+        yield estimates, {}, scores
 
 
 def _raised(models, level):
@@ -76,12 +75,6 @@ def _path_solver(settings):
 
         options["make_solver"] = ConicSolver
     return partial(penalty_path, **options)
-
-
-def _lambdas(settings):
-    if settings.lambda_ is not None:
-        return np.array([settings.lambda_])
-    return None if settings.lambdas is None else np.asarray(settings.lambdas)
 
 
 def _frontier(batch, family, settings, path, draws):
@@ -119,9 +112,7 @@ def _cross_validated(batch, family, settings, results, draws):
     results : models that rules found with all rows; draws : number of random divisions into folds
     The dict has "held_out", mean losses (models, draws), and "error", standard errors (models,)."""
     by_cv = settings.criterion == "cv"
-    recipes = (
-        recipes_of(results, settings.relax) if by_cv else [RefitRecipe(c) for c in results.listed]
-    )
+    models = models_to_compare(results, settings.relax) if by_cv else results.listed
     # Folds only depend on the number of classes.
     levels = range(max(2, family.n_scores)) if has_classes(family) else ()
     # Folds keep the units of all rows, so that penalties are comparable.
@@ -129,10 +120,10 @@ def _cross_validated(batch, family, settings, results, draws):
     known = {rule: path.lambdas[::STEP] for rule, path in results.paths.items()}
     fold_results = (_rule_results(train, family, settings, lambdas=known) for train, _ in splits)
     tests = [test for _, test in splits]
-    held_out = HeldOut.from_folds(recipes, fold_results, tests, family, draws)
-    at = select_held_out(results.search, recipes, held_out) if by_cv else range(len(recipes))
+    held_out = HeldOut.from_folds(models, fold_results, tests, family, draws)
+    at = select_held_out(results.search, models, held_out) if by_cv else range(len(models))
     losses = {"held_out": held_out.draws[at], "error": np.array([held_out.error(v) for v in at])}
-    return [recipes[v].candidate for v in at], losses
+    return [models[v] for v in at], losses
 
 
 def _rule_results(batch, family, settings, path=None, lambdas=None):
@@ -155,11 +146,9 @@ def _rule_results(batch, family, settings, path=None, lambdas=None):
         for rule in ("group", "lasso")
         if rule in settings.rules and (rule in paths or "group" not in settings.rules)
     }
-    candidate_models = [
-        candidate
-        for rule, path in asked.items()
-        for candidate in rules.path_supports(search, path, rule)
-    ]
+    candidate_models = []
+    for rule, path in asked.items():
+        candidate_models += rules.path_supports(search, path, rule)
     if "greedy" in settings.rules:
         candidate_models += forward_selection(search)
     by_deviance = settings.criterion != "cv" or count_units(batch) < 2

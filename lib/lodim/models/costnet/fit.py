@@ -107,7 +107,10 @@ class CostnetFit(Fit):
     @cached_property
     def step(self) -> ListedModel:
         """Model (ListedModel) that predict() uses, from the frontier or from the penalized path."""
-        return ListedModel.from_position(self.position, self.estimates, self.paid)
+        listed, k = self.position
+        if listed:
+            return ListedModel.from_frontier(self.estimates.frontier, k)
+        return ListedModel.from_path(self.estimates.path, k, self.paid)
 
     # The contract of Fit -----------------------------------------------------------------------
 

@@ -25,9 +25,6 @@ class Estimates:
     path: PenaltyPath = forms.part(PenaltyPath)
     frontier: CostFrontier | None = forms.optional(forms.apart(forms.part(CostFrontier)))
 
-    def within(self, budget):
-        return Estimates(self.path, self.frontier and self.frontier.within(budget))
-
 
 @forms.record
 class Purchases:
@@ -98,14 +95,6 @@ class ListedModel:
             lambda_=float(path.lambdas[k]),
         )
 
-    @classmethod
-    def from_position(cls, position, estimates, paid):
-        """Return the model at (True, index on the frontier) or (False, index on the path)."""
-        listed, k = position
-        if listed:
-            return cls.from_frontier(estimates.frontier, k)
-        return cls.from_path(estimates.path, k, paid)
-
     @property
     def used(self):
         return np.flatnonzero(self.coef.any(axis=1))
@@ -172,17 +161,12 @@ def position_of_lambda(fit, lambda_):
     return False, k
 
 
-def priced_items(fit, model):
-    network = fit.settings.network
-    on = np.flatnonzero(model.bought & (network.cost > 0))
-    return {network.names[v]: float(network.cost[v]) for v in on}
-
-
 def changes(fit, models):
     """Yield per model two lists of names: items new since the model before, and items dropped."""
-    before: dict = {}
+    network, before = fit.settings.network, []
     for model in models:
-        now = priced_items(fit, model)
+        on = np.flatnonzero(model.bought & (network.cost > 0))
+        now = list(dict.fromkeys(network.names[v] for v in on))
         yield [n for n in now if n not in before], [n for n in before if n not in now]
         before = now
 
@@ -197,10 +181,8 @@ def _columns(models, *names):
 def prices(fit, models=None):
     """Return the table of `CostnetFit.prices`, by default of all models on the frontier."""
     models = listed_models(fit) if models is None else models
-    frame = pd.DataFrame(
-        _columns(models, "cost", "df", "deviance"),
-        index=pd.RangeIndex(1, len(models) + 1, name="step"),
-    )
+    steps = pd.RangeIndex(1, len(models) + 1, name="step")
+    frame = pd.DataFrame(_columns(models, "cost", "df", "deviance"), steps)
     frame["dev_ratio"] = [fit._explained(m.deviance) for m in models]
     frame["dev_ratio_held_out"] = [fit._explained(m.held_out) for m in models]
     frame = frame.assign(**_columns(models, "rule", "lambda_", "relax"))
@@ -221,19 +203,17 @@ def bought(fit):
         if name in derived and network.cost[v] == 0.0:
             continue
         needed = [network.names[u] for u in network.children[v] if model.bought[u]]
-        row = rows.setdefault(name, {"price": float(network.cost[v]), "in_model": False, "by": {}})
+        empty = {"price": float(network.cost[v]), "in_model": False, "needed_by": {}}
+        row = rows.setdefault(name, empty)
         row["in_model"] |= bool(model.coef[list(network.columns[v])].any())
-        row["by"] |= dict.fromkeys(needed)
+        row["needed_by"] |= dict.fromkeys(needed)
         row["serves"] = series[network.series[v]] if network.series[v] >= 0 else ""
     rows = {name: row for name, row in rows.items() if row["price"] > 0.0 or row["in_model"]}
-    columns = {
-        "price": [row["price"] for row in rows.values()],
-        "in_model": [row["in_model"] for row in rows.values()],
-        "needed_by": [", ".join(row["by"]) for row in rows.values()],
-        "serves": [row["serves"] for row in rows.values()],
-    }
-    frame = pd.DataFrame(columns, index=pd.Index(list(rows), name="item", dtype=object))
-    return frame if (network.series >= 0).any() else frame.drop(columns="serves")
+    for row in rows.values():
+        row["needed_by"] = ", ".join(row["needed_by"])
+    names = ["price", "in_model", "needed_by"] + ["serves"] * bool((network.series >= 0).any())
+    columns = {name: [row[name] for row in rows.values()] for name in names}
+    return pd.DataFrame(columns, index=pd.Index(list(rows), name="item", dtype=object))
 
 
 def terms(fit, model=None):

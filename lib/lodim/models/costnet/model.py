@@ -89,14 +89,17 @@ class Costnet(Model):
             problem, selection = _choose(problem, estimates.frontier, selection)
         batch, settings = problem.batch, problem.settings
         _warn(estimates.path)
-        if limited:  # cross-validation may have searched beyond its chosen budget
-            estimates = estimates.within(settings.budget)
+        position, frontier = (False, 0), estimates.frontier  # of the only penalized model
+        if frontier is not None:
+            if limited:  # cross-validation may have searched beyond its chosen budget
+                estimates = replace(estimates, frontier=frontier.within(settings.budget))
+            position = True, frontier.index_within(settings.budget)
         paid = Purchases.from_path(estimates.path, settings.network, settings.dependents)
         return CostnetFit(
             **problem.common(selection) | {"call": _call(problem)},
             estimates=estimates,
             paid=paid,
-            position=_position(estimates, settings),
+            position=position,
             limit=settings.budget if limited else np.inf,
             total=_total_price(settings.network),
             n=batch.n_positive,
@@ -147,14 +150,6 @@ def _choose(problem, frontier, selection):
     budget = rounded(frontier.cost[frontier.best(priced)])
     settings = replace(settings, budget=budget)
     return replace(problem, settings=settings, chosen=chosen), selection
-
-
-def _position(estimates, settings):
-    """Return the position of the model that budget or lambda_ selects: (on frontier, index)."""
-    if settings.lambda_ is not None:
-        return False, 0
-    budget = np.inf if settings.budget is None else settings.budget
-    return True, estimates.frontier.index_within(budget)
 
 
 def _total_price(network):

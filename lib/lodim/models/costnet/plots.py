@@ -31,8 +31,10 @@ def cost(fit, ax, *, log=False):
         ax.axvline(fit.step.cost, color="black", lw=0.8, ls=":", label=label)
     if np.ptp(share) < 1.0:
         ax.set_ylim(-5.0, 100.0)
-    if flag("log", log):
-        _set_log_axis(ax, frontier.cost[frontier.cost > 0.0])
+    prices = frontier.cost[frontier.cost > 0.0]
+    if flag("log", log) and len(prices):  # from the lowest positive price on; 0 is left of it
+        ax.set_xscale("symlog", linthresh=prices.min(), linscale=0.3)
+        ax.set_xlim(left=-0.1 * prices.min())
     ax.set_xlabel("cost")
     ax.set_ylabel("% deviance explained")
     ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
@@ -47,12 +49,6 @@ def _models_by_rule(ax, frontier, share):
             style = {"marker": mark(k), "color": colour(k), "s": 34}
             style |= {"edgecolor": "white", "lw": 0.5, "zorder": 3, "label": rule}
             ax.scatter(frontier.cost[of], share[of], **style)
-
-
-def _set_log_axis(ax, prices):
-    if len(prices):
-        ax.set_xscale("symlog", linthresh=prices.min(), linscale=0.3)
-        ax.set_xlim(left=-0.1 * prices.min())
 
 
 def _share(deviance, null):
@@ -73,15 +69,12 @@ def path(fit, ax, *, top=10):
     keep = np.flatnonzero(path.lambdas > 0)[::-1]
     if not len(fit.design.names) or not len(keep):
         raise ArgumentError("the path has no features to draw")
-    wide = pd.DataFrame(
-        path.coef[keep].transpose(0, 2, 1).reshape(len(keep), -1), index=path.lambdas[keep]
-    )
     levels = [""] if fit.family.n_scores == 1 else [f" ({level})" for level in fit.levels]
-    wide.columns = [f"{name}{level}" for level in levels for name in fit.design.names]
-    texts = [
-        f"{df}\n{significant(cost, 3)}" for df, cost in zip(frame["df"], frame["cost"], strict=True)
-    ]
-    above = ("Df, cost", path.lambdas[keep], [texts[k] for k in keep])
+    names = [f"{name}{level}" for level in levels for name in fit.design.names]
+    coef, lambdas = path.coef[keep].transpose(0, 2, 1), path.lambdas[keep]
+    wide = pd.DataFrame(coef.reshape(len(keep), -1), lambdas, names)
+    sizes = zip(frame["df"][keep], frame["cost"][keep], strict=True)
+    above = ("Df, cost", lambdas, [f"{df}\n{significant(cost, 3)}" for df, cost in sizes])
     return lines.against_log(wide, "lambda", "coefficient per SD", above, ax, top)
 
 

@@ -24,14 +24,16 @@ CRITERIA_IN_WORDS = {
     "bic": "BIC",
     "ebic": "extended BIC, which adds a penalty for each coefficient,",
 }
-COLUMNS = {"Df": "df", "Cost": "cost", "Lambda": "lambda_", "Rule": "rule"}
 
 
 def listing(fit):
     """Return the lines and the table that a printed fit shows, in the style of glmnet."""
+    by = " by a function" if _by_function(fit) else ""
+    one = ", one source of each series" if _has_series(fit) else ""
     lines = [
         f"Family: {fit.family.label} ({fit.family.link} link){phrases.levels(fit)}",
-        f"{phrases.rows(fit)}, {_priced_things(fit)}",
+        f"{phrases.rows(fit)}, {counted(_n_priced(fit), 'priced item')}{by}, total price "
+        f"{significant(fit.total)}{one}",
         _model_in_use(fit),
     ]
     lines += phrases.monotone(fit)
@@ -40,25 +42,14 @@ def listing(fit):
     if not fit.converged:
         lines.append("Warning: the solver did not converge at every penalty; see summary()")
     frame = frontier_models.prices(fit, frontier_models.shown_models(fit))
-    table = pd.DataFrame({name: frame[column] for name, column in COLUMNS.items()})
-    table["Rule"] = _rules(frame)
-    table.insert(2, "%Dev", 100.0 * frame["dev_ratio"])
-    if frame["dev_ratio_held_out"].notna().any():
-        table.insert(3, "%CV", _percent(frame["dev_ratio_held_out"]))
-    table.index = _row_labels(frame)
-    formats = {name: ".2f" for name in ("%Dev", "%CV") if name in table} | {"Lambda": _lambda}
-    return lines, Table("", table, formats, keep=_which_to_print(frame))
+    table, formats = _models(frame, ["Df", "Cost", "%Dev", "%CV", "Lambda", "Rule"])
+    return lines, Table("", table, formats | {"Lambda": _lambda}, keep=_which_to_print(frame))
 
 
 def summary(fit, full):
     """Return the summary Report of a fit; with `full`, long tables show all rows."""
-    return Report(
-        title="Costnet Results",
-        header=_header(fit),
-        tables=(*_prices(fit), *_purchases(fit), _coefficients(fit, full)),
-        notes=_notes(fit),
-        full=full,
-    )
+    tables = (*_prices(fit), *_purchases(fit), _coefficients(fit, full))
+    return Report("Costnet Results", _header(fit), tables, _notes(fit), full)
 
 
 def _header(fit):
@@ -86,31 +77,37 @@ def _prices(fit):
     if not fit.step.number:
         return ()
     frame = frontier_models.prices(fit)
-    table = pd.DataFrame({name: frame[COLUMNS[name]] for name in ("Cost", "Df", "Rule")})
-    table.insert(2, "%Dev", 100.0 * frame["dev_ratio"])
-    table["Rule"] = _rules(frame)
-    table.insert(3, "%CV", _percent(frame["dev_ratio_held_out"]))
-    table.index = _row_labels(frame)
-    if table["%CV"].isna().all():
-        table = table.drop(columns="%CV")
+    table, formats = _models(frame, ["Cost", "Df", "%Dev", "%CV", "Rule"])
     # A column of 11 characters and longer names of rules leave less room.
     room = WIDTH_OF_NAMES - 11 * ("%CV" in table) + 10 - max(map(len, table["Rule"]))
     bought = frontier_models.changes(fit, frontier_models.listed_models(fit))
     table["Purchases"] = [_changes(*names, room) for names in bought]
     costs = dict(zip(frame["cost"], aligned(frame["cost"]), strict=True))
-    formats = {"Df": "d", "%Dev": ".2f", "%CV": ".2f"}
-    formats = {"Cost": costs.get} | {name: formats[name] for name in formats if name in table}
+    formats |= {"Cost": costs.get, "Df": "d"}
     explained = tuple(_column_notes(fit, table))
     return (Table("Frontier", table, formats, explained, keep=_which_to_print(frame)),)
 
 
-def _rules(frame):
+def _models(frame, names):
+    """Return the printed table of models by price, and formats of its percentages.
+
+    frame is from prices(); names are the columns of the table, but %CV is left out without held-out
+    rows. The model that predict() uses has * in its label. A rule is followed by the share of the
+    refit if that is below 1."""
     pairs = zip(frame["rule"], frame["relax"], strict=True)
-    return [f"{rule} r={relax:g}" if relax < 1.0 else rule for rule, relax in pairs]
-
-
-def _percent(share):
-    return (100.0 * share).round(2) + 0.0
+    rules = [f"{rule} r={relax:g}" if relax < 1.0 else rule for rule, relax in pairs]
+    table = frame.rename(columns={"df": "Df", "cost": "Cost", "lambda_": "Lambda"}).assign(
+        **{
+            "%Dev": 100.0 * frame["dev_ratio"],
+            "%CV": (100.0 * frame["dev_ratio_held_out"]).round(2) + 0.0,
+            "Rule": rules,
+        }
+    )
+    chosen = zip(frame.index, frame["chosen"], strict=True)
+    labels = [f"{k} *" if on and len(frame) > 1 else str(k) for k, on in chosen]
+    known = [name for name in names if not (name == "%CV" and table["%CV"].isna().all())]
+    formats = {name: ".2f" for name in ("%Dev", "%CV") if name in known}
+    return table[known].set_axis(labels, axis=0), formats
 
 
 def _column_notes(fit, table):
@@ -169,10 +166,8 @@ def _purchases(fit):
     if not frame["in_model"].all():
         table["In the model"] = np.where(frame["in_model"], "yes", "no")
     if frame["needed_by"].any():
-        named = [names.split(", ") for names in frame["needed_by"]]
-        table["Needed by"] = [
-            _some_names(names, WIDTH_OF_NAMES) if names[0] else "" for names in named
-        ]
+        named = frame["needed_by"].str.split(", ")
+        table["Needed by"] = [_some_names(names, WIDTH_OF_NAMES) for names in named]
     if "serves" in frame and frame["serves"].any():
         table["Serves as"] = frame["serves"]
     table.index = [short(name) for name in frame.index]
@@ -191,7 +186,8 @@ def _coefficients(fit, full):
     largest = order if full else order[:30]
     shown = pd.concat([frame[intercept], frame.loc[largest]])
     table = pd.DataFrame({"Estimate": shown["estimate"], "Per SD": shown["std_estimate"]})
-    table = table.set_axis(_labels(shown), axis=0).rename_axis(None)
+    labels = [short(label) for label in phrases.term_labels(shown)]
+    table = table.set_axis(labels, axis=0).rename_axis(None)
     link = "response" if fit.family.link == "identity" else fit.family.link
     per = "per unit of the feature, and per standard deviation, largest first."
     notes = [f"In units of the {link}: {per}"]
@@ -238,11 +234,8 @@ def _coefficients_note(fit):
         return "The coefficients are shrunken by the penalty, not refitted."
     if fit.step.relax < 1.0:
         share = significant(fit.step.relax)
-        blend = (
-            f", as a mean in which refitted coefficients have weight {share}"
-            if fit.step.relax
-            else ""
-        )
+        blend = f", as a mean in which refitted coefficients have weight {share}"
+        blend = blend if fit.step.relax > 0.0 else ""
         return (
             "The terms were selected by looking at the response: the coefficients are shrunken "
             f"by the penalty{blend}, so p-values would not be valid."
@@ -268,12 +261,6 @@ def _which_to_print(frame):
     return keep
 
 
-def _row_labels(frame):
-    if len(frame) == 1:
-        return ["1"]
-    return [f"{k} *" if on else str(k) for k, on in zip(frame.index, frame["chosen"], strict=True)]
-
-
 def _lambda(value):
     return "" if np.isnan(value) else significant(value)
 
@@ -282,13 +269,6 @@ def _n_priced(fit):
     """Return the number of items with a price; copies of one item count once."""
     network = fit.settings.network
     return len({int(b) for b in network.base[network.cost > 0]})
-
-
-def _priced_things(fit):
-    by = " by a function" if _by_function(fit) else ""
-    things = _count_of(_n_priced(fit), "priced item", "priced items")
-    one = ", one source of each series" if _has_series(fit) else ""
-    return f"{things}{by}, total price {significant(fit.total)}{one}"
 
 
 def _has_series(fit):
@@ -312,8 +292,8 @@ def _model_in_use(fit):
 
 
 def _rule_of_choice(fit):
-    own = "budget" in fit.chosen and fit.limit == np.inf
-    if not own:
+    """Return text on how held-out rows chose the model; empty if they did not."""
+    if "budget" not in fit.chosen or fit.limit < np.inf:
         return ""
     if fit.settings.costs is None and not _by_function(fit):
         return ", of lowest held-out loss"
@@ -325,12 +305,6 @@ def _budget(fit):
     if budget is None or budget == np.inf:
         return "none"
     return significant(budget) + phrases.by_cross_validation(fit, "budget")
-
-
-def _labels(frame):
-    if "level" not in frame:
-        return [short(t) for t in frame["term"]]
-    return [short(f"{t} ({k})") for t, k in zip(frame["term"], frame["level"], strict=True)]
 
 
 TRAINING, HELD_OUT = "% deviance explained", "% deviance explained, held out"

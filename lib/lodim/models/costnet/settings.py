@@ -27,8 +27,6 @@ from lodim.prices import parse
 from lodim.prices.network import Network
 
 RULES = ("group", "lasso", "greedy")
-DEPENDENTS = ("all", "direct")
-SOLVERS = ("auto", "cvxpy")
 OF_FRONTIER = ("lambdas", "n_lambda", "lambda_min_ratio", "relax", "rules", "criterion")
 UNUSED = {"lambda_": OF_FRONTIER, "lambdas": ("n_lambda", "lambda_min_ratio")}  # no effect
 
@@ -71,8 +69,8 @@ class Settings:
         if self.relax is not None:
             check_share(self, "relax")
         check(self, "l1_ratio", (int, float), lambda v: 0 < v <= 1, "above 0, and at most 1")
-        check_choice(self, "dependents", DEPENDENTS)
-        check_choice(self, "solver", SOLVERS)
+        check_choice(self, "dependents", ("all", "direct"))
+        check_choice(self, "solver", ("auto", "cvxpy"))
         check_choice(self, "criterion", CRITERIA)
         check_seed(self)
         check_threads(self)
@@ -104,9 +102,7 @@ class Settings:
 def _rules(rules):
     """Return the search rules' names as a tuple in fixed order; raise ArgumentError for others."""
     names = [rules] if isinstance(rules, str) else listed(rules)
-    if names is None:
-        raise ArgumentError(f"rules must be some of {', '.join(RULES)}, not {rules!r:.80}")
-    for rule in names:
+    for rule in [rules] if names is None else names:
         if not isinstance(rule, str) or rule not in RULES:
             raise ArgumentError(f"rules must be some of {', '.join(RULES)}, not {rule!r:.80}")
     if not names:

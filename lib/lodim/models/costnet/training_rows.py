@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from lodim.engine.blocks import available_threads, on_host, sum_tiles
+from lodim.engine.blocks import on_host, sum_tiles
 from lodim.engine.tiles import TILE
 from lodim.family import losses
 from lodim.models.costnet.penalty import passes
@@ -19,27 +19,36 @@ class TrainingRows:
     X: np.ndarray  # in blocks of 64 rows
     given: tuple  # y (n,), weight (n,) of sum one, offset (n, K), in units of the data
     family: Any
-    loss: tuple  # in the form that compiled passes over the rows take
-    spread: float
     threads: int
-    null: np.ndarray  # (K,) intercepts of the null model, in units of the data
-    absent: np.ndarray  # (K,) bool, classes without rows; they keep the null model's intercept
+    spread: float
 
-    @classmethod
-    def from_given(cls, X, given, family, spread=1.0, threads=None, **fields):
-        """Return TrainingRows; `given` is a tuple of response, weight and offset of rows X."""
-        null = family.null_intercept(*given)
-        return cls(
-            X=X,
-            given=given,
-            family=family,
-            spread=spread,
-            threads=available_threads() if threads is None else threads,
-            null=null,
-            loss=_loss(given, family, spread, null),
-            absent=family.absent(*given[:2]),
-            **fields,
-        )
+    @cached_property
+    def null(self):
+        """Intercepts of the null model, (K,), in units of the data."""
+        return self.family.null_intercept(*self.given)
+
+    @cached_property
+    def absent(self):
+        """Whether classes have no rows, (K,) bool; they keep the null model's intercept."""
+        return self.family.absent(*self.given[:2])
+
+    @cached_property
+    def loss(self):
+        """Loss of response / spread, as code and constants for compiled kernels.
+
+        If a loss has linear parts, Newton steps need a smallest curvature (second derivative). Its
+        unit is l'^2 / (2 l), the curvature of a squared error with the null model's loss l and
+        slope l'."""
+        if self.family.n_scores > 1:
+            return passes.SOFTMAX
+        y, weight, offset = self.given
+        loss = self.family.per(self.spread).kernel_loss(y / self.spread, weight)
+        if not self.family.m_estimation:
+            return loss[0], 0.0, *loss[2:]
+        score = (offset[:, 0] + self.null) / self.spread
+        value, slope, _ = losses.rows(loss, y / self.spread, score, np.ones(len(y)))
+        unit = float(weight @ slope**2) / max(2.0 * float(weight @ value), 1e-300)
+        return loss[0], loss[1] * unit, *loss[2:]
 
     @cached_property
     def y(self):
@@ -91,24 +100,6 @@ class TrainingRows:
         return passes.scores_after(self.X, columns, np.ascontiguousarray(step), f, self.threads)
 
 
-def _loss(given, family, spread, null):
-    """Return the loss of response / spread, as code and constants for compiled kernels.
-
-    If a loss has linear parts, Newton steps need a smallest curvature (second derivative). Its unit
-    is l'^2 / (2 l), the curvature of a squared error with the null model's loss l and slope l'.
-    given : response, weights, offset; null : the null model's intercept"""
-    if family.n_scores > 1:
-        return passes.SOFTMAX
-    y, weight, offset = given
-    loss = family.per(spread).kernel_loss(y / spread, weight)
-    if not family.m_estimation:
-        return loss[0], 0.0, *loss[2:]
-    score = (offset[:, 0] + null) / spread
-    value, slope, _ = losses.rows(loss, y / spread, score, np.ones(len(y)))
-    unit = float(weight @ slope**2) / max(2.0 * float(weight @ value), 1e-300)
-    return loss[0], loss[1] * unit, *loss[2:]
-
-
 def next_least(least, size):
     """Return the new lower limit of the rows' curvatures, which damps Newton steps.
 
@@ -128,21 +119,18 @@ def freeze_absent(slopes, absent):
 
 def response_weights_offset(batch, n_scores):
     """Return the response (n,), weights (n,) with sum one, and the offset (n, K) of a batch."""
+    rows = np.asarray(batch.y, np.float64), batch.weight, batch.offsets(n_scores)
     if on_host(batch.X):
-        return _rows(batch, n_scores)
-    return batch.once(response_weights_offset, lambda: _known_rows(batch, n_scores))
+        return rows
+    return batch.once(response_weights_offset, lambda: _on_workers(batch, n_scores, rows))
 
 
-def _rows(batch, n_scores):
-    return np.asarray(batch.y, np.float64), batch.weight, batch.offsets(n_scores)
-
-
-def _known_rows(batch, n_scores):
-    """Return response, weight and `n_scores` offsets of a batch whose features are on workers."""
-    X, (y, weight, offset) = batch.X, _rows(batch, n_scores)
+def _on_workers(batch, n_scores, rows):
+    """Tell the cluster workers that hold the features their weights and offsets; return `rows`."""
+    X, (_, weight, offset) = batch.X, rows
     X.know(weight, batch.worker_weight)
     X.know(offset, X.column(batch.offset).map(_of_scores, n_scores, shape=(n_scores, TILE)))
-    return y, weight, offset
+    return rows
 
 
 def _of_scores(offset, n_scores):

@@ -1,7 +1,6 @@
 """Penalized groups of coefficients, and the order of coefficients in compiled functions."""
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -88,11 +87,6 @@ class Groups:
         return all(np.array_equal(getattr(self, n), getattr(other, n)) for n in names)
 
     @property
-    def nested(self):
-        """Whether any two groups are disjoint, or one contains the other."""
-        return not self.crossed.any()
-
-    @property
     def q(self):
         return len(self.feature)
 
@@ -117,21 +111,8 @@ def _crossed(sets, q):
     return crossed
 
 
-@dataclass(frozen=True, eq=False)
-class Layout:
-    """Penalized coefficients in the order that compiled functions need, block by block.
-
-    A block is a set of groups that share coefficients, inner groups first. Group g has the
-    coefficients member[start[g]:start[g + 1]] and the weight cost[g]."""
-
-    at: np.ndarray  # (A,) index of each coefficient among all q coefficients of Groups
-    block: np.ndarray  # (B + 1,) start of each block's coefficients
-    first: np.ndarray  # (B + 1,) start of each block's groups
-    nested: np.ndarray  # (B,) bool, whether a block's groups form a tree
-    start: np.ndarray  # (G + 1,)
-    member: np.ndarray  # positions of the coefficients of all groups
-    cost: np.ndarray  # (G,) weights of the groups
-    sign: np.ndarray  # (A,) required signs 1 or -1, or 0 without one
+class Layout(GroupArrays):
+    """Penalized coefficients in the order that compiled functions need, block by block."""
 
     @classmethod
     def from_groups(cls, groups):
@@ -164,7 +145,10 @@ class Layout:
         kept, width = np.unique(block, return_counts=True)
         _, n_groups = np.unique(block_of_group, return_counts=True)
         block, first, start = (np.cumsum(np.r_[0, count]) for count in (width, n_groups, size))
-        return cls(at, block, first, nested[kept], start, member, cost, sign)
+        group = np.repeat(np.arange(len(cost)), size)
+        order, owner = np.argsort(cost[group], kind="stable"), np.zeros(len(at), np.int64)
+        owner[member[order]] = group[order]
+        return cls(at, block, first, nested[kept], start, member, cost, sign, owner)
 
     def restrict(self, keep):
         """Return the Layout of only the coefficients marked in `keep`, (A,) bool."""
@@ -179,19 +163,3 @@ class Layout:
         of_groups = block_of_group[left], size[left], member, self.cost[left]
         at = self.at[keep], block[keep]
         return Layout._sorted(*at, *of_groups, self.nested, self.sign[keep])
-
-    @cached_property
-    def assigned_group(self):
-        """Most expensive group of each coefficient, (A,), used to bound the dual norm."""
-        group = np.repeat(np.arange(len(self.cost)), np.diff(self.start))
-        order = np.argsort(self.cost[group], kind="stable")
-        out = np.zeros(len(self.at), np.int64)
-        out[self.member[order]] = group[order]
-        return out
-
-    @cached_property
-    def arrays(self):
-        blocks = self.block, self.first, self.nested
-        return GroupArrays(
-            *blocks, self.start, self.member, self.cost, self.sign, self.assigned_group
-        )

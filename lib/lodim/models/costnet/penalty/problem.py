@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from lodim import forms
-from lodim.engine.blocks import on_host, sum_rows
+from lodim.engine.blocks import available_threads, on_host, sum_rows
 from lodim.family.family import beyond_null
 from lodim.models.costnet.penalty.groups import Groups, Layout
 from lodim.models.costnet.penalty.prox import penalty
@@ -26,8 +26,8 @@ class PathProblem(TrainingRows):
     def from_batch(cls, batch, family, groups, threads=None):
         given = response_weights_offset(batch, family.n_scores)
         spread = _spread(*given) if family.link == "identity" else 1.0
-        penalty = {"groups": groups, "layout": Layout.from_groups(groups)}
-        return cls.from_given(batch.X, given, family, spread, threads, **penalty)
+        threads = available_threads() if threads is None else threads
+        return cls(batch.X, given, family, threads, spread, groups, Layout.from_groups(groups))
 
     @property
     def lambda_unit(self):
@@ -79,23 +79,7 @@ class PathProblem(TrainingRows):
         return out
 
     def penalty(self, w, lam):
-        return penalty(w, lam, self.layout.arrays, 0, len(self.layout.cost))
-
-
-@dataclass(frozen=True, eq=False)
-class PathSolution:
-    """Solutions for a path of penalties, in the units of the solver."""
-
-    w: np.ndarray  # (L, K, A) penalized coefficients
-    b: np.ndarray  # (L, K, F) unpenalized coefficients
-    loss: np.ndarray  # (L,) half the mean deviance
-    gap: np.ndarray  # (L,) duality gap
-    n_iter: np.ndarray  # (L,) number of iterations
-
-    @classmethod
-    def from_steps(cls, steps):
-        w, b, *numbers = zip(*steps, strict=True)
-        return cls(np.stack(w), np.stack(b), *map(np.array, numbers))
+        return penalty(w, lam, self.layout, 0, len(self.layout.cost))
 
 
 @forms.record
@@ -117,14 +101,14 @@ class PenaltyPath:
     null_deviance: float = forms.squares()  # with only the unpenalized coefficients
 
     @classmethod
-    def from_solution(cls, problem, lambdas, scaled, ridges, solution, null, tol):
-        """Return the path in units of the response, from a solver's PathSolution.
+    def from_steps(cls, problem, lambdas, scaled, ridges, steps, null, tol):
+        """Return the path in units of the response, from a solver's solutions for its penalties.
 
         scaled, ridges : (L,) factors of the group penalty and of |w|^2 / 2, in the solver's units
         null : objective without penalized coefficients; gaps of at most tol * null are converged"""
-        L, spread, groups = len(solution.loss), problem.spread, problem.groups
+        w, b, loss, gap, n_iter = map(np.array, zip(*steps, strict=True))
+        L, spread, groups = len(loss), problem.spread, problem.groups
         unit = spread**problem.family.degree  # of the deviance
-        w, b = solution.w, solution.b
         coef = problem.by_column(w, b)
         latent = np.zeros((L, groups.q, problem.n_scores))
         latent[:, problem.layout.at] = w.transpose(0, 2, 1)
@@ -138,11 +122,11 @@ class PenaltyPath:
             intercept=coef[:, :, 0] * spread,
             coef=coef[:, :, 1:].transpose(0, 2, 1) * spread,
             latent=latent * spread,
-            deviance=2.0 * solution.loss * unit,
-            objective=(solution.loss + norms + squares) * unit,
-            gap=np.maximum(solution.gap, 0.0) * unit,
-            n_iter=solution.n_iter,
-            converged=solution.gap <= tol * null,
+            deviance=2.0 * loss * unit,
+            objective=(loss + norms + squares) * unit,
+            gap=np.maximum(gap, 0.0) * unit,
+            n_iter=n_iter,
+            converged=gap <= tol * null,
             null_deviance=2.0 * null * unit,
         )
 

@@ -12,16 +12,20 @@ FIRST = ZERO  # first coefficient or group
 
 
 class GroupArrays(NamedTuple):
-    """Fields of a `Layout` of groups, as compiled functions take them."""
+    """Groups of penalized coefficients, block by block, as compiled functions take them.
 
-    block: np.ndarray
-    first: np.ndarray
-    nested: np.ndarray
-    start: np.ndarray
-    member: np.ndarray
-    cost: np.ndarray
-    sign: np.ndarray
-    owner: np.ndarray  # (A,) most expensive group of each coefficient
+    A block is a set of groups that share coefficients, inner groups first. Group g has the
+    coefficients member[start[g]:start[g + 1]] and the weight cost[g]."""
+
+    at: np.ndarray  # (A,) index of each coefficient among all q coefficients of Groups
+    block: np.ndarray  # (B + 1,) start of each block's coefficients
+    first: np.ndarray  # (B + 1,) start of each block's groups
+    nested: np.ndarray  # (B,) bool, whether a block's groups form a tree
+    start: np.ndarray  # (G + 1,)
+    member: np.ndarray  # positions of the coefficients of all groups
+    cost: np.ndarray  # (G,) weights of the groups
+    sign: np.ndarray  # (A,) required signs 1 or -1, or 0 without one
+    owner: np.ndarray  # (A,) most expensive group of each coefficient, to bound the dual norm
 
 
 @njit(**FAST)

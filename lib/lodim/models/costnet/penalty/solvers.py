@@ -1,6 +1,7 @@
 """Solvers of a penalized path: by second moments of all columns, or by proximal Newton steps."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -8,12 +9,7 @@ from lodim.engine.blocks import each_tile, single_blas
 from lodim.family.gaussian import SQUARED
 from lodim.models.costnet.penalty import block_descent
 from lodim.models.costnet.penalty.groups import Layout
-from lodim.models.costnet.penalty.problem import (
-    PathProblem,
-    PathSolution,
-    PenaltyPath,
-    ReducedQuadratic,
-)
+from lodim.models.costnet.penalty.problem import PathProblem, PenaltyPath, ReducedQuadratic
 from lodim.models.costnet.penalty.prox import duality_gap, penalty
 from lodim.models.costnet.training_rows import freeze_absent, next_least
 
@@ -26,8 +22,6 @@ class QuadraticModel:
     """Quadratic approximation of the loss in only the penalized coefficients marked in `keep`."""
 
     keep: np.ndarray
-    # which entries of the problem's `layout.member` belong to kept coefficients, bool
-    member: np.ndarray
     layout: Layout
     reduced: ReducedQuadratic  # the quadratic after minimizing over the unpenalized coefficients
     # largest eigenvalue of the Hessian per block of `layout`, including the ridge
@@ -35,14 +29,15 @@ class QuadraticModel:
     ridge: float = 0.0
 
     @classmethod
-    def from_moments(cls, G, problem, keep, layout):
+    def from_moments(cls, G, n_free, keep, layout):
         """Return the model of the coefficients marked in `keep`; these alone are in `layout`.
 
-        G : second moments of the unpenalized columns, followed by those of the kept coefficients"""
-        reduced = ReducedQuadratic.from_moments(G, len(problem.free_columns))
-        ends = zip(layout.block[:-1], layout.block[1:], strict=True)
+        G : second moments of the n_free unpenalized columns, followed by those of the kept
+            coefficients"""
+        reduced = ReducedQuadratic.from_moments(G, n_free)
+        ends = pairwise(layout.block)
         bound = np.array([block_descent.largest_eigenvalue(reduced.H, *end) for end in ends])
-        return cls(keep, keep[problem.layout.member], layout, reduced, bound)
+        return cls(keep, layout, reduced, bound)
 
     def set_ridge(self, ridge):
         H, change = self.reduced.H, ridge - self.ridge
@@ -63,49 +58,37 @@ class MomentSolver:
 
     def __init__(self, problem):
         loss, c, self._free_slope, G = problem.at_offset()
-        layout = problem.layout
-        self._model = QuadraticModel.from_moments(G, problem, np.full(c.shape[1], True), layout)
+        layout, every = problem.layout, np.full(c.shape[1], True)
+        self._model = QuadraticModel.from_moments(G, len(problem.free_columns), every, layout)
         reduced = self._model.reduced
         self.least = reduced.least
         self._c = reduced.slope(c, self._free_slope)
-        self.null = loss - 0.5 * reduced.decrement(self._free_slope)
-        self.lambda_max, self._dual = dual_norm(layout.arrays, self._c)
+        self.null = self._loss = loss - 0.5 * reduced.decrement(self._free_slope)
+        self.lambda_max, self._dual = dual_norm(layout, self._c)
+        self._w, self._norms, self._squares = np.zeros_like(c), 0.0, 0.0
 
-    def path(self, lams, ridges, target, max_iter, early_stop):
-        """Solve for decreasing penalties, to a duality gap of `target` each; return a PathSolution.
+    def solve(self, lam, ridge, target, max_iter):
+        """Solve for the next penalty of a path, to a duality gap of `target`.
 
-        The penalties are lam sum_g cost_g ||w_g|| + ridge |w|^2 / 2, for arrays lams and ridges."""
-        w, model, start = np.zeros_like(self._c), self._model, self._c
-        groups, H, rest = model.layout.arrays, model.reduced.H, np.empty_like(start)
-        steps, loss, norms, squares = [], self.null, 0.0, 0.0
-        null = self.null or np.nan  # a constant response is never explained, and has no early end
-        for i, (lam, ridge) in enumerate(zip(lams.tolist(), ridges.tolist(), strict=True)):
-            model.set_ridge(ridge)
-            c, n_iter = start - w @ H[0, 0], 0
-            radius = max(norms + (loss + 0.5 * ridge * squares) / lam, 1e-300)
-            if lam * (1.0 + 1e-13) < self.lambda_max:  # not equal up to rounding
-                # At most five sweeps per allowed quadratic model.
-                limits = model.lipschitz, target, radius, 5 * max_iter
-                n_iter = block_descent.minimize(groups, H, c, w, self._dual, lam, *limits)
-                c = start - w @ H[0, 0]
-            tol = 0.1 * target / radius
-            slack, over = duality_gap(w, c, self._dual, lam, groups, rest, tol)
-            norms, squares = (slack + float((c * w).sum())) / lam, float((w * w).sum())
-            share = 1.0 - loss / null
-            loss = self.null - 0.5 * (float(((start + c) * w).sum()) + ridge * squares)
-            gap = slack + over * (norms + (loss + 0.5 * ridge * squares) / lam)
-            free = model.reduced.free_step(self._free_slope, w)
-            steps.append((w.copy(), free, loss, gap, n_iter))
-            if early_stop and saturated(i, 1.0 - loss / null, share):
-                break
-        return PathSolution.from_steps(steps)
-
-
-def saturated(i, share, last):
-    """Return whether a path can end after penalty i, because the fit hardly improves any more.
-
-    share, last : deviance explained at this penalty and the one before"""
-    return share > 0.999 or (i >= 4 and share - last < 1e-5 * share)
+        The penalty is lam sum_g cost_g ||w_g|| + ridge |w|^2 / 2. Return penalized and unpenalized
+        coefficients, half the mean deviance, the duality gap, and the number of iterations."""
+        w, model, start, n_iter = self._w, self._model, self._c, 0
+        groups, H = model.layout, model.reduced.H
+        model.set_ridge(ridge)
+        c = start - w @ H[0, 0]
+        radius = max(self._norms + (self._loss + 0.5 * ridge * self._squares) / lam, 1e-300)
+        if lam * (1.0 + 1e-13) < self.lambda_max:  # not equal up to rounding
+            # At most five sweeps per allowed quadratic model.
+            limits = model.lipschitz, target, radius, 5 * max_iter
+            n_iter = block_descent.minimize(groups, H, c, w, self._dual, lam, *limits)
+            c = start - w @ H[0, 0]
+        tol = 0.1 * target / radius
+        slack, over = duality_gap(w, c, self._dual, lam, groups, np.empty_like(c), tol)
+        norms, squares = (slack + float((c * w).sum())) / lam, float((w * w).sum())
+        loss = self.null - 0.5 * (float(((start + c) * w).sum()) + ridge * squares)
+        self._norms, self._squares, self._loss = norms, squares, loss
+        gap = slack + over * (norms + (loss + 0.5 * ridge * squares) / lam)
+        return w.copy(), model.reduced.free_step(self._free_slope, w), loss, gap, n_iter
 
 
 def dual_norm(groups, c):
@@ -124,26 +107,15 @@ def dual_norm(groups, c):
     return max(lam * (1.0 + 1e-12), lam + left), dual
 
 
-@dataclass(eq=False)
-class PathState:
-    """Current solution on a path of penalties, for K linear predictors.
+class NewtonSolver:
+    """Proximal Newton solver of a path; it leaves out coefficients expected to stay zero.
 
+    Attributes describe the current solution, for K linear predictors:
     w (K, A), b (K, F) : A penalized and F unpenalized coefficients per predictor
     f, loss : linear predictors in blocks of 64 rows, and half the mean deviance
-    c (K, A), slope (K, F) : negative gradients of the loss in w and in b"""
-
-    w: np.ndarray
-    b: np.ndarray
-    f: np.ndarray
-    dual: np.ndarray  # (K, members): dual vectors of the groups
-    loss: float = 0.0
-    c: np.ndarray | None = None
-    slope: np.ndarray | None = None
-    bend: float = 0.0  # weighted sum over rows of l'^2 / l'', with l the loss as a function of f
-
-
-class NewtonSolver:
-    """Proximal Newton solver of a path; it leaves out coefficients expected to stay zero."""
+    c (K, A), slope (K, F) : negative gradients of the loss in w and in b
+    bend : weighted sum over rows of l'^2 / l'', with l the loss as a function of f
+    dual (K, members) : dual vectors of the groups"""
 
     def __init__(self, problem):
         K, A, layout = problem.n_scores, len(problem.columns), problem.layout
@@ -151,79 +123,73 @@ class NewtonSolver:
         b, dual = np.zeros((K, len(problem.free_columns))), np.zeros((K, len(layout.member)))
         b[:, 0] = problem.null / problem.spread
         start = problem.scores_after(problem.offset, np.array([-1]), b[:, :1])
-        self.state = PathState(np.zeros((K, A)), b, start, dual)
+        self.w, self.b, self.f, self.dual = np.zeros((K, A)), b, start, dual
         self._model: QuadraticModel | None = None
         self._least = problem.loss[1]
         self._fit_free()
-        self.null = self.state.loss
-        self.lambda_max, self.state.dual = dual_norm(layout.arrays, self.state.c)
+        self.null = self.loss
+        self.lambda_max, self.dual = dual_norm(layout, self.c)
         self._last_lam = self.lambda_max
 
-    def path(self, lams, ridges, target, max_iter, early_stop):
-        steps, share, s = [], 0.0, self.state
-        for i, (lam, ridge) in enumerate(zip(lams.tolist(), ridges.tolist(), strict=True)):
-            gap, n_iter = self._solve(lam, ridge, target, max_iter)
-            steps.append((s.w, s.b, s.loss, gap, n_iter))
-            last, share = share, 1.0 - s.loss / self.null
-            if early_stop and saturated(i, share, last):
-                break
-        return PathSolution.from_steps(steps)
+    def solve(self, lam, ridge, target, max_iter):
+        """Solve for the next penalty of a path, as `MomentSolver.solve`."""
+        gap, n_iter = self._solve(lam, ridge, target, max_iter)
+        return self.w, self.b, self.loss, gap, n_iter
 
     def evaluate(self, w, b, lam, ridge, target):
         """Move to coefficients w (penalized) and b (others); return a bound of the duality gap.
 
         lam, ridge : factors of the group penalty and of |w|^2 / 2; target : gap to reach
         If lam is 0, return twice the decrease of the objective that a Newton step predicts."""
-        s, p = self.state, self.problem
-        s.w, s.b = w, b
+        p = self.problem
+        self.w, self.b = w, b
         all_columns = np.arange(-1, p.X.shape[1])
         self._set_scores(p.scores_after(p.offset, all_columns, p.by_column(w, b)))
         return self._gap(lam, ridge, target)[0] if lam > 0.0 else self._decrement(ridge)
 
     def _decrement(self, ridge):
         """Return twice the decrease of loss plus ridge that a Newton step predicts."""
-        s, p = self.state, self.problem
+        p = self.problem
         columns, F = np.r_[p.free_columns, p.columns], len(p.free_columns)
-        G, at = p.moments_at(s.f, columns, 0.0), np.arange(F, len(columns))
+        G, at = p.moments_at(self.f, columns, 0.0), np.arange(F, len(columns))
         for k in range(p.n_scores):
             G[k, k, at, at] += ridge
         model = ReducedQuadratic.from_moments(G, len(columns))
-        return model.decrement(np.hstack([s.slope, s.c - ridge * s.w]))
+        return model.decrement(np.hstack([self.slope, self.c - ridge * self.w]))
 
     def _set_scores(self, f, known=None):
         """Set the linear predictors to f; `known` has loss and derivatives there, if computed."""
-        s = self.state
-        s.f = f
-        s.loss, s.c, s.slope, s.bend = known or self.problem.at_scores(f)
+        self.f = f
+        self.loss, self.c, self.slope, self.bend = known or self.problem.at_scores(f)
 
     def _fit_free(self):
         """Fit the unpenalized coefficients alone, from the null model by Newton's method."""
-        s, p, K = self.state, self.problem, self.problem.n_scores
-        self._set_scores(s.f)
+        p, K = self.problem, self.problem.n_scores
+        self._set_scores(self.f)
         for _ in range(100):
-            if np.abs(s.slope).max() <= 1e-10:  # zero up to rounding
+            if np.abs(self.slope).max() <= 1e-10:  # zero up to rounding
                 return
-            G = p.moments_at(s.f, p.free_columns, self._least)
+            G = p.moments_at(self.f, p.free_columns, self._least)
             model = ReducedQuadratic.from_moments(G, len(p.free_columns))
-            step = model.free_step(s.slope, np.zeros((K, 0)))
-            if not self._adapt(self._line_search(np.zeros_like(s.w), step, 0.0, 0.0)):
+            step = model.free_step(self.slope, np.zeros((K, 0)))
+            if not self._adapt(self._line_search(np.zeros_like(self.w), step, 0.0, 0.0)):
                 return
 
     def _line_search(self, dw, db, lam, ridge):
         """Move by steps dw and db, halved until the objective falls; return the share moved.
 
         It is 1 for full steps, and 0 if the objective does not fall."""
-        s, p = self.state, self.problem
+        p = self.problem
         change = p.by_column(dw, db)
         on = np.flatnonzero(change.any(axis=0))
-        far = p.scores_after(s.f, on - 1, change[:, on])
-        before, t = self._objective(s.w, s.loss, lam, ridge), 1.0
+        far = p.scores_after(self.f, on - 1, change[:, on])
+        before, t = self._objective(self.w, self.loss, lam, ridge), 1.0
         for _ in range(30):
-            f = far if t == 1.0 else each_tile(_between, s.f, far, t)
-            w = s.w + t * dw
+            f = far if t == 1.0 else each_tile(_between, self.f, far, t)
+            w = self.w + t * dw
             there = p.at_scores(f)
             if self._objective(w, there[0], lam, ridge) <= before + 1e-14 * abs(before):
-                s.w, s.b = w, s.b + t * db
+                self.w, self.b = w, self.b + t * db
                 self._set_scores(f, there)
                 return t
             t *= 0.5
@@ -246,31 +212,30 @@ class NewtonSolver:
 
         The residual (predictors, penalized coefficients) is the gradient minus the dual vectors.
         lam, ridge : factors of the group penalty and of |w|^2 / 2; target : gap to reach"""
-        s, layout = self.state, self.problem.layout
-        left, norms = np.empty_like(s.w), self.problem.penalty(s.w, lam)
-        value = s.loss + norms + 0.5 * ridge * float((s.w * s.w).sum())
+        layout, squares = self.problem.layout, ridge * float((self.w * self.w).sum())
+        left, norms = np.empty_like(self.w), self.problem.penalty(self.w, lam)
+        value, c = self.loss + norms + 0.5 * squares, self.c - ridge * self.w
         tol = 0.1 * target / max(value / lam, 1e-300)
-        slack, over = duality_gap(s.w, s.c - ridge * s.w, s.dual, lam, layout.arrays, left, tol)
-        share, bend = over / (lam + over), s.bend + ridge * float((s.w * s.w).sum())
+        slack, over = duality_gap(self.w, c, self.dual, lam, layout, left, tol)
+        share, bend = over / (lam + over), self.bend + squares
         shrunk = share * (norms - slack + 0.5 * over / lam * bend)
         return slack + min(shrunk, over * value / lam), left
 
     def _free_gap(self):
         """Return the part of the duality gap due to unconverged unpenalized coefficients."""
-        s, reduced = self.state, self._model.reduced
-        cost, owner = self._model.layout.cost, self._model.layout.assigned_group
-        gap = 2.0 * reduced.decrement(s.slope)
+        reduced, layout = self._model.reduced, self._model.layout
+        cost, owner = layout.cost, layout.owner
+        gap = 2.0 * reduced.decrement(self.slope)
         if not len(cost):
             return gap
-        shift = reduced.slope(np.zeros((len(s.w), owner.size)), s.slope)
+        shift = reduced.slope(np.zeros((len(self.w), owner.size)), self.slope)
         square = np.bincount(owner, (shift**2).sum(axis=0), len(cost))
         over = float((np.sqrt(square) / cost).max())
-        return gap + over * self.problem.penalty(s.w, 1.0)
+        return gap + over * self.problem.penalty(self.w, 1.0)
 
     def _solve(self, lam, ridge, target, max_iter):
         """Solve for one penalty, to a gap of `target`; return the duality gap and iterations."""
-        s = self.state
-        wanted = s.w.any(axis=0)
+        wanted = self.w.any(axis=0)
         if lam < self.lambda_max:
             wanted = self._strong_set(lam, ridge, target)
         for iteration in range(1, max_iter + 1):
@@ -279,7 +244,7 @@ class NewtonSolver:
                 gap += self._free_gap()
             if gap <= target:
                 return gap, iteration
-            wanted = wanted | (np.abs(left).max(axis=0) > 0.0) | s.w.any(axis=0)
+            wanted = wanted | (np.abs(left).max(axis=0) > 0.0) | self.w.any(axis=0)
             current = self._extend_model(wanted, ridge) or self.problem.loss == SQUARED
             *step, gain = self._model_step(lam, ridge, target)
             if iteration > 1:
@@ -295,10 +260,9 @@ class NewtonSolver:
 
     def _strong_set(self, lam, ridge, target):
         """Return which coefficients can be nonzero (strong rule, Tibshirani et al. 2012)."""
-        s, before = self.state, self._last_lam
-        self._last_lam = lam
+        before, self._last_lam = self._last_lam, lam
         _, left = self._gap(max(2.0 * lam - before, 0.1 * lam), ridge, target)
-        return s.w.any(axis=0) | (np.abs(left).max(axis=0) > 0.0)
+        return self.w.any(axis=0) | (np.abs(left).max(axis=0) > 0.0)
 
     def _extend_model(self, wanted, ridge):
         """Renew the quadratic model if it lacks a `wanted` coefficient; return whether it did."""
@@ -310,11 +274,11 @@ class NewtonSolver:
 
     def _renew_model(self, keep, ridge):
         """Compute and store the quadratic model of the coefficients in `keep`; return True."""
-        p, s, model = self.problem, self.state, self._model
-        G = p.moments_at(s.f, np.r_[p.free_columns, p.columns[keep]], self._least)
+        p, model = self.problem, self._model
+        G = p.moments_at(self.f, np.r_[p.free_columns, p.columns[keep]], self._least)
         same = model is not None and np.array_equal(keep, model.keep)
         layout = model.layout if same else p.layout.restrict(keep)
-        self._model = QuadraticModel.from_moments(G, p, keep, layout)
+        self._model = QuadraticModel.from_moments(G, len(p.free_columns), keep, layout)
         self._model.set_ridge(ridge)
         return True
 
@@ -322,23 +286,24 @@ class NewtonSolver:
         """Minimize the quadratic model plus penalty; return steps of w and b, and the largest gain.
 
         w and b are the penalized and the unpenalized coefficients."""
-        s, model = self.state, self._model
+        model = self._model
         # compress() keeps rows contiguous, unlike indexing by a mask.
-        w, c = s.w.compress(model.keep, axis=1), s.c.compress(model.keep, axis=1)
-        dual, H = s.dual.compress(model.member, axis=1), model.reduced.H
-        c = model.reduced.slope(c, s.slope) - ridge * w
+        w, c = self.w.compress(model.keep, axis=1), self.c.compress(model.keep, axis=1)
+        member, H = model.keep[self.problem.layout.member], model.reduced.H
+        dual = self.dual.compress(member, axis=1)
+        c = model.reduced.slope(c, self.slope) - ridge * w
         start, before = w.copy(), c.copy()
         target = 0.1 * MARGIN * target
-        radius = self._objective(s.w, s.loss, lam, ridge) / lam
+        radius = self._objective(self.w, self.loss, lam, ridge) / lam
         limits = target, radius, 1000
-        block_descent.minimize(model.layout.arrays, H, c, w, dual, lam, model.lipschitz, *limits)
-        s.dual[:, model.member] = dual
-        step, dw = w - start, np.zeros_like(s.w)
+        block_descent.minimize(model.layout, H, c, w, dual, lam, model.lipschitz, *limits)
+        self.dual[:, member] = dual
+        step, dw = w - start, np.zeros_like(self.w)
         freeze_absent(step, self.problem.absent)
         dw[:, model.keep] = step
-        gain = 0.5 * (float((step * (before + c)).sum()) + model.reduced.decrement(s.slope))
-        gain += self.problem.penalty(s.w, lam) - self.problem.penalty(s.w + dw, lam)
-        free = model.reduced.free_step(s.slope, step)
+        gain = 0.5 * (float((step * (before + c)).sum()) + model.reduced.decrement(self.slope))
+        gain += self.problem.penalty(self.w, lam) - self.problem.penalty(self.w + dw, lam)
+        free = model.reduced.free_step(self.slope, step)
         freeze_absent(free, self.problem.absent)
         return dw, free, gain + target
 
@@ -387,8 +352,15 @@ def penalty_path(
             scaled = np.maximum(scaled, 1e-9 * (start.lambda_max or 1.0))
         else:
             solver = make_solver(problem, batch.n)
-        solution = solver.path(scaled, ridges, tol * null, max_iter, early_stop)
-        path = PenaltyPath.from_solution(problem, lambdas, scaled, ridges, solution, null, tol)
+        steps, share = [], 0.0
+        for lam, ridge in zip(scaled.tolist(), ridges.tolist(), strict=True):
+            steps.append(solver.solve(lam, ridge, tol * null, max_iter))
+            # A constant response (null 0) is never explained, and has no early end.
+            last, share = share, 1.0 - steps[-1][2] / (solver.null or np.nan)
+            little = len(steps) >= 5 and share - last < 1e-5 * share
+            if early_stop and (share > 0.999 or little):
+                break
+        path = PenaltyPath.from_steps(problem, lambdas, scaled, ridges, steps, null, tol)
         return path if early_stop else path.take(np.argsort(order))
 
 

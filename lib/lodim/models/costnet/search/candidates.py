@@ -10,7 +10,6 @@ from lodim.prices.network import Network
 
 CRITERIA = ("cv", "deviance", "aic", "hq", "bic", "ebic")
 DEFAULT = "cv"
-SEARCH = "hq"  # criterion of searches for models that cross-validation compares
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +29,6 @@ class SearchSpace:
     cost: np.ndarray  # (B,) costs of the purchases
     single_price: np.ndarray  # (m,) price of a model with one candidate and everything it needs
     source: np.ndarray  # (m, S) node that a candidate needs from each of S series, or -1
-    screened: bool  # whether nodes were left out because there are too many
 
     @classmethod
     def from_network(cls, network, budget=np.inf, keep=None):
@@ -55,7 +53,7 @@ class SearchSpace:
         start = np.cumsum([0, *map(len, lists)], dtype=np.int64)
         needed = incidence.any(axis=0)  # others are never bought
         things = incidence[:, needed], network.cost[bases[needed]]
-        return cls(network, nodes, columns, start, at, *things, price, source, keep is not None)
+        return cls(network, nodes, columns, start, at, *things, price, source)
 
     def __len__(self):
         return len(self.candidates)
@@ -168,15 +166,13 @@ class Criterion:
         hq, bic = 2.0 * np.log(np.log(max(n, 3))), np.log(n)
         # 2 gamma log p = 2 log p - log n, so that "ebic" is the larger of log n and 2 log p.
         ebic = max(bic, 2.0 * np.log(max(p, 1)))
-        charge = {"deviance": 0.0, "aic": 2.0, "hq": hq, "bic": bic, "ebic": ebic}[
-            SEARCH if name == "cv" else name
-        ]
+        charges = {"cv": hq, "deviance": 0.0, "aic": 2.0, "hq": hq, "bic": bic, "ebic": ebic}
         max_df = min(data.n_positive // 2, data.n_positive - 2)
         if name == "cv" and data.df_per_column > 1:
             max_df = min(max_df, 100)  # refits of several classes are slow
         numeric = not has_classes(data.family)
         floor = max(1e-12 * null_deviance, 1e-300)  # of a response that is fitted exactly
-        return cls(n, max_df, float(charge), numeric, floor)
+        return cls(n, max_df, float(charges[name]), numeric, floor)
 
     def __call__(self, deviance, df):
         """Return the criterion of models with a deviance and `df` coefficients (their rank)."""

@@ -190,5 +190,4 @@ def _equivalents(search, state):
     moves = possible_moves(search, state, state.price)
     for a, b in np.argwhere(np.abs(moves.value - state.value) <= MIN_FALL):
         yield moves.after(state.used, a, b)
-    for s in range(search.space.source.shape[1]):
-        yield from source_switches(search.space, state.used, s)
+    yield from source_switches(search.space, state.used)

@@ -41,32 +41,22 @@ class RuleResults:
         return self.known[rule, choice]
 
 
-@dataclass(frozen=True, eq=False)
-class RefitRecipe:
-    """Rule that finds, among models fitted to other rows, the counterpart of a model.
+def counterpart(model, results):
+    """Return a CandidateModel's counterpart among `results` (RuleResults of other rows), or None.
 
     The counterpart costs at most as much as the model. It is on the path of the same search rule,
-    or, if `choice` is None, the best model of any rule."""
-
-    candidate: CandidateModel
-    choice: tuple | None = None  # sources (S,) of a path's model; None: best model within the price
-
-    def fitted_to(self, results):
-        """Return the model's counterpart among `results` (RuleResults of other rows), or None."""
-        own = self.candidate
-        if own.rule == "null":
-            return replace(own, state=results.search.state(own.state.used))
-        budget = own.state.price
-        if self.choice is None:
-            return [c for c in results.listed if affordable(c.state.price, budget)][-1]
-        used, price = results.models_along(own.rule, self.choice)
-        paid = np.flatnonzero(affordable(price[: own.place // STEP + 1], budget))
-        if not len(paid):
-            return None
-        state = _state(results.search, used[paid[-1]], own.relax)
-        return state and replace(
-            own, state=state, path=results.paths[own.rule], place=int(paid[-1])
-        )
+    or, if the model's `choice` is None, the best model of any rule."""
+    if model.rule == "null":
+        return replace(model, state=results.search.state(model.state.used))
+    budget = model.state.price
+    if model.choice is None:
+        return [c for c in results.listed if affordable(c.state.price, budget)][-1]
+    used, price = results.models_along(model.rule, model.choice)
+    paid = np.flatnonzero(affordable(price[: model.place // STEP + 1], budget))
+    if not len(paid):
+        return None
+    state, place = _state(results.search, used[paid[-1]], model.relax), int(paid[-1])
+    return state and replace(model, state=state, path=results.paths[model.rule], place=place)
 
 
 def _state(search, used, relax):
@@ -77,14 +67,14 @@ def _state(search, used, relax):
     return state if np.isfinite(state.value) else None
 
 
-def recipes_of(results, relax=None):
-    """Return a RefitRecipe for each affordable model in `results`, the null model first.
+def models_to_compare(results, relax=None):
+    """Return each affordable model in `results` as a CandidateModel, the null model first.
 
     relax : share of the unpenalized refit in models of a penalized path; None: 0, 0.5 and 1"""
     search = results.search
     nothing = search.state(np.zeros(len(search.space), bool))
-    out = [RefitRecipe(CandidateModel(nothing, "null"))]
-    out += [RefitRecipe(candidate) for candidate in results.listed if candidate.rule != "null"]
+    out = [CandidateModel(nothing, "null")]
+    out += [candidate for candidate in results.listed if candidate.rule != "null"]
     for rule, path in results.paths.items():
         for place, choice, used in path_selections(search.space, path):
             if place % STEP or not affordable(search.space.price(used), search.budget):
@@ -93,7 +83,7 @@ def recipes_of(results, relax=None):
                 state = _state(search, used, share)
                 if state:
                     where = float(path.lambdas[place]), path, place
-                    out.append(RefitRecipe(CandidateModel(state, rule, *where, share), choice))
+                    out.append(CandidateModel(state, rule, *where, share, choice))
     return out
 
 
@@ -107,19 +97,19 @@ class HeldOut:
     units: np.ndarray  # (n,) number of the row or group that is held out together
 
     @classmethod
-    def from_folds(cls, recipes, fold_results, tests, family, n_draws):
-        """Compute the held-out losses of the models that `recipes` describe.
+    def from_folds(cls, models, fold_results, tests, family, n_draws):
+        """Compute the held-out losses of the counterparts of V models, fitted without each fold.
 
         fold_results : per fold, the models (RuleResults) found without its rows; tests : its rows
         n_draws : number of random divisions of the rows into folds"""
         # Only held-out rows are numbered.
         known = np.unique(np.concatenate([test.rows for test in tests]))
         n = len(known)
-        total, times, weight = np.zeros((len(recipes), n)), np.zeros(n), np.zeros(n)
-        draws, sizes = np.zeros((len(recipes), n_draws)), np.zeros(n_draws)
+        total, times, weight = np.zeros((len(models), n)), np.zeros(n), np.zeros(n)
+        draws, sizes = np.zeros((len(models), n_draws)), np.zeros(n_draws)
         units = known.astype(float)
         for k, (results, test) in enumerate(zip(fold_results, tests, strict=True)):
-            loss, draw = _losses(recipes, results, test, family), k * n_draws // len(tests)
+            loss, draw = _losses(models, results, test, family), k * n_draws // len(tests)
             mass = test.row_weights
             on = mass > 0.0  # ignore infinite losses of rows without weight
             at = np.searchsorted(known, test.rows)
@@ -144,16 +134,16 @@ class HeldOut:
         return float(np.sqrt(sums @ sums))
 
 
-def _losses(recipes, results, test, family):
-    """Return the deviance (V, n) of each `test` row under the models of V recipes.
+def _losses(models, results, test, family):
+    """Return the deviance (V, n) of each `test` row under the counterparts of V models.
 
-    It is inf if a recipe finds no model. results : RuleResults of the other rows"""
+    It is inf if a model has no counterpart. results : RuleResults of the other rows"""
     X = tiles.unpack(test.X, test.n).astype(np.float64)
     offset, space, known = test.offset_matrix(family.n_scores), results.search.space, {}
     most = family.most_deviance(np.append(results.search.refits.data.given[0], test.y))
-    out = np.full((len(recipes), test.n), np.inf)
-    for v, recipe in enumerate(recipes):
-        made = recipe.fitted_to(results)
+    out = np.full((len(models), test.n), np.inf)
+    for v, model in enumerate(models):
+        made = counterpart(model, results)
         if made is None:
             continue
         key = made.state.used.tobytes(), made.relax, made.relax < 1.0 and (made.rule, made.place)
@@ -166,14 +156,14 @@ def _losses(recipes, results, test, family):
     return out
 
 
-def select_held_out(search, recipes, held_out):
-    """Return positions, by price, of recipes with lower held-out loss than all cheaper ones."""
+def select_held_out(search, models, held_out):
+    """Return positions, by price, of models with lower held-out loss than all cheaper ones."""
     value = search.criterion(held_out.mean, 0)
-    price = np.array([float(f"{v.candidate.state.price:.9g}") for v in recipes])
+    price = np.array([float(f"{model.state.price:.9g}") for model in models])
     out: list[int] = []
     for each in np.unique(price):
         of = np.flatnonzero(price == each)
-        # Recipes within 0.05 of the lowest criterion are tied, and the first wins.
+        # Models within 0.05 of the lowest criterion are tied, and the first wins.
         best = int(of[np.flatnonzero(value[of] <= value[of].min() + 0.05)[0]])
         if not out or value[best] < value[out[-1]] - MIN_IMPROVEMENT:
             out.append(best)

@@ -32,6 +32,7 @@ class CandidateModel:
     path: Any = None  # PenaltyPath whose nonzero columns it has, or None
     place: int = -1  # position on the path
     relax: float = 1.0  # share of the unpenalized refit in its coefficients
+    choice: tuple | None = None  # sources (S,) of a path's model; None: best model within the price
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,9 +129,7 @@ def _drop_sets(space, used):
 
     A set is empty, one candidate, or all candidates that share a purchase."""
     m = len(space)
-    sets = [np.zeros(m, bool)]
-    for g in np.flatnonzero(used):
-        sets.append(np.arange(m) == g)
+    sets = [np.zeros(m, bool), *np.eye(m, dtype=bool)[used]]
     # Includes paid nodes without used columns, whose branch may be removed.
     for needing in (space.incidence[used] > 0.0).T:
         if needing.sum() > 1:
@@ -172,29 +171,26 @@ def _best_switch(search, state, budget):
 
     It costs at most `budget`; the result is None if no such model is better than `state`."""
     best = state
-    for s in range(search.space.source.shape[1]):
-        for used in source_switches(search.space, state.used, s):
-            if not used.any() or not affordable(search.space.price(used), budget):
-                continue
-            new = search.state(used)
-            if (round(new.value - best.value, 6), new.price) < (0.0, best.price):
-                best = new
+    for used in source_switches(search.space, state.used):
+        if not used.any() or not affordable(search.space.price(used), budget):
+            continue
+        new = search.state(used)
+        if (round(new.value - best.value, 6), new.price) < (0.0, best.price):
+            best = new
     return None if best is state else best
 
 
-def source_switches(space, used, s):
-    """Yield variants of the selection `used` that get quantity s from another of its sources."""
-    mine = used & (space.source[:, s] >= 0)
-    if not mine.any():
-        return
+def source_switches(space, used):
+    """Yield variants of the selection `used` that get one quantity from another of its sources."""
     base = space.network.base[space.candidates]
-    current = space.source[mine, s][0]
-    others = np.delete(space.source, s, axis=1)
-    for other in np.unique(space.source[:, s]):
-        if other in (-1, current):
+    for s, source in enumerate(space.source.T):
+        mine = used & (source >= 0)
+        if not mine.any():
             continue
-        new = used & ~mine
-        for g in np.flatnonzero(mine):
-            same = base == (other if base[g] == current else base[g])
-            new |= same & (space.source[:, s] == other) & (others == others[g]).all(axis=1)
-        yield new
+        current, others = source[mine][0], np.delete(space.source, s, axis=1)
+        for other in np.setdiff1d(source, [-1, current]):
+            new = used & ~mine
+            for g in np.flatnonzero(mine):
+                same = base == (other if base[g] == current else base[g])
+                new |= same & (source == other) & (others == others[g]).all(axis=1)
+            yield new

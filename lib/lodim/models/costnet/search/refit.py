@@ -1,6 +1,6 @@
 """Refits: unpenalized models of given sets of columns."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -70,10 +70,9 @@ class Refits:
         """Return the unpenalized model (Refit) of the columns `on`, fitted at the first call."""
         if not len(on):
             return self.null
-        on = np.asarray(on, np.int64)
         key = on.tobytes()
         if key not in self.known:
-            self.known[key] = Refit(*_fit_with_signs(self, on))
+            self.known[key] = _fit_with_signs(self, on)
         return self.known[key]
 
     def open(self, on):
@@ -81,7 +80,6 @@ class Refits:
         return on[self(on).coef.any(axis=1)] if self.data.sign.any() else on
 
     def rank(self, on):
-        on = np.asarray(on, np.int64)
         key = on.tobytes()
         if key not in self.ranks:
             self.ranks[key] = sweep.rank(self.at_null.gram, on)
@@ -112,7 +110,7 @@ def _ridge(refits, on, size=0.0):
 
 
 def _fit_with_signs(refits, on):
-    """Return intercept, coefficients and deviance of columns `on` with their required signs.
+    """Return the Refit of the columns `on`, whose coefficients have their required signs.
 
     The method is that of active sets (Lawson and Hanson 1974, chapter 23)."""
     fit = _least_squares if refits.data.family.name == "gaussian" else _newton
@@ -122,10 +120,8 @@ def _fit_with_signs(refits, on):
     scale = np.sqrt(np.maximum(np.diag(refits.at_null.gram)[on], 1e-300))
     found = None
     for _ in range(10 * len(on)):  # steps of the active-set method
-        end, null = np.zeros_like(coef), refits.null
-        intercept, end[open_], deviance = (
-            fit(refits, on[open_]) if open_.any() else (null.intercept, null.coef, null.deviance)
-        )
+        end, part = np.zeros_like(coef), fit(refits, on[open_]) if open_.any() else refits.null
+        end[open_] = part.coef
         wrong = sign * end[:, 0] < 0.0
         if wrong.any():
             share = coef[wrong, 0] / (coef[wrong, 0] - end[wrong, 0])
@@ -133,8 +129,8 @@ def _fit_with_signs(refits, on):
             stopped = np.flatnonzero(wrong)[share <= share.min()]
             coef[stopped], open_[stopped] = 0.0, False
             continue
-        coef, found = end, (intercept, end, deviance)
-        pull = np.where(open_, 0.0, sign * _slopes(refits, on, intercept, coef) / scale)
+        coef, found = end, replace(part, coef=end)
+        pull = np.where(open_, 0.0, sign * _slopes(refits, on, part.intercept, coef) / scale)
         # A coefficient that gains less than 1e-12 of the null deviance stays at zero.
         if open_.all() or pull.max() ** 2 <= 1e-12 * refits.null.deviance:
             break
@@ -151,16 +147,16 @@ def _slopes(refits, on, intercept, coef):
 
 
 def _least_squares(refits, on):
-    """Return intercept (K,), coefficients (r, K) and mean squared error of r columns `on`."""
+    """Return the Refit of the columns `on` for a gaussian family."""
     at, null = refits.at_null, refits.null
     gram, target = at.gram[np.ix_(on, on)], at.target[on]
     coef = np.linalg.solve(gram + _ridge(refits, on), target)
     gain = float((coef * (2.0 * target - gram @ coef)).sum())
-    return null.intercept - at.mean[on] @ coef, coef, max(0.0, null.deviance - gain)
+    return Refit(null.intercept - at.mean[on] @ coef, coef, max(0.0, null.deviance - gain))
 
 
 def _newton(refits, on, cold=False):
-    """Fit columns `on` by Newton's method, `cold` from the null model; return a Refit's fields."""
+    """Return the Refit of the columns `on` by Newton's method, `cold` from the null model."""
     data, null = refits.data, refits.null.intercept
     null = np.vstack([null, np.zeros((len(on), len(null)))])
     theta, near = null if cold else _start(refits, on, null), 1.0
@@ -178,7 +174,7 @@ def _newton(refits, on, cold=False):
         promise, size = 0.5 * float((step * slope).sum()), 1.0
         if promise * min(1.0, promise / last) ** 2 <= negligible:  # rest of steps is squared
             theta = theta + step
-            return theta[0], theta[1:], data.deviance(theta[0], on, theta[1:])
+            return Refit(theta[0], theta[1:], data.deviance(theta[0], on, theta[1:]))
         last = promise
         while size > 1e-4:
             after = next_least(least, size)
@@ -193,7 +189,7 @@ def _newton(refits, on, cold=False):
             break
         theta = theta + size * step
         value, slope, bend = there
-    return theta[0], theta[1:], 2.0 * value - float((theta * (ridge @ theta)).sum())
+    return Refit(theta[0], theta[1:], 2.0 * value - float((theta * (ridge @ theta)).sum()))
 
 
 def _start(refits, on, null):

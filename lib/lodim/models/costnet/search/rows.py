@@ -1,12 +1,12 @@
 """Training rows of a search for models, and the choice of columns for it in wide problems."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from lodim.engine import tiles
-from lodim.engine.blocks import on_host, sum_tiles
+from lodim.engine.blocks import available_threads, on_host, sum_tiles
 from lodim.engine.tiles import TILE
 from lodim.models.costnet.training_rows import TrainingRows, response_weights_offset
 
@@ -31,11 +31,12 @@ class SearchData(TrainingRows):
         columns = np.arange(batch.X.shape[1]) if columns is None else np.asarray(columns, np.int64)
         n = len(batch.positive_weight)
         signs = np.zeros(batch.X.shape[1]) if monotone is None else monotone
-        return cls.from_given(
+        return cls(
             batch.X,
             response_weights_offset(batch, family.n_scores),
             family,
-            threads=threads,
+            threads=available_threads() if threads is None else threads,
+            spread=1.0,
             columns=columns,
             n_positive=n,
             total_weight=n if batch.weights is None else max(n, float(batch.weights.sum())),
@@ -51,15 +52,12 @@ class SearchData(TrainingRows):
         rows = (drawn[:, None] * TILE + np.arange(TILE)).ravel()
         y, weight, offset = (values[rows] for values in self.given)
         share = float(weight.sum())
-        return SearchData.from_given(
-            self.X[drawn] if on_host(self.X) else tiles.pack(self.X.take(rows), self.X.dtype),
-            (y, weight / max(share, 1e-300), offset),
-            self.family,
-            threads=self.threads,
-            columns=self.columns,
+        return replace(
+            self,
+            X=self.X[drawn] if on_host(self.X) else tiles.pack(self.X.take(rows), self.X.dtype),
+            given=(y, weight / max(share, 1e-300), offset),
             n_positive=int((weight > 0.0).sum()),
             total_weight=self.total_weight * share,
-            sign=self.sign,
         )
 
     @cached_property

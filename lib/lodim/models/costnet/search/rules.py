@@ -192,8 +192,7 @@ def _additions(search, state):
 
 def _switches(search, state):
     """Yield better models with another source of a quantity: (price, criterion, selection)."""
-    for s in range(search.space.source.shape[1]):
-        for used in source_switches(search.space, state.used, s):
-            new = search.state(used)
-            if new.value < state.value - MIN_FALL and affordable(new.price, search.budget):
-                yield new.price, new.value, new.used
+    for used in source_switches(search.space, state.used):
+        new = search.state(used)
+        if new.value < state.value - MIN_FALL and affordable(new.price, search.budget):
+            yield new.price, new.value, new.used
