@@ -128,7 +128,6 @@ def resource_use(network, resources):
 
 
 def check_single_terms(design):
-    """Raise an ArgumentError unless each term of a design is made of one column."""
     for name, term in zip(design.term_names, design.terms, strict=True):
         if len({column for part in term for column in factors.needs(part)}) != 1:
             raise ArgumentError(

@@ -257,7 +257,6 @@ class Design:
         return set(needed) <= set(read_frame(data).names)
 
     def check_response(self, what):
-        """Raise ArgumentError, which says that `what` needs a response, if the formula has none."""
         if self.response is None:
             needs = f"{what} needs a response on the left of '~'"
             raise ArgumentError(f"{needs}; the formula is {self.formula!r}")

@@ -55,7 +55,6 @@ class Response:
             factors.check_levels(self.levels, self.name, least=2)
 
     def check_family(self, family):
-        """Raise ValueError unless the response fits the named family."""
         numeric = (True, False) if family == "binomial" else (family in NUMERIC,)
         if (self.levels is None) not in numeric:  # "binomial" also takes proportions of trials
             raise ValueError(f"the response has levels {self.levels!r:.40}, and is {family}")
@@ -121,7 +120,6 @@ class RowInputs:
         return replace(inputs, weights=None) if (weights == 1).all() else inputs
 
     def check_classes(self, family, response):
-        """Raise DataError unless an offset with K columns belongs to a response with K classes."""
         if self.offset is None:
             return
         if self.offset.ndim == 1:

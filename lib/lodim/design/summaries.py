@@ -187,7 +187,6 @@ def _merge_levels(column, parts):
 
 
 def check_count(column, n_levels):
-    """Raise DataError if a column has too many levels, `n_levels`, as each would be a feature."""
     if n_levels > MOST_LEVELS:
         what = f"column {column.name!r} has over {MOST_LEVELS:,} levels"
         cure = f"leave it out with '- {quote(column.name)}'"

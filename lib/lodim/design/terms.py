@@ -234,7 +234,6 @@ def column_choices(term):
 
 
 def check_ways(monotone):
-    """Raise unless `monotone` is a dict: column name -> "increasing" or "decreasing"."""
     if not (isinstance(monotone, dict) and all(way in WAYS.values() for way in ways(monotone))):
         words = 'one direction per column, as in {"age": "increasing"}'
         other = f"of increasing or decreasing, not {monotone!r:.80}"

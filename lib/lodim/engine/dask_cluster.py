@@ -111,7 +111,6 @@ class Cluster:
         ]
 
     def check_room(self, row_bytes):
-        """Raise DataError if a worker's memory is too small for rows of `row_bytes` bytes."""
         known = _with_advice(self.client, self.client.scheduler_info)["workers"]
         rows = max(group.n_rows for group in self.groups)
         need = rows * (row_bytes + BYTES_PER_ROW)

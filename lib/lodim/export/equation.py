@@ -101,14 +101,12 @@ def _texts(equation):
 
 
 def check_text(text):
-    """Raise ArgumentError if exported code cannot contain `text`, a name or level."""
     if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
         forbidden = "a null character, or half of a surrogate pair"
         raise ArgumentError(f"the name or level {text!a:.80} has {forbidden}: rename it")
 
 
 def check_named(equation, where):
-    """Raise ArgumentError if a column has an empty name; `where` is the language to write."""
     if not all(column.name for column in equation.columns):
         raise ArgumentError(f"a column without a name cannot stand in {where}: rename it")
 

@@ -156,7 +156,6 @@ class _Graph:
         return getattr(self, name)(*values)
 
     def check_texts(self, node):
-        """Raise ArgumentError if a Call uses texts in any way but equality with a constant text."""
         known = any(isinstance(arg, Constant) for arg in node.args)
         if node.function != "eq" or not known:
             what = "ONNX cannot compare two columns of text by < or >"

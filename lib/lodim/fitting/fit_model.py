@@ -137,7 +137,6 @@ def _completed(model, options):
 
 
 def _warn_of_wild_values(design, batch):
-    """Warn about values of features or the response far outside all other values."""
     notes = phrases.wild(design)
     if design.response is not None and design.levels is None:
         at, name = batch.positive_weight, design.response.name
@@ -153,7 +152,6 @@ def _warn_of_wild_values(design, batch):
 
 
 def _warn_of_fractions(problem):
-    """Warn if counts, or proportions times numbers of trials, are not whole numbers."""
     batch, family = problem.batch, problem.family
     proportions = isinstance(family, families.Proportion)
     if not (family.counts or proportions):

@@ -29,7 +29,6 @@ def writing(path, other=None):
 
 
 def check_apart(path, files):
-    """Raise ArgumentError if the output path is one of the input files."""
     if any(_is_same(path, name) for name in files):
         raise ArgumentError(f"output must not be one of the input files: {os.fspath(path)}")
 

@@ -170,7 +170,6 @@ def effects(
 
 
 def _check_call(fit, kind, type, interval):
-    """Raise ArgumentError if the kind of effect, or `interval`, does not apply to the fit."""
     one_of("kind", kind, KINDS)
     check_fit(fit)
     if fit.design.response is None:

@@ -181,10 +181,6 @@ class Conformal(FitResult, Generic[FitT_co]):
             Columns fit, lower and upper; or one column per class, True if it is in the set, and
             .set, the set as text. NaN (None for sets) if an input is missing.
 
-        Raises
-        ------
-        ArgumentError, DataError
-
         Warns
         -----
         DataWarning

@@ -127,7 +127,6 @@ def shown_models(fit):
 
 
 def check_listed(fit):
-    """Raise an ArgumentError if a fit has no frontier: it is then for a single lambda_."""
     if fit.estimates.frontier is None:
         raise ArgumentError("a fit with lambda_ has no frontier: fit without lambda_")
 

@@ -47,7 +47,6 @@ def listing(fit):
 
 
 def summary(fit, full):
-    """Return the summary Report of a fit; with `full`, long tables show all rows."""
     tables = (*_prices(fit), *_purchases(fit), _coefficients(fit, full))
     return Report("Costnet Results", _header(fit), tables, _notes(fit), full)
 

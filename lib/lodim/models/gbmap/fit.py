@@ -150,10 +150,6 @@ class GbmapFit(Fit):
         Series or DataFrame
             NaN (None for classes) in rows where an input is missing.
 
-        Raises
-        ------
-        ArgumentError, DataError
-
         Warns
         -----
         ExtrapolationWarning
@@ -523,7 +519,6 @@ class GbmapFit(Fit):
         return super()._deviance if self.refit_log is None else self.refit_log["deviance"]
 
     def _warn_of_extrapolation(self, batch, f):
-        """Warn once if predictions f (n,) are far outside the range of the training response."""
         low, high = self.response_range
         beyond = np.maximum(low - f, f - high)
         # A quarter of the training range, but more than rounding errors of a sum of learners.

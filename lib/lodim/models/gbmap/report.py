@@ -40,7 +40,6 @@ def listing(fit):
 
 
 def summary(fit, full):
-    """Return the Report that fit.summary() shows; `full` lists all learners and features."""
     known = not np.isnan(fit.effects.mean).all()
     tables = (_learners(fit), _effects(fit, full)) if known else (_learners(fit),)
     title = "Gradient Boosting Mapping Results"

@@ -163,10 +163,6 @@ class GlmFit(Described, Fit):
         Series or DataFrame
             NaN (None for classes) in rows where an input is missing, or by `rank_deficient`.
 
-        Raises
-        ------
-        ArgumentError, DataError
-
         Warns
         -----
         DataWarning

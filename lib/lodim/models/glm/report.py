@@ -40,7 +40,6 @@ def listing(fit):
 
 
 def summary(fit, full):
-    """Return the Report that fit.summary() shows; `full` shows all rows of its tables."""
     tables = (_coefficients(fit, "Coefficients"),)
     return Report("Generalized Linear Model Results", _header(fit), tables, _notes(fit), full)
 

@@ -60,7 +60,6 @@ class Divergence:
                 self._move_to_gpu(tiles)
 
     def _move_to_gpu(self, tiles):
-        """Compute sums over the rows on the GPU that holds `tiles` (blocks of 64 rows)."""
         from lodim.models.melm import cuda_kernels
 
         C = self._sample.n_classes

@@ -50,7 +50,6 @@ def listing(fit):
 
 
 def summary(fit, full):
-    """Return the Report of fit.summary(); if `full`, its tables show all loadings and starts."""
     title, tables = "Principal Components Results", [_loading_table(fit, full)]
     if fit.levels is not None:
         title = "Maximum Entropy Linear Manifold Results"

@@ -37,7 +37,6 @@ def listing(fit):
 
 
 def summary(fit, full):
-    """Return the Report that fit.summary() shows; `full` lists all features."""
     familiarity = () if fit.calibration is None else (_familiarity(fit),)
     return Report(
         title="Prototype Set Results",

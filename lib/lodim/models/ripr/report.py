@@ -53,7 +53,6 @@ def listing(fit):
 
 
 def summary(fit, full):
-    """Return the summary Report: header, feature sets, clusters, notes; `full` shows all rows."""
     clusters = (_clusters(fit),) if fit.estimates.task == CLUSTERS else ()
     return Report(
         title="Informative Projection Results",

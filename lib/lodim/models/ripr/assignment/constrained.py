@@ -178,7 +178,6 @@ class Constraints:
 
 
 def _check_further(further):
-    """Raise an ArgumentError unless `further` is a function of two arguments (or None)."""
     if further is None:
         return
     words = f"further must be a function of two arguments, B and the views, not {further!r}"
