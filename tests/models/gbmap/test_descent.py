@@ -39,7 +39,8 @@ def by_newton(objective, starts, max_iter, tol, ftol=0.0):
     """The Minimum of an objective's learners, followed by Newton's method."""
     theta, (beta, _, loss) = starts.copy(), objective._form
     y, score, weight = objective._columns
-    rest = beta, loss, objective._ridge, objective.precision, max_iter, tol
+    unit = np.ones(theta.shape[1])
+    rest = beta, loss, objective._ridge, unit, objective.precision, max_iter, tol
     follow = small_data.follower(Problem(objective._X, weight, *rest))
     ends = np.array(follow(y, score, theta, objective.sign, ftol, False))
     value, grad_norm, n_iter, passes, converged = ends.T

@@ -1,7 +1,9 @@
 """Whole Newton steps after a minimization."""
 
 import numpy as np
+import pytest
 
+import lodim as ld
 from lodim.models.gbmap.newton import polish
 from lodim.solve.lbfgs import Minimum
 
@@ -42,3 +44,18 @@ def test_where_the_function_is_not_convex_an_end_stays():
     end = polish(saddle, ended(saddle, np.array([1e-3, 1e-3])))
     np.testing.assert_array_equal(end.theta[0], [1e-3, 1e-3])
     assert end.n_iter[0] == 7
+
+
+@pytest.mark.parametrize("n", [500, 5000])  # by Newton's method, and by L-BFGS
+def test_rounding_errors_do_not_grow_from_boost_to_boost(n):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 10))
+    data = {f"x{k}": v for k, v in enumerate(X.T)}
+    data["y"] = np.abs(X[:, 0]) + X[:, 1] * X[:, 2] + rng.normal(size=n)
+    noisy = {k: v * (1.0 + 1e-12 * rng.normal(size=n)) for k, v in data.items()}
+    order = rng.permutation(n)
+    turned = {k: v[order] for k, v in data.items()}
+    how = {"m": 25, "lambda_": 1e-3, "threads": 1, "control": {"reference_rows": 0}}
+    one, *others = (ld.gbmap("y ~ .", d, **how).predict(data) for d in (data, noisy, turned))
+    for other in others:
+        np.testing.assert_allclose(other, one, atol=1e-10)

@@ -1,6 +1,9 @@
 """What gbmap chooses and says holds still: rounding, orders, names, threads and the seed."""
 
+from pathlib import Path
+
 import numpy as np
+import pandas as pd
 import pytest
 
 import lodim as ld
@@ -51,6 +54,22 @@ def test_a_deep_fit_of_noisy_numbers_is_the_same_fit(cars):
     for change in (noisy, turned):
         two = ld.gbmap("mpg ~ .", change(cars, 3), m=15, lambda_=0.06)
         np.testing.assert_allclose(two.predict(cars), one.predict(cars), atol=1e-3)
+
+
+def test_rounding_errors_do_not_choose_a_joint_fit():
+    """Its loss has several minima, and so have those of the boosts from which it starts."""
+    path = Path(__file__).resolve().parents[4] / "shared/data/concrete.csv"
+    if not path.is_file():
+        pytest.skip(f"lodim does not ship these data, and there is no {path}")
+    data = pd.read_csv(path)
+    formula = f"Q('{data.columns[-1]}') ~ ."
+    one = ld.gbmap(formula, data, threads=1)
+    assert one.refit_log is not None
+    for change in (noisy, turned):
+        for seed in range(2):
+            two = ld.gbmap(formula, change(data, seed), threads=1)
+            moved = two.predict(data) - one.predict(data)
+            assert np.abs(moved).max() < 1e-6 * one.predict(data).std()
 
 
 def test_names_of_classes_play_no_part(heart):

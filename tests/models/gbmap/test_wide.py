@@ -8,9 +8,10 @@ import pytest
 
 import lodim as ld
 from lodim.fitting.fit_model import model_of, prepare
+from lodim.models.gbmap.newton import rounded
 from lodim.models.gbmap.objective import penalize, stage_objective
 from lodim.models.gbmap.settings import Settings
-from lodim.models.gbmap.starts import krylov, rounded, start_in_subspace
+from lodim.models.gbmap.starts import krylov, start_in_subspace
 from lodim.models.gbmap.training import BoostState
 from lodim.solve.lbfgs import lbfgs
 

@@ -22,7 +22,7 @@ from lodim.family import losses
 from lodim.models.gbmap.cpu_kernels import IDENTITY, SOFTPLUS, forward
 from lodim.models.gbmap.hinges import MIXTURES, HingeArrays, draw_starts
 from lodim.models.gbmap.learners import WeakLearners
-from lodim.models.gbmap.newton import NewtonResult, Problem, polish
+from lodim.models.gbmap.newton import NewtonResult, Problem, polish, rounded
 from lodim.models.gbmap.objective import (
     null_learners,
     penalize,
@@ -37,7 +37,7 @@ from lodim.models.gbmap.small_data import (
     follower,
     prepare_class,
 )
-from lodim.models.gbmap.starts import minimize, rounded, start_by_sample, start_in_subspace
+from lodim.models.gbmap.starts import minimize, start_by_sample, start_in_subspace
 from lodim.models.gbmap.training import BoostState
 from lodim.solve.lbfgs import lbfgs
 from lodim.solve.objective import DAMPING, Preconditioned, Rescaled
@@ -131,9 +131,8 @@ class _SmallData:
         self.beta, self.ftol = float(settings.beta), float(stop["ftol"])
         precision, limits = precision_of(state.X.dtype), (stop["max_iter"], float(stop["tol"]))
         rows = state.X, weight.astype(state.X.dtype)
-        self.follow = follower(
-            Problem(*rows, self.beta, state.loss, self.ridge, precision, *limits)
-        )
+        shape = self.beta, state.loss, self.ridge, state.unit
+        self.follow = follower(Problem(*rows, *shape, precision, *limits))
         self.margin = np.empty(y.shape), np.empty(y.shape)
         slopes = np.empty(start_at.size), np.empty(start_at.size)
         self.rows = y, state.score, weight
@@ -165,11 +164,14 @@ def _fit_small_data(state, small_data, stage, rng, warm_start):
         warm = () if warm_start is None else _warm_starts(warm_start, stage, k, state)
         is_new = not warm or len(warm[0]) == 0
         *found, null_value = small_data.starts(k, waves[i], n_starts if is_new else 1)
+        found[0] = rounded(found[0], state.unit)
         if not is_new:
             found = [np.concatenate(pair) for pair in zip(found, warm, strict=True)]
         compare = n_starts > 1 if is_new else True
         rest = compare, null_value, small_data.ftol, theta[i]
         sign[i], log = fit_learner(small_data.follow, *small_data.margin, *found, *rest)
+        if theta[i, 2:].any():
+            theta[i] = rounded(theta[i : i + 1], state.unit, state.settings.bits)
         learner = theta[i : i + 1], sign[i : i + 1], small_data.beta, SOFTPLUS, False
         forward(0, 1, state.X, *learner, small_data.target[k : k + 1], state.score)
         logs.append(log)
@@ -352,17 +354,16 @@ def _refine(objective, sampled, theta, stop, state):
 
 
 def _without_rounding_errors(end, preconditioner, state):
-    """Reduce rounding errors in `end`, the Minimum of a smooth fit to few rows; return a Minimum.
+    """Remove rounding errors from `end`, the Minimum of a smooth fit to few rows; return a Minimum.
 
-    If three digits suffice (`low_precision`), parameters are rounded. Otherwise Newton steps refine
-    them, unless the user gave a tolerance. preconditioner : loss for these steps; None: no steps"""
+    Newton steps refine parameters, unless the user gave a tolerance; then they are rounded.
+    preconditioner : loss for these steps; None: no steps"""
     settings = state.settings
     if not (state.exact and settings.softplus):
         return end
-    if settings.low_precision:
-        return replace(end, theta=rounded(end.theta, state.unit))
-    given = settings.tol is not None or settings.ftol is not None
-    return end if given or preconditioner is None else polish(preconditioner, end)
+    if settings.tol is None and settings.ftol is None and preconditioner is not None:
+        end = polish(preconditioner, end)
+    return replace(end, theta=rounded(end.theta, state.unit, settings.bits))
 
 
 def _descent_bounds(state, k):

@@ -19,6 +19,8 @@ from lodim.models.gbmap.cpu_kernels import (
 from lodim.solve.objective import solve_lower, solve_upper
 
 MOST_DAMPING = 1e8  # beyond it, no step lowers the loss
+FEW_BITS = 12  # of steps and starting points; see `rounded`
+FLAT = 1e-6  # share of the largest curvature; directions with less are flat
 
 
 class NewtonResult(NamedTuple):
@@ -40,6 +42,7 @@ class Problem(NamedTuple):
     beta: float  # sharpness of the softplus
     loss: tuple
     ridge: np.ndarray  # (d,) penalties of squared parameters
+    unit: np.ndarray  # (d,) sizes of the parameters' units, powers of two
     precision: float  # relative rounding error
     max_iter: int
     tol: float  # largest slope at which the search stops
@@ -122,6 +125,42 @@ def _softplus(z, beta):
 
 
 @njit(cache=True, error_model="numpy", inline="always")
+def _set_trial(theta, step, b, beta, unit, exact, trial):
+    """Write theta - step to `trial`; step[0] changes c, as in `_straighten`.
+
+    Unless `exact`, parameters become multiples of a power of two, about 2^-12 times the step. So
+    rounding errors do not grow from step to step."""
+    longest = 1e-150
+    for k in range(2, theta.size):
+        longest = max(longest, abs(step[k]) / unit[k])
+    for k in range(theta.size - 1, -1, -1):  # `a` last: it depends on the rounded intercept
+        trial[k] = theta[k] - step[k]
+        if k == 0:
+            trial[0] += b * (_softplus(theta[1], beta) - _softplus(trial[1], beta))
+        if not exact:
+            size = max(longest, abs(step[k]) / unit[k])
+            spacing = math.ldexp(unit[k], math.frexp(size)[1] - FEW_BITS)
+            trial[k] = spacing * np.rint(trial[k] / spacing)
+
+
+@njit(cache=True, error_model="numpy")
+def rounded(theta, unit, bits=FEW_BITS):
+    """Round parameters theta (r, d), measured in `unit` (d,), to `bits` of the largest weight.
+
+    So the rounding errors of a learner do not grow in later ones."""
+    out = np.empty(theta.shape)
+    for m in range(len(theta)):
+        largest = 0.0
+        for k in range(2, unit.size):
+            largest = max(largest, abs(theta[m, k]) / unit[k])
+        exponent = max(math.frexp(largest)[1], -500) - bits
+        for k in range(unit.size):
+            spacing = math.ldexp(unit[k], exponent)
+            out[m, k] = spacing * np.rint(theta[m, k] / spacing)
+    return out
+
+
+@njit(cache=True, error_model="numpy", inline="always")
 def _tile_rows(room, t):
     kept, tiles = room.kept, room.tiles
     return TileRows(tiles[0], kept[0, t], kept[1, t], tiles[1], kept[2, t], tiles[2])
@@ -140,7 +179,7 @@ def newton(problem, y, f, theta, sign, ftol, of_one, results, room):
     It changes c = a + b softplus(intercept) instead of a, which straightens the valley of low
     losses. H is the convex part of the Hessian until steps gain little."""
     X, weight, beta, ridge = problem.X, problem.weight, problem.beta, problem.ridge
-    precision, tol = problem.precision, problem.tol
+    unit, precision, tol = problem.unit, problem.precision, problem.tol
     # A literal activation would compile the called functions again.
     form, d = Form(X.dtype.type(beta), np.int64(SOFTPLUS), problem.loss), ridge.size
     v, sums = room.v, room.sums
@@ -150,7 +189,7 @@ def newton(problem, y, f, theta, sign, ftol, of_one, results, room):
         b = X.dtype.type(sign[m])
         for k in range(d):
             trial[k] = theta[m, k]
-        damping, convex, flat, idle, passes, n_iter = 1e-3, True, 0, 0, 0, 0
+        damping, convex, last, flat, passes, n_iter = 1e-3, True, False, 0, 0, 0
         value, promised, started, moved = np.inf, 0.0, False, False
         largest, converged, enough, square, reach = np.inf, False, 0.0, 0.0, np.inf
         ratio, leaps, leapt = 0.0, True, False
@@ -168,9 +207,8 @@ def newton(problem, y, f, theta, sign, ftol, of_one, results, room):
                 new += ridge[k] * trial[k] * trial[k]
                 sums[1 + k] += 2.0 * ridge[k] * trial[k]
                 steepest = max(steepest, abs(sums[1 + k]))
-            gain, rounding = value - new, 100.0 * precision * abs(value)
-            nearer = promised <= rounding and abs(gain) <= rounding and steepest < 0.5 * largest
-            if not started or gain > 0.1 * promised or nearer:
+            gain = value - new
+            if not started or last or gain > 0.1 * promised:
                 share = min(max(abs(new), 1e-6), 1.0) if of_one else 1.0
                 enough = ftol * abs(new) / share
                 if started:
@@ -186,16 +224,13 @@ def newton(problem, y, f, theta, sign, ftol, of_one, results, room):
                 for k in range(d):
                     theta[m, k] = trial[k]
                     downhill[k] = sums[1 + k]
-                if largest <= tol or flat == 2:
+                if last or largest <= tol or flat == 2:
                     converged = True
                     break
             elif leapt:
                 leaps = False
             else:
                 damping, reach = 4.0 * damping, 0.25 * square
-                if promised <= rounding:
-                    converged = True
-                    break
             if moved:
                 for i in range(d):
                     for k in range(d):
@@ -220,10 +255,8 @@ def newton(problem, y, f, theta, sign, ftol, of_one, results, room):
             if damping > MOST_DAMPING:
                 break
             n_iter += 1
-            idle = idle + 1 if promised <= 10.0 * precision * abs(value) else 0
-            if idle == 3:
-                converged = True
-                break
+            rounding = 100.0 * precision * abs(value)
+            last = promised <= 0.1 * rounding  # its gain is a rounding error, and does not judge it
             leapt = False
             if leaps and abs(beta * step[1] + 1.0) < 0.1 and 1.1 < ratio < 1.4:
                 # Along exp(-z) the ratio is 2 (1 - 1 / e), and all steps are equal. About twice the
@@ -232,9 +265,7 @@ def newton(problem, y, f, theta, sign, ftol, of_one, results, room):
                 if far > 1.0:
                     leapt = True
                     step[1] *= far
-            for k in range(d):
-                trial[k] = theta[m, k] - step[k]
-            trial[0] += sign[m] * (_softplus(theta[m, 1], beta) - _softplus(trial[1], beta))
+            _set_trial(theta[m], step, sign[m], beta, unit, last, trial)
         ended = 1.0 if converged else 0.0
         end = NewtonResult(value, largest, float(n_iter), float(passes), ended)
         for k in range(len(end)):
@@ -242,14 +273,18 @@ def newton(problem, y, f, theta, sign, ftol, of_one, results, room):
 
 
 def polish(objective, end, max_iter=10):
-    """Refine a learner's Minimum `end` by Newton steps, until gains are rounding errors."""
+    """Refine a learner's Minimum `end` by Newton steps, until gains are rounding errors.
+
+    Directions in which the loss is flat keep their values, apart from rounding errors."""
     theta, one = end.theta, np.arange(1)
     value, gradient = objective(theta, one)
     n_iter, n_eval, promised = 0, end.n_eval + 2, np.inf
     rounding = objective.precision * abs(value[0])
     try:
         with single_blas():
-            factor = cho_factor(objective.hessian(theta, convex=False)[0], check_finite=False)
+            H = objective.hessian(theta, convex=False)[0]
+            damping = FLAT * H.diagonal().max()
+            factor = cho_factor(H + damping * np.eye(len(H)), check_finite=False)
     except LinAlgError:
         return end
     while n_iter < max_iter and promised > rounding:

@@ -10,9 +10,10 @@ from lodim.engine.blocks import dot, single_blas, sum_blocks, sum_spans
 from lodim.engine.tiles import varies
 from lodim.models.gbmap import boost
 from lodim.models.gbmap.cpu_kernels import joint_gradient
+from lodim.models.gbmap.newton import rounded
 from lodim.models.gbmap.objective import penalize, precision_of
 from lodim.models.gbmap.settings import ROUND
-from lodim.models.gbmap.starts import minimize_bounded, rounded, weight_signs
+from lodim.models.gbmap.starts import minimize_bounded, weight_signs
 from lodim.models.gbmap.training import BoostState
 from lodim.solve.lbfgs import SPACING, lbfgs
 from lodim.solve.objective import Rescaled

@@ -126,6 +126,13 @@ class Settings:
         return self.ftol is not None and self.ftol >= 1e-6
 
     @property
+    def bits(self):
+        """Bits to which learners are rounded: fewer than correct, unless tolerances are given."""
+        if self.low_precision:
+            return 12
+        return 20 if self.tol is None and self.ftol is None else 53
+
+    @property
     def shape(self):
         """Sharpness and code of the activation, for the compiled kernels."""
         return float(self.beta), ACTIVATIONS[self.activation]

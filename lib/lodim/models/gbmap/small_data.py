@@ -82,7 +82,7 @@ def fit_learner(follow, responses, offsets, starts, sign, compare, null_value, f
         ends = follow(responses, offsets, starts, sign, ftol, True)
         n_eval += max(end.n_eval for end in ends)
         lowest = _lowest(ends)
-    best = _choose(signs, ends, lowest)
+    best = _choose(signs, ends)
     b, log = signs[best], ends[best]
     log = log._replace(n_eval=n_eval, n_iter=n_iter[best] + log.n_iter)
     least = max(ftol / min(max(lowest, 1e-6), 1.0), LEAST_GAIN)
@@ -115,22 +115,24 @@ def follower(problem):
 
 def _best_of_each_sign(sign, ends):
     """Return the positions in `ends` of the lowest losses: for sign 1, then for sign -1."""
-    best = []
-    for b in (1.0, -1.0):
-        candidates = [m for m in range(len(sign)) if sign[m] == b]
-        best += [min(candidates, key=lambda m: ends[m].objective)] if candidates else []
-    return best
+    groups = [[m for m in range(len(sign)) if sign[m] == b] for b in (1.0, -1.0)]
+    return [_tied(group, ends)[0] for group in groups if group]
 
 
 def _lowest(ends):
     return min(math.inf, *[end.objective for end in ends])
 
 
-def _choose(sign, ends, lowest):
+def _tied(group, ends):
+    """Return the positions of `group` whose losses in `ends` are the lowest; all if none is."""
+    lowest = _lowest([ends[m] for m in group])
+    return [m for m in group if ends[m].objective <= lowest + TIED * abs(lowest)] or group
+
+
+def _choose(sign, ends):
     """Return the position in `ends` (fits from several starts) of the fit with the lowest loss.
 
-    If several are close to `lowest`, prefer converged fits, then positive signs."""
-    limit = lowest + TIED * abs(lowest)
-    tied = [m for m, end in enumerate(ends) if end.objective <= limit]
+    If several are close to it, prefer converged fits, then positive signs."""
+    tied = _tied(range(len(ends)), ends)
     converged = [m for m in tied if ends[m].converged > 0.0]
-    return max(converged or tied or range(len(ends)), key=sign.__getitem__)
+    return max(converged or tied, key=sign.__getitem__)

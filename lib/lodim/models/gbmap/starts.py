@@ -10,6 +10,7 @@ from lodim.engine.workers import WorkerTiles
 from lodim.family.losses import SQUARED
 from lodim.models.gbmap import hinges as kernels
 from lodim.models.gbmap.cpu_kernels import IDENTITY, Form, forward
+from lodim.models.gbmap.newton import rounded
 from lodim.models.gbmap.objective import (
     BoostObjective,
     derivatives,
@@ -17,9 +18,9 @@ from lodim.models.gbmap.objective import (
     penalize,
     stage_objective,
 )
-from lodim.models.gbmap.small_data import SCREENING_FTOL
+from lodim.models.gbmap.small_data import SCREENING_FTOL, TIED
 from lodim.models.gbmap.worker_rows import loss_slope
-from lodim.solve.lbfgs import Minimum, bounded, lbfgs
+from lodim.solve.lbfgs import SPACING, Minimum, bounded, lbfgs
 from lodim.solve.objective import ElasticNet, Rescaled
 
 
@@ -39,7 +40,7 @@ def minimize(objective, theta, state, **how):
     """Minimize an objective by L-BFGS from theta (q, d), with bounds if effects are monotone."""
     scaled = Rescaled(objective, state.unit)
     if state.settings.monotone is not None:
-        how = {name: how[name] for name in ("max_iter", "tol", "ftol")}
+        how = {name: how[name] for name in ("max_iter", "tol", "ftol", "spacing") if name in how}
         ways = weight_signs(objective.sign, state.settings.monotone)
         end = minimize_bounded(scaled, scaled.to(theta), ways, **how)
     else:
@@ -74,16 +75,6 @@ def weight_signs(sign, monotone):
     return [np.r_[0, 0, b * np.asarray(monotone)] for b in sign]
 
 
-def rounded(theta, unit):
-    """Round each learner's parameters, theta (r, d) in units `unit` (d,), to a common precision.
-
-    They become multiples of a power of two: a learner's largest weight keeps 12 bits."""
-    u = theta / unit
-    exponent = np.frexp(np.abs(u[:, 2:]).max(axis=1, initial=0.0))[1]
-    grid = np.ldexp(1.0, np.maximum(exponent, -500) - 12)[:, None]
-    return np.round(u / grid) * grid * unit
-
-
 def start_by_sample(objective, penalty, state, k, rng, stop, warm_theta, warm_sign):
     """Fit starting learners for class k to sampled rows (all rows if few); return a Start.
 
@@ -100,7 +91,8 @@ def start_by_sample(objective, penalty, state, k, rng, stop, warm_theta, warm_si
     rows = objective(sign)
     # The minimum on n sampled rows is too low by about d / n; a fifth of that need not be resolved.
     ftol = SCREENING_FTOL if exact else 0.2 * theta.shape[1] / rows.n
-    end = minimize(rows, theta, state, **stop | {"ftol": max(stop["ftol"], ftol)})
+    stop = stop | {"ftol": max(stop["ftol"], ftol), "spacing": SPACING}
+    end = minimize(rows, theta, state, **stop)
     theta = rounded(end.theta, state.unit)
     return _best_of_each_sign(end, sign, theta, end.n_eval if exact else 0)
 
@@ -141,7 +133,7 @@ def start_in_subspace(objective, penalty, state, k, warm_theta, warm_sign, rejec
     within = penalize(settings, V.shape[1], state.p)
     rows = stage_objective(state, (Z, y, score, weight), within)
     end = lbfgs(rows(sign), theta, max_iter=100, tol=0.0, ftol=1e-6)  # passes are cheap in a span
-    theta = np.hstack([end.theta[:, :2], end.theta[:, 2:] @ V.T])
+    theta = rounded(np.hstack([end.theta[:, :2], end.theta[:, 2:] @ V.T]), state.unit)
     if on_sample:
         return _best_of_each_sign(end, sign, theta, 0)
     n_eval = 2 + len(T) + -(-end.n_eval * V.shape[1] // p)
@@ -153,7 +145,9 @@ def _best_of_each_sign(end, sign, theta, n_eval):
 
     n_eval : number of evaluations so far, for the log"""
     groups = [np.flatnonzero(sign == b) for b in np.unique(sign)[::-1]]  # b = 1 first
-    best = np.array([group[np.argmin(end.value[group])] for group in groups])
+    lowest = [end.value[group].min() for group in groups]
+    tied = [end.value[group] <= v + TIED * abs(v) for group, v in zip(groups, lowest, strict=True)]
+    best = np.array([group[t.argmax()] for group, t in zip(groups, tied, strict=True)])
     return Start(sign[best], theta[best], end.value[best], n_eval)
 
 
