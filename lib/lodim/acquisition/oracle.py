@@ -207,9 +207,9 @@ class _Search:
     def first(self, chosen):
         """Return the column of `chosen` to buy first: the one that best guides the next purchases.
 
-        Training rows try each column: with it, they buy the set with the lowest mean loss and price
-        among rows with nearly the same value. Of the columns whose mean loss is within a standard
-        error of the lowest, return the one that, bought alone, saves most loss per price."""
+        Each column is tried on training rows. A row buys, with the column, the set with the lowest
+        mean loss and price among rows with a similar value of it. Of the columns whose mean loss is
+        within one SE of the lowest, return the one that alone saves most loss per price."""
         order = np.argsort(self.total, kind="stable")[:LOOKS]
         follow = self.sets[np.append(0, order[np.isfinite(self.total[order])])]
         sets, values = follow | self.alone[chosen][:, None], []

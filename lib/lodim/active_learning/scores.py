@@ -28,7 +28,7 @@ def margin(learner, rng):
 
 
 def entropy(learner, rng):
-    """Return minus the entropy of each row's classes, (n,): the surest predictions rank first."""
+    """Return minus the entropy of class probabilities, (n,): the surest predictions rank first."""
     return -entropies(learner.fit, learner.pool)
 
 

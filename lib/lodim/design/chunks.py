@@ -262,7 +262,6 @@ def read_rows_at(source, names, rows, n):
 
 
 def check_names(source, names):
-    """Raise DataError unless a Source (data not in memory) has all the named columns."""
     header = frame_of(dict.fromkeys(source.names), ())
     for name in names:
         check_name(header, name)

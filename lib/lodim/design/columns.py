@@ -187,7 +187,6 @@ def _on_the_clock(moment):
 
 
 def _check_numbers(present, name):
-    """Raise DataError, with an example, unless all non-missing values (`present`) are numbers."""
     real = (numbers.Real, decimal.Decimal, np.number)
     others = [v for v in present if not isinstance(v, real) or isinstance(v, (bool, complex))]
     if not others:

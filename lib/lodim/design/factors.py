@@ -441,7 +441,6 @@ def as_column(code, node, values):
 
 
 def check_levels(levels, name, least):
-    """Raise ValueError unless levels from a file are distinct, and at least `least` of them."""
     if any(isinstance(level, int) and not -(2**63) <= level < 2**63 for level in levels):
         raise ValueError(f"{name} has a level that is beyond the whole numbers of arrays")
     if len(set(levels)) < max(len(levels), least):

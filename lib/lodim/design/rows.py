@@ -213,7 +213,6 @@ def _as_array(value, what):
 
 
 def _as_numbers(value, what):
-    """Return values per row, called `what` in messages, as a float64 array."""
     try:
         if isinstance(value, pd.Series | pd.DataFrame):
             return value.to_numpy(dtype=np.float64, na_value=np.nan)

@@ -269,7 +269,6 @@ def _check_dates(node, name, values):
 
 
 def _check_basis(node, name):
-    """Raise Refused unless the arguments of a spline, such as bs(x, df=4), are allowed."""
     degree = next((word.value for word in node.keywords if word.arg == "degree"), None)
     value = getattr(degree, "value", None)
     if degree is not None and not (type(value) is int and 0 <= value <= MAX_DEGREE):

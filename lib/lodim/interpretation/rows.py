@@ -144,7 +144,6 @@ def features_of(terms, features):
 
 
 def _known(term, features):
-    """Return a requested term as the name of a feature or a pair of names; raise if unknown."""
     if isinstance(term, str) and term in features:
         return term
     pair = tuple(term.split(":")) if isinstance(term, str) else ()

@@ -197,7 +197,6 @@ def _needed(graph, name):
 
 
 def _in_order(graph):
-    """Return the names in a graph, needed ones first; raise ArgumentError if needs are circular."""
     needs = {name: _needed(graph, name) for name in (*graph.needs, *graph.sources)}
     try:
         return list(TopologicalSorter(needs).static_order())
@@ -303,7 +302,6 @@ def _checked(costs, bought):
 
 
 def _check_monotone(set_cost, names):
-    """Raise ArgumentError if the price of a set of names falls when a name is added."""
     rng = np.random.default_rng(0)
     chains = [names, *([names[k] for k in rng.permutation(len(names))] for _ in range(5))]
     for chain in chains:

@@ -135,9 +135,9 @@ def _combined_sources(v, parents, source_of, serving):
 
 
 def _choices(v, parents, uses, sources, copies):
-    """Yield each consistent way to pick one copy of every node that node v needs.
+    """Yield each consistent way to pick one copy of every node that node v needs, as a pair.
 
-    It is a pair: a choice, which is a dict from each series (set of alternative nodes) to the node
+    The pair is a choice, which is a dict from each series (set of alternative nodes) to the node
     used, and the positions of the copies picked. A node has one copy per choice.
     parents, uses : per node, the nodes that it needs, and the series of which it needs any one node
     sources : per series, its nodes; copies : per earlier node, its pairs (choice, position)"""

@@ -113,7 +113,6 @@ def _check_folds(batch, folds):
 
 
 def check_units(batch, names):
-    """Raise DataError if no row or group can be held out; `names` : arguments that would help."""
     if count_units(batch) < 2:
         what = "row" if batch.units is None else "group"
         what = f"only one {what} has a positive weight"

@@ -226,7 +226,6 @@ def _notes(fit):
 
 
 def _coefficients_note(fit):
-    """Return a note on whether coefficients are penalized or refitted, and why without p-values."""
     if not fit.step.df:
         return "The model has no feature: it predicts the same for every row."
     if fit.step.rule == PENALIZED:

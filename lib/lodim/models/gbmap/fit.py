@@ -561,7 +561,6 @@ class GbmapFit(Fit):
         return self.estimates.embedding(batch.X, batch.n, self._threads, self._engine)
 
     def _reference_rows(self, k=1):
-        """Return the training rows that the fit keeps; raise an error if there are fewer than k."""
         if self.reference is None:
             raise ArgumentError(
                 "this fit stores no training rows (it is part of a path, a first(m), or was "

@@ -158,7 +158,7 @@ def _pick_best(k, level, n_starts, room):
     """Write the best n_starts learners per sign to room.theta and room.sign; return their number.
 
     They are the hinges that lower the loss most (room.gain), along the first k rows of room.U or
-    their opposites. A constant makes each hinge's mean -level, the Newton step without a hinge."""
+    their opposites. An added constant makes each mean -level, the step of a constant learner."""
     U, gain, theta, sign = room.U, room.gain, room.theta, room.sign
     (knots, steps, centres), count = (room.rest[0], room.rest[1], room.rest[2]), 0
     for b in range(2):

@@ -78,7 +78,6 @@ def _header(fit):
 
 
 def _class_rows(fit):
-    """Return pairs (label, text) of the header for fits with classes."""
     s, (fitting, regularizing) = fit.settings, fit.terms
     held, factor = fit.measures.get("held_balanced_accuracy"), s.shrinkage_factor
     shrunk = "" if factor == 1.0 else f", shrinkage factor {factor:.2g}"
