@@ -123,7 +123,6 @@ def _read(file, path):
 
 
 def _content(archive, info):
-    """Return the content of a member of a zip file; its ZipInfo `info` declares the size."""
     content, at = bytearray(info.file_size), 0
     with archive.open(info) as stream:
         while step := stream.readinto(memoryview(content)[at:]):

@@ -147,7 +147,6 @@ def _color(alt, picture, names):
 
 
 def _many_classes(picture):
-    """Return the sorted classes of a picture if there are more of them than colours; else []."""
     if not picture.color or _is_number(picture.frame, picture.color):
         return []
     values = map(_plain, picture.frame[picture.color].tolist())
@@ -192,7 +191,6 @@ def _names_across(alt, picture):
 
 
 def _listed(alt, picture, names):
-    """Return the altair encodings (dict) of x and y, for pictures with names on the left."""
     y = _field(alt.Y, picture, names, picture.y, sort=None, axis=alt.Axis(title=None))
     return {"x": _field(alt.X, picture, names, picture.x), "y": y}
 

@@ -190,7 +190,6 @@ def _strip(ax, view, value, key):
 
 
 def _line(ax, view):
-    """Draw the queried row in a view with one feature: a vertical line with a star at the top."""
     if view.star is None or not np.isfinite(view.star).all():
         return
     ax.axvline(view.star[0], color="black", lw=1.4 if view.chosen else 0.7, zorder=3)

@@ -160,7 +160,6 @@ def cv(
 
 
 def _splits(problem, folds, seed):
-    """Return (training, held-out) batches of complete rows, one pair per fold."""
     if problem.batch.out_of_core:
         return SplitsInPlace(problem.batch, assign_in_place(problem.batch, folds, seed))
     batch = with_positive_weight(problem.batch)

@@ -417,7 +417,6 @@ class Conformal(FitResult, Generic[FitT_co]):
         return listing(f"conformal of {self.fit.call}", lines, self._shown())
 
     def _meaning(self):
-        """Return lines of text on what the intervals or sets contain, and how often."""
         lines, family = self.guarantee.words(self.level), self.fit.family
         if family.name == "quantile":
             centre = f"their centre is the predicted quantile {family.quantile:g}"

@@ -264,7 +264,6 @@ def _lambda(value):
 
 
 def _n_priced(fit):
-    """Return the number of items with a price; copies of one item count once."""
     network = fit.settings.network
     return len({int(b) for b in network.base[network.cost > 0]})
 

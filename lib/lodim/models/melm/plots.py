@@ -79,7 +79,6 @@ def starts(fit, ax):
 
 
 def _new_rows(fit, data):
-    """Return the coordinates and classes (NaN if unknown) of the rows of `data`."""
     answered = fit.levels is not None and fit.design.has_response(data)
     batch = fit.design.apply(data, response=answered)
     code = batch.y if answered else np.full(batch.n, 0.0 if fit.levels is None else np.nan)

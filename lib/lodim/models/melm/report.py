@@ -101,7 +101,6 @@ def _class_rows(fit):
 
 
 def _loadings(fit, most):
-    """Return a table of the `most` largest loadings per SD, and how many features are left out."""
     loadings = in_pandas(fit.tidy)()["std_estimate"].to_numpy().reshape(fit.estimates.k, -1).T
     table = pd.DataFrame(loadings, index=list(fit.design.names), columns=fit.axes)
     size = np.sqrt((table**2).sum(axis=1).to_numpy())
