@@ -287,8 +287,8 @@ class GbmapFit(Fit):
                  (Intercept)  weight  model_year
         learner
         f1          -32.2728 -0.0077      0.8441
-        f2           -7.4584 -0.0022      0.1692
-        f3           11.2750  0.0001     -0.1621
+        f2           -7.4585 -0.0022      0.1692
+        f3           11.2748  0.0001     -0.1621
         """
         e, d = self.estimates, self.design
         w = e.scale * e.w / d.scale
