@@ -143,21 +143,15 @@ def _set_trial(theta, step, b, beta, unit, exact, trial):
             trial[k] = spacing * np.rint(trial[k] / spacing)
 
 
-@njit(cache=True, error_model="numpy")
 def rounded(theta, unit, bits=FEW_BITS):
-    """Round parameters theta (r, d), measured in `unit` (d,), to `bits` of the largest weight.
+    """Round each learner's parameters, theta (r, d) in units `unit` (d,), to a common precision.
 
-    So the rounding errors of a learner do not grow in later ones."""
-    out = np.empty(theta.shape)
-    for m in range(len(theta)):
-        largest = 0.0
-        for k in range(2, unit.size):
-            largest = max(largest, abs(theta[m, k]) / unit[k])
-        exponent = max(math.frexp(largest)[1], -500) - bits
-        for k in range(unit.size):
-            spacing = math.ldexp(unit[k], exponent)
-            out[m, k] = spacing * np.rint(theta[m, k] / spacing)
-    return out
+    They become multiples of a power of two: a learner's largest weight keeps `bits` bits. So its
+    rounding errors do not grow in later learners."""
+    u = theta / unit
+    exponent = np.frexp(np.abs(u[:, 2:]).max(axis=1, initial=0.0))[1]
+    grid = np.ldexp(1.0, np.maximum(exponent, -500) - bits)[:, None]
+    return np.rint(u / grid) * grid * unit
 
 
 @njit(cache=True, error_model="numpy", inline="always")
