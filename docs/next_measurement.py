@@ -171,8 +171,8 @@ ax = policy.plot("curve", test)
 #    current class probabilities.
 # 2. For many sets of unknown features, it computes the expected loss of its prediction with these
 #    values, plus `trade_off` times the price of the set.
-# 3. If the best set is empty, it stops. Otherwise it buys one feature of the best set, the one
-#    whose value could change most what is worth buying next, and begins again.
+# 3. If the best set is empty, it stops. Otherwise it buys one feature of the best set: the one
+#    whose value could most affect the decision about further purchases. Then it begins again.
 #
 # The policy is the acquisition-conditioned oracle of Valancius, Lennon and Oliva (2024); see also
 # Fiterau (2014, chapter 6). Its predictions come from a mixture of normal distributions for each

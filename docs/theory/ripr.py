@@ -31,10 +31,10 @@ ax = fit.plot("view")
 #   neighbours have more weight. The prediction adds the log-odds of all views, relative to the
 #   class shares. `ripr` selects the views one by one, by the leave-one-out loss.
 # - **"assignment"** (Fiterau 2014): each row is predicted in one view. Row i has a loss L_ij in
-#   view j, and a share B_ij of each view; the shares of a row sum to one. The shares minimize a
-#   loss, which is small if rows use the views in which their own loss is small, plus `lambda_`
-#   times a penalty on views that few rows use. `ripr` keeps the views with more than 5% of the
-#   rows. [The vignette](../vignettes/ripr) has the formulas.
+#   view j, and is assigned to view j with a share B_ij; the shares of a row sum to one. The shares
+#   minimize an objective that prefers, for each row, views with small L_ij, plus `lambda_` times a
+#   penalty on views that few rows use. `ripr` keeps the views with more than 5% of the rows. [The
+#   vignette](../vignettes/ripr) has the formulas.
 #
 # Without a response, the formula `"~ ."` finds views with clusters, or reports that there are none.
 #

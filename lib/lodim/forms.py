@@ -239,7 +239,7 @@ def part(kind: Any) -> Any:
 
 
 def one_of(*kinds: type) -> Any:
-    """Declare a field: a record of one of the classes `kinds`."""
+    """Declare a field whose value is a record of one of the classes `kinds`."""
     parts = [part(kind) for kind in kinds]
 
     def read(value, where, sizes):

@@ -93,9 +93,10 @@ def hold_out(candidates, task):
 
 
 def _results(task, pairs):
-    """Yield the FoldResult of each pair (Candidate, fold); with few rows, processes share the work.
+    """Yield the FoldResult of each pair (Candidate, fold).
 
-    Processes start when the first fits have taken as long as starting them takes. A function of
+    With few rows, several processes share the work once the fits so far have taken as long as
+    starting processes would. A function of
     the user is always called in this process."""
     few, began = task.batch.n <= FEW_ROWS, time.perf_counter()
     jobs = (task.threads or available_threads()) if few else 1

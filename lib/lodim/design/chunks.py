@@ -352,7 +352,7 @@ def part_task(store, span, table, work, names):
 
 
 def _pick(span, table, rows):
-    """Return a dict name -> Column of those of `rows` that lie in one chunk (Span and Table).
+    """Return the columns, a dict, of one chunk (its Span and its Table), restricted to `rows`.
 
     `rows` are ascending positions among the complete rows of all chunks; None means all rows."""
     if rows is None:

@@ -225,7 +225,7 @@ class Limits:
 
     @property
     def ends(self):
-        """Bounds of outliers: `least` and `greatest`, each moved outwards by 10 times the range."""
+        """Bounds of values that are no outliers: 10 * (greatest - least) beyond these two."""
         with np.errstate(over="ignore"):
             gap = GAP * (np.float64(self.greatest) - self.least)
             ends = max(self.least - gap, -LARGEST), min(self.greatest + gap, LARGEST)

@@ -152,7 +152,7 @@ class OnWorkers:
 
 @dataclass(frozen=True)
 class Task:
-    """A call work(*args) on a Dask worker, with results that it holds at the positions `at`."""
+    """A call work(*args) on a Dask worker, which already holds the arguments at positions `at`."""
 
     work: object
     args: tuple

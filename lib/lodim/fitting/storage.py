@@ -43,8 +43,9 @@ def plain_label(label):
 
 
 def write(path: str | os.PathLike, kind: str, state: dict[str, Any]) -> None:
-    """Save nested dicts `state` of values and arrays as a `kind`; an error changes no file.
+    """Save `state`, nested dicts of values and arrays, to a file that is marked as a `kind`.
 
+    If an error occurs, an existing file stays as it is.
     Floats keep every bit; tuples are read back as lists, and NumPy scalars as Python values."""
     if not isinstance(kind, str) or not isinstance(state, dict):
         raise StoreError("write() takes kind as text and state as a dict")

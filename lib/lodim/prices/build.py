@@ -218,7 +218,7 @@ def _check_series(graph):
 def _used_part(graph, formula):
     """Return the part of a Graph that the nodes named in `formula` need, also indirectly.
 
-    Series (sets of alternatives) that they do not need stay, but without nodes."""
+    Unneeded series (sets of alternatives) are kept, but emptied."""
     used, rest = set(), list(formula)
     while rest:
         name = rest.pop()

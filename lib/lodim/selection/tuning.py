@@ -46,7 +46,9 @@ def fold_splits(batch, levels, seed, standardize, draws=1, folds=FOLDS):
 
 
 def _few_rows(batch, levels, seed):
-    """Return the rows with positive weight, or a sample of 20,000 of them."""
+    """Return the rows with positive weight; if they are more than 20,000, a sample of 20,000.
+
+    levels : classes of the response, or None"""
     if batch.n > SPAN_ROWS:
         some = min(MOST_ROWS, batch.n_positive)
         return subset(batch, np.sort(row_keys.sample_of(batch, some, seed)))

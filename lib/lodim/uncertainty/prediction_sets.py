@@ -493,7 +493,8 @@ class Conformal(FitResult, Generic[FitT_co]):
     def _limits(self, answers, level):
         """Return lower and upper prediction limits, (m,) each, at a level.
 
-        answers : (K, 3, m) low, high, and step (change of both per unit of score) of K fits"""
+        answers : (K, 3, m), for each of K fits: the limits low and high at score 0, and step, by
+            which each moves outwards per unit of score"""
         low, high, step = np.moveaxis(answers, 1, 0)
         lower = -self.held_out.upper(-low, step, level)
         upper = self.held_out.upper(high, step, level)
@@ -504,7 +505,7 @@ class Conformal(FitResult, Generic[FitT_co]):
 
 
 def _at(batch, rows):
-    """Return the batch (rows as numbers) with only the rows at the given positions of the data."""
+    """Return a Batch reduced to the rows whose positions in the data are in `rows`."""
     if np.array_equal(batch.rows, rows):
         return batch
     return subset(batch, np.searchsorted(batch.rows, rows))

@@ -100,10 +100,10 @@ def start_by_sample(objective, penalty, state, k, rng, stop, warm_theta, warm_si
 def start_in_subspace(objective, penalty, state, k, warm_theta, warm_sign, rejected):
     """Fit starting learners for class k, with weights restricted to combinations of few directions.
 
-    Return a Start, or None if the loss is flat. Directions are principal Hessian directions and the
-    weights of earlier learners: `warm_theta`, with signs `warm_sign`, are from another penalty;
-    `rejected`, a pair (theta, sign) or None, is from the step before.
-    objective(signs) returns the loss function."""
+    Return a Start, or None if the loss is flat. The directions are principal Hessian
+    directions and the weights of earlier learners. objective(signs) returns the loss function.
+    warm_theta, warm_sign : parameters and signs of learners fitted with another penalty
+    rejected : (theta, sign) of a learner that the step before did not use, or None"""
     settings, p = state.settings, state.X.shape[1]
     n_starts = 1 if len(warm_theta) else settings.n_starts
     if rejected is not None:

@@ -63,10 +63,11 @@ class Rows:
         return int(self.batch.clusters.max()) + 1
 
     def free_directions(self, S, q):
-        """Return directions in which coefficients may move, as columns (S q, r), or None if all.
+        """Return the directions in which coefficients may move, (S q, r); None: no constraints.
 
         S predictors have q coefficients each. Coefficients of unordered classes without rows are
-        fixed. Ordered thresholds have equal slopes; those with no rows between them are equal."""
+        fixed. Ordered classes: all thresholds share the slopes, and thresholds with no rows between
+        them move together."""
         if S == 1:
             return None
         present = self.sizes > 0.0

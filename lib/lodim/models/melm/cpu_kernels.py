@@ -337,9 +337,9 @@ def gap(u, low, high):
 def log_sum(u, classes, c, tile, place, gaps, e):
     """Return the log of the sum of w_i exp(-1/2 |u - U_i|^2) over the rows U_i of class c.
 
-    `classes` are root, U, w, low, high and start of `Densities`. Row `place` of `tile`, a block of
-    64 rows, is left out (-1: none). Blocks with a bounding box far from u are skipped. gaps and e
-    are work arrays."""
+    `classes` are fields of `Densities`: root, rows U and their weights w, corners low and high of
+    boxes around blocks of 64 rows, and start, each class's first block. Row `place` of the block
+    `tile` is left out (-1: none). Blocks far from u are skipped. gaps and e are work arrays."""
     _, U, w, low, high, start = classes
     first, stop = start[c], start[c + 1]
     nearest = first

@@ -63,10 +63,11 @@ def _widened(densities, width):
 
 
 def fit_densities(Z, code, weight, options, cells=True):
-    """Return kernel densities of classes `code` at coordinates Z (n, k), and the rows' positions.
+    """Fit a kernel density to each class's coordinates Z (n, k); return them and row positions.
 
-    Positions are two arrays (n,): block of 64 rows, and place in it, for `log_densities`. With
-    `cells`, a large class is replaced by means of small cells; then its rows' positions are -1."""
+    Positions are two arrays (n,): the block of 64 rows and the place in it where the densities have
+    a row; `log_densities` needs them to leave it out. With `cells`, a large class is replaced by
+    means of small cells; then its rows' positions are -1."""
     C, k = int(code.max()) + 1, Z.shape[1]
     size = np.bincount(code, weight, C)
     h2 = bandwidths(size, k, options.gamma)

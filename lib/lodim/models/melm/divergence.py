@@ -39,7 +39,7 @@ class Divergence:
 
     It is computed for q projections at once. For a single class it is minus the entropy.
     sample, h2 : Sample of the classes' rows, and squared bandwidths of the classes (C,)
-    share : result of `shares`
+    share : weights of the pairs of classes in the sums, by the function `shares`
     engine : where sums over pairs run; rows stay on a GPU as long as the object exists"""
 
     precision, scaled = 1e-14, False

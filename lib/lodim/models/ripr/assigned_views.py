@@ -48,8 +48,9 @@ class ClassViews(AssignedViews):
     def evidence(self, X=None, threads=1):
         """Return the evidence for each class in each view, ratio and vote (rows, views, classes).
 
-        For d features, ratio is d log(distance to the k-th nearest row of the class / that of other
-        classes), infinite if the row misses a feature. vote is the log share of the class among the
+        For d features, ratio is d * log(own / other), with the distances `own` and `other` to the
+        k-th nearest rows of the class and of other classes. Small ones speak for the class; it is
+        infinite if the row misses a feature. vote is the log share of the class among the
         k nearest rows, plus one row of each class. X=None: training rows, each left out."""
         how = {"n_classes": self.n_classes, "balanced": self.balanced, "counts": self.weight > 0}
         how |= {"leave_out": X is None, "threads": threads}

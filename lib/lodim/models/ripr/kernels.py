@@ -57,9 +57,9 @@ def squared_distances(rows, lo, hi, x, out):
 
 @njit(cache=True, fastmath=SUMS, inline="always")
 def mixed_distances(rows, lo, hi, x, out):
-    """Write squared distances to `out`, as `squared_distances` does, in other views.
+    """Write squared distances from x to rows lo to hi - 1 to `out`, in a view of any kind.
 
-    These are views with factors or with more than three features."""
+    `squared_distances` is faster, but only for views of at most three numbers."""
     refs, view, dim, level_gap = rows
     m, zero, beyond = hi - lo, np.float32(0), np.float32(4.0) * FAR
     out[:m] = zero

@@ -226,10 +226,11 @@ def _generators(X, seed, draw):
 
 
 def class_ratios(Q, X, y, views, k=None, *, leave_out=False, threads=1, **groups):
-    """Return log distance ratios (rows of Q, views, classes); small ones speak for the class.
+    """Return log ratios of distances, (rows of Q, views, classes); small ones speak for the class.
 
-    A ratio is d log(nu_own / nu_other) in d features. The nu are distances to the k-th nearest row
-    in X of the class and of others. With `leave_out`, Q is X, and each row is left out."""
+    In a view of d features, a ratio is d * log(own / other), with the distances to the k-th nearest
+    rows in X of the class and of other classes. With `leave_out`, Q is X, and a row is not compared
+    with itself. groups : further arguments of `ReferenceGroups.from_classes`"""
     groups = ReferenceGroups.from_classes(y, **groups)
     member = np.zeros((len(Q), len(groups.members)), np.int64)
     if leave_out:

@@ -152,7 +152,7 @@ def ripr(
         Penalty of the assignment, in units of (1 - alpha)^2 (for numbers, of the variance of
         losses); larger values keep fewer views. By default leave-one-out errors choose it.
     alpha : float in [0, 1), default=0.99
-        Order of the divergence, near 1; not for a numeric response.
+        Losses are ratios of distances to the power 1 - alpha; not for a numeric response.
     balanced : bool, default=False
         For classes: remove class shares from the losses, as in Eq. 2.3 (Eq. 2.5 keeps them).
     n_clusters : int, optional
@@ -161,7 +161,7 @@ def ripr(
         Largest number of views; 8 by default with voting.
     max_views : int, optional
         Largest number of views compared; beyond it, views of d features extend the best of d - 1.
-        By default 2,000 per number of features with voting; with assignment those in 1 GiB.
+        By default 2,000 per number of features; with assignment as many as fit in 1 GiB.
     weights : column name, array (n,) or "balanced", optional
         Row weights in the objective and in leave-one-out errors; rows of weight zero are no
         neighbours. "balanced" gives all K classes equal total weight.

@@ -193,9 +193,10 @@ def _spread(y, weight, offset):
 
 
 def _pseudo_inverse(M, J):
-    """Return the pseudo-inverse of a semidefinite matrix M, and its smallest relative eigenvalue.
+    """Return the pseudo-inverse of a semidefinite matrix M, and its smallest eigenvalue.
 
-    M has a block of rows and columns for each of J predictors. Eigenvalues near 0 are ignored."""
+    The eigenvalue is relative to the largest; eigenvalues near 0 are ignored. M has a block of rows
+    and columns for each of J predictors; coefficients are scaled alike in all blocks."""
     unit = np.tile(np.sqrt(np.diag(M).reshape(J, -1).mean(axis=0)), J)
     unit = 1.0 / np.where(unit > 0.0, unit, np.inf)
     value, vector = np.linalg.eigh(0.5 * (M + M.T) * unit * unit[:, None])

@@ -77,7 +77,9 @@ class CostFrontier:
         return replace(self, **{f.name: getattr(self, f.name)[:M] for f in fields(self)})
 
     def best(self, priced, draw=None):
-        """Return the index of the model of lowest held-out loss, over all folds or one `draw`.
+        """Return the index of the model with the lowest held-out loss.
+
+        The loss is the mean over all repetitions of the folds, or that of repetition `draw`.
 
         With `priced`, it is the cheapest model within one standard error of the lowest loss."""
         mean = self.held_out.mean(axis=1) if draw is None else self.held_out[:, draw]

@@ -142,9 +142,9 @@ class ViewSearch:
         return replace(recovery, views=self.views[columns], assignment=own, forward=False)
 
     def _constrained(self, L, recovery):
-        """Select views under a user's constraints, with the penalty of `recovery`.
+        """Select views under a user's constraints; return their columns in L, and their Mixture.
 
-        Return the selected columns of the losses L (rows, views), and the Mixture of these."""
+        L (rows, views) : losses; recovery : result without constraints, whose penalty is used"""
         lambda_, rows = recovery.lambda_ * recovery.unit, self.rows[self.used]
         constraints, weight = self.settings.constraints, self.weights
         every = constraints.on_views(self.views, rows)
