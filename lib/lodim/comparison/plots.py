@@ -47,8 +47,8 @@ def differences(comparison, ax=None):
 def _drawn_to_scale(center, high):
     """Return which differences are drawn to scale; the others, too large for the axis, are text.
 
-    center, high : increasing differences, and upper ends of their intervals. In the larger half, a
-        difference over twice all upper ends before it is text, and so are all after it."""
+    center : increasing differences; high : upper ends of their intervals
+    In the larger half, the first difference over twice all upper ends before it starts the text."""
     near = np.ones(len(center), bool)
     for k in range((len(center) + 1) // 2, len(center)):
         if center[k] > FAR * high[:k].max():

@@ -385,7 +385,7 @@ def check_numeric_text(column, levels, n, answer=False):
 
 
 def _are_many(levels, others):
-    """Return whether `others`, the levels that are no numbers (or dates), are more than a few."""
+    """Return whether `others`, levels that are no numbers or dates, are too many to be mistakes."""
     return len(levels) - len(others) < 2 or len(others) > max(2, len(levels) // 10)
 
 

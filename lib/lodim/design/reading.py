@@ -49,9 +49,9 @@ class Reading:
         return dask_cluster.checked_client(self.client)
 
     def reader(self, data, source, request, answers, inputs, missing):
-        """Return a pair: a function that maps RowInputs to complete Rows, and its first argument.
+        """Return a function `read`, which maps RowInputs to complete Rows, and its first argument.
 
-        It is called a second time if weights depend on the response. missing : as in Design
+        If weights depend on the response, read is called again with them. missing : as in Design
         request : ColumnRequest; answers : the response's columns; inputs : RowInputs
         data : Frame or Source; source : the same Source, or None for data in memory"""
         if self.sample is not None:

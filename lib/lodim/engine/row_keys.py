@@ -41,7 +41,7 @@ def keys(X, weight, y=None, n_classes=0):
 
 
 def _by_response(u, share, y, n_classes, most):
-    """Return a key per row, (n,), which distinguishes rows by their features and all responses y.
+    """Return a key per row, (n,), from its features' relation to the responses y of all rows.
 
     u : (n, p) standardized features; share : (n,) weights with sum one
     most : mean of the rows' sums of squares; variation far below it counts as rounding error"""

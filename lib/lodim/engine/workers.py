@@ -237,7 +237,7 @@ def _by_span(group, X, function, cut, *args):
 
 
 def _rowwise(rows, X, work, *columns):
-    """Return work(X, *arrays), for arrays with a value per row, (n, ...), instead of tiles."""
+    """Return work(X, *arrays), where arrays are `columns` with a value per row instead of tiles."""
     n = rows.stop - rows.start
     return work(X, *(None if v is None else tiles.by_row(v, n) for v in columns))
 

@@ -34,8 +34,8 @@ def build(kind, design, family, new_levels, scores):
     """Return the Equation of a fit; raise ArgumentError if a part of it cannot be written as code.
 
     kind : name of the model; new_levels : as in `Fit.predict`
-    scores : function of features and offset. It returns expressions of linear predictors (without a
-        response, pairs with a label), and conditions of rows without a prediction."""
+    scores : function of features and offset; returns linear predictors as expressions (without a
+        response, as pairs with a label), and conditions for rows to have no prediction"""
     inputs = Inputs(design, new_levels)
     offset = _offset(inputs)
     found, unknown = scores(inputs.features, offset)

@@ -54,8 +54,7 @@ class Inputs:
     def _known_levels(self, forgiven):
         """Return a dict column -> (known levels, new levels that count as missing).
 
-        If the latter is None, all new levels are missing. The dict `forgiven` has overriding
-        entries."""
+        If the latter is None, all new levels are missing. The dict `forgiven` overrides entries."""
         found = {}
         for part in self.parts:
             name = factors.column_with_levels(part)
@@ -193,7 +192,7 @@ class Inputs:
     def _source(self, part):
         """Return the expression of the value of a categorical factor, a `part` of a term.
 
-        If the value is computed from columns, new levels are added to the refusals."""
+        If the value is computed from columns, predict() will raise an error for new levels."""
         name = factors.column_with_levels(part)
         if name is not None:
             return self.columns[name]

@@ -82,8 +82,8 @@ class Ordinal(Family):
     def class_table(self, boundaries):
         """Return (2, K): the code y of each class in `loss_slope`, and a shift to add to its score.
 
-        boundaries : (K - 1,) thresholds. The first class has y = 0 and the last y = 1. A class
-        between two thresholds 2 h apart has y = -exp(-h); its shift is their mean."""
+        boundaries : (K - 1,) thresholds. The first class has y = 0, the last y = 1, one between two
+        thresholds 2 h apart has y = -exp(-h). The shift is the mean of the class's thresholds."""
         above, below = np.append(boundaries[0], boundaries), np.append(boundaries, boundaries[-1])
         response = -np.exp(np.maximum(0.5 * (below - above), -WIDEST))
         response[[0, -1]] = 0.0, 1.0

@@ -135,7 +135,7 @@ def _chosen(ax, ground):
 
 
 def _contours(ax, ground, legend):
-    """Draw density contours by class; return labels [(name, peak, colour), ...] if many, or []."""
+    """Draw class densities, `ground`; return labels [(class, peak, colour), ...] if many, or []."""
     peaks, C = [], ground.density.shape[2]
     room = NARROW if C <= MANY_CLASSES else SHORT_NAME
     named = shorten(legend.labels, room) if C > MAX_CONTOURS else ()

@@ -144,8 +144,7 @@ def _whole_units(batch, folds, key, of_class, seed):
 def _main_class(batch, code, of_class):
     """Return each group's most frequent class, (n_groups,), as its rank in the order by `of_class`.
 
-    code : (n,) group of each row; of_class : (n_classes,) numbers that order the classes, or empty,
-        for ranks of 0"""
+    code : (n,) group of each row; of_class : (n_classes,) numbers; if empty, ranks are 0"""
     C = len(of_class)
     if not C or batch.y is None:
         return np.zeros(code.max() + 1, np.int64)

@@ -34,8 +34,8 @@ def worst_case(q, p, cutoff):
 def unimodal(q, p, cutoff, n_pairs):
     """Bound the expected number of terms that are stable by chance, if their shares are unimodal.
 
-    A half selects q of p terms on average. A term's share is that of the n_pairs pairs whose halves
-    both select it (Theorem 2). NaN if q is too large or `cutoff`, the least share, too small."""
+    Shares are of the n_pairs pairs whose halves both select a term. For q, p and `cutoff`, see
+    `worst_case`; NaN if q is too large or cutoff too small (Shah and Samworth 2013, Theorem 2)."""
     theta, B = q / p, n_pairs
     least = min(0.5 + theta**2, 0.5 + 0.5 / B + 0.75 * theta**2)
     if theta > 3.0**-0.5 or cutoff <= least:
@@ -48,9 +48,9 @@ def unimodal(q, p, cutoff, n_pairs):
 def r_concave(q, p, cutoff, n_pairs):
     """Bound the expected number of terms that are stable by chance, if their shares are r-concave.
 
-    A half selects q of p terms on average; `cutoff` is the least share of a stable term. The share
-    of the n_pairs pairs whose halves both select a term is (-1/2)-concave, the share of halves
-    (-1/4)-concave (Eq. 8). NaN if cutoff is too small or q too large."""
+    A term's share of halves has r = -1/4; its share of the n_pairs pairs whose halves both select
+    it has r = -1/2 (Shah and Samworth 2013, Eq. 8). For other arguments, see `worst_case`. NaN if
+    cutoff is too small or q too large."""
     theta, B = q / p, n_pairs
     t = int(np.ceil(cutoff * 2.0 * B - ROUNDING))
     most = min(largest_tail(theta**2, t - B, B, 0.5), largest_tail(theta, t, 2 * B, 0.25))

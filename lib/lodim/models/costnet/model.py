@@ -72,8 +72,7 @@ class Costnet(Model):
     def cv_grid(self, problem, n):
         """Return the settings that cv() compares, as a dict, and the fit that they come from.
 
-        They are budgets: the prices of the models of a fit to all rows. A given lambda_ is the only
-        setting, without a fit."""
+        They are budgets, prices in a fit to all rows; or a given lambda_ alone, without a fit."""
         if problem.settings.lambda_ is not None:
             return {"lambda_": [problem.settings.lambda_]}, None
         found = next(fit_stages(problem.batch, problem.family, problem.settings))[:2]

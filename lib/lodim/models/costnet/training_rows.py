@@ -36,9 +36,8 @@ class TrainingRows:
     def loss(self):
         """Loss of response / spread, as code and constants for compiled kernels.
 
-        If a loss has linear parts, Newton steps need a smallest curvature (second derivative). Its
-        unit is l'^2 / (2 l), the curvature of a squared error with the null model's loss l and
-        slope l'."""
+        If a loss has linear parts, Newton steps need a smallest curvature. Its unit is
+        l'^2 / (2 l), the curvature of a squared error with the null model's loss l and slope l'."""
         if self.family.n_scores > 1:
             return passes.SOFTMAX
         y, weight, offset = self.given

@@ -180,9 +180,8 @@ def loss_gradient(lo, hi, partials, X, y, f, weight, theta, active, sign, form):
     """Sum the loss of each of q learners, and its gradient, over each block of rows.
 
     Learner j is a + b g(intercept + w'x), with theta[j] = (a, intercept, w) and sign[j] = b. For
-    blocks lo to hi - 1 and the learners `active`, partials (n_blocks, q, 3 + p) gets the loss, then
-    its derivatives by theta. f is the sum of earlier learners; `weight` is zero on padding; `form`
-    defines g and the loss."""
+    blocks lo to hi - 1 and learners `active`, partials (n_blocks, q, 3 + p) gets loss and gradient.
+    f is the sum of earlier learners; `weight` is zero on padding; `form` defines g and the loss."""
     dtype = X.dtype
     v, b = theta.astype(dtype), sign.astype(dtype)
     rows, form = tile_rows(X), Form(dtype.type(form.beta), form.activation, form.loss)

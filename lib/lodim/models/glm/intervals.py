@@ -34,8 +34,7 @@ def satterthwaite(one, df_one, two, df_two):
 def inference(coef, error, df, level):
     """Return statistic, p-value and confidence limits of coefficients with standard errors `error`.
 
-    df : degrees of freedom, infinite for the normal distribution. The result is a dict of arrays.
-    """
+    The result is a dict of arrays. df : degrees of freedom, infinite for the normal distribution"""
     with np.errstate(divide="ignore", invalid="ignore"):
         statistic = coef / error
     size, reach = np.abs(statistic), critical(level, df) * error
@@ -111,7 +110,7 @@ def _count(family, score, error, share):
 
 
 def _log_amount(score, error, share, dispersion):
-    """Return logs of `share` quantiles (n,) of amounts with predictors from N(score, error^2)."""
+    """Return logs of quantiles (n,) of positive responses if predictors are N(score, error^2)."""
     shape = 1.0 / dispersion
     log_y = score + np.log(stats.gamma.ppf(share, shape, scale=dispersion))
     low, high = log_y - WIDE * error, log_y + WIDE * error

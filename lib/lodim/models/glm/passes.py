@@ -124,7 +124,7 @@ def sums(X, y, weights, offset, *, kept, T, family, coef, observed):
 def parts(found, coef):
     """Split a vector from `sums` into totals (3,), gradient (S q,) and information (S q, S q).
 
-    Totals: deviance, squared Pearson residuals, weight up to Huber's limit. coef : (S, q)"""
+    Totals: deviance, squared Pearson residuals, weight of rows in Huber's limit. coef : (S, q)"""
     size = coef.size
     totals, gradient = found[:N_TOTALS], found[N_TOTALS : N_TOTALS + size]
     return totals, gradient, found[N_TOTALS + size :].reshape(size, size)

@@ -65,9 +65,8 @@ class Rows:
     def free_directions(self, S, q):
         """Return the directions in which coefficients may move, (S q, r); None: no constraints.
 
-        S predictors have q coefficients each. Coefficients of unordered classes without rows are
-        fixed. Ordered classes: all thresholds share the slopes, and thresholds with no rows between
-        them move together."""
+        S predictors have q coefficients each, fixed for unordered classes without rows. Thresholds
+        of ordered classes share the slopes; those with no rows between them move together."""
         if S == 1:
             return None
         present = self.sizes > 0.0

@@ -86,10 +86,10 @@ def _coordinates(X, owner, into, U):
 
 @cuda.jit(device=True)
 def _squares(U, q, c, tile_class, t, s, last, point, E):
-    """Fill E with squared distances of this thread's row of block t to its share of block s's rows.
+    """Fill E with squared distances of this thread's row of block t to its rows of block s.
 
     U : coordinates from `_project`, for projection q; c, tile_class : classes of blocks s and t
-    point : shared memory for a chunk of dimensions; at the end it holds chunk `last`"""
+    point : shared memory for one chunk of dimensions at a time; chunk `last` is its last content"""
     thread, k = cuda.threadIdx.x, U.shape[2]
     row, first = thread % TILE, thread // TILE * PARTNERS_PER_THREAD
     chunks = (k + CHUNK - 1) // CHUNK

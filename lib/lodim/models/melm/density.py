@@ -123,8 +123,7 @@ def _cells(u, w):
 def log_densities(densities, Z, threads=1, place=None):
     """Return log densities (m, C) of the classes at points Z (m, k).
 
-    If the points are training rows, `place` (2, m) has their positions (block of 64 rows, row), and
-    each is left out."""
+    If the points are training rows, at `place` (2, m) (block of 64 rows, row), each is left out."""
     d, P = densities, np.ascontiguousarray(np.clip(Z, -FARTHEST, FARTHEST).T)
     classes = d.root, d.U, d.w, d.low, d.high, d.start
     place = np.full((2, len(Z)), -1) if place is None else place

@@ -95,7 +95,7 @@ def _shrinkage(rows, values, share, n, shrinkage_factor):
 
 
 def _with_means(vectors, values, between, varies):
-    """Add directions in which class means differ, but no rows within classes, to eigenvectors.
+    """Add to eigenvectors the directions in which class means differ but rows of a class do not.
 
     Return eigenvectors (p, m) and eigenvalues, which are 0 for the new directions.
     between : (C, p) centred class means; varies : (p,) bool, features that may contribute"""
@@ -168,8 +168,8 @@ def _intensity(mean, square, fourth, n, p):
 def class_covariance(X, weight, kind, into, kept=1.0, added=0.0):
     """Return a class's shrunk covariance (r, r) in coordinates X @ into, from rows X (n, p).
 
-    kind : "ledoit-wolf" or "shrunk": Ledoit and Wolf's (2004) rule shrinks it towards a multiple of
-        the identity, or of the pooled covariance; kept, added : how a Basis shrank the latter
+    kind : Ledoit and Wolf's (2004) rule shrinks towards a multiple of the identity, "ledoit-wolf",
+        or of the pooled covariance S, "shrunk"; a Basis had shrunk S to kept * S + added
     Eigenvalues are at least 1e-4, since a constant direction would have infinite divergence."""
     if kind == LEDOIT_WOLF:
         cov = into.T @ ledoit_wolf(X, weight) @ into

@@ -194,9 +194,9 @@ def width_slope(G, j, y, target, u, h, alpha):
 def feature_sum(T, Y, k, last):
     """Return what 64 rows add to the derivative of the loss by the weight of feature k.
 
-    It is sum_i s_i t_i^2 - 2 t_i Y_ki, where t is row k of T, the weighted feature, and s row
-    `last` of Y. With the products from `weight_slope`, C_ij, row k of Y is the sum over points j of
-    C_ij times the point's weighted feature k, and row `last` is the sum of C_ij."""
+    It is sum_i s_i t_i^2 - 2 t_i Y_ki, where t is row k of T, the weighted feature. Y_ki sums C_ij
+    times weighted feature k over points j; s, row `last` of Y, sums C_ij. C_ij is the weight of
+    point j times the derivative of row i's loss by this weight."""
     t, y = T[k * TILE : (k + 1) * TILE], Y[k * TILE : (k + 1) * TILE]
     reach, s = Y[last * TILE : (last + 1) * TILE], T[0] - T[0]
     for i in range(TILE):
@@ -304,7 +304,7 @@ def kernel_rows(lo, hi, X, step, points, out):
 
 @njit(cache=True)
 def square_sums(V, c, out):
-    """Add sum_j c_j V_jk^2 to out[k], the terms of the gradient without features of the rows."""
+    """Add sum_j c_j V_jk^2, the part of the gradient that needs no rows' features, to out[k]."""
     for j in range(c.size):
         if c[j] != 0.0:
             for k in range(out.size):

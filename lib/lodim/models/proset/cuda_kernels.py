@@ -127,10 +127,10 @@ def _similarities(tile, j, stage, G):
 
 @cuda.jit(device=True)
 def _leave_out(own, t, index, D, J, first, G):
-    """Set the similarity G of rows with themselves to zero, among this thread's candidates.
+    """Set the similarities G of rows with themselves to zero, among this thread's candidates.
 
-    own[t, i] is the candidate that row i of block t is, or -1; index[D:] are the numbers of the J
-    candidates. The thread's candidates are among the 64 from `first` on."""
+    own[t, i] is the number of the candidate that is row i of block t itself, or -1. index[D:] are
+    the J candidates' numbers; the thread has some of the 64 from position `first` on."""
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     for c in range(ROWS_PER_THREAD):
         j = first + yours + SIDE * c
@@ -171,9 +171,9 @@ def _slopes(y, a, b, weight, loss):
 def _estimates(tile, rows, own, J, live, normal, loss, stage, G, A, B, room):
     """Write this thread's part of the numerators and denominators of 64 rows' estimates to `room`.
 
-    Denominators sum weight times similarity over the first `live` of J points; numerators sum
-    weight times similarity times `_agreement`. Only these points have weight. `own` is as in
-    `_leave_out`. `room` and `stage` are shared memory; A, B, G are work arrays of the thread."""
+    Denominators sum weight times similarity over the first `live` of J points; the others have no
+    weight. Numerators sum this times `_agreement`, a function of `normal` and `loss`. `own` is as
+    in `_leave_out`. `room` and `stage` are shared memory; A, B, G are the thread's work arrays."""
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     _, t, index, _, points, D = tile
     for r in range(ROWS_PER_THREAD):

@@ -234,9 +234,7 @@ def _other_features(fit, two, r):
 
 
 def _one_surface(fit, Z, level):
-    """Return the estimate or P(level) on the grid, (G, G), its colour key, and a contour or None.
-
-    Z : (G, G, K) estimates"""
+    """Return an estimate or P(level) (G, G) from Z (G, G, K), its colours, a contour or None."""
     name = fit.design.response.name
     if fit.levels is None:
         if level is not None:

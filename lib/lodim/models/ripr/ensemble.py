@@ -201,9 +201,9 @@ def _errors(e, answers):
 
 
 def _deviances(e, family, answers, error):
-    """Return the mean deviances of the leave-one-out predictions and of the null model.
+    """Return the mean deviance of `answers`, the leave-one-out predictions, and of the null model.
 
-    For clusters, they are mean squared distances to the centres of the cluster and of the view."""
+    For clusters: mean squared distances to cluster centres (`error`) and to the views' centres."""
     if e.task == CLUSTERS:
         return _mean(error, e.weight, np.isfinite(error)), _scatter(e, answers.view)
     known = np.flatnonzero(np.isfinite(e.y) & (e.weight > 0))

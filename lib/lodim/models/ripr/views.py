@@ -204,7 +204,7 @@ class Axes:
 
 
 def factors(axis_of):
-    """Return positions of factors: the axes of several features, given each feature's axis."""
+    """Return positions of factors, axes that several features share; axis_of : axis per feature."""
     return np.flatnonzero(np.bincount(axis_of) > 1)
 
 

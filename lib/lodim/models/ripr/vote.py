@@ -142,7 +142,7 @@ def choose_views(voters, seed, *, min_dim, max_dim, k, n_views, max_views, threa
 
 
 def _axes_to_compare(*samples):
-    """Return positions of the axes that vary in a sample (rows, axes): the first where any varies.
+    """Return positions of the axes that vary in the first sample (rows, axes) with such an axis.
 
     If no axis varies in any of the `samples`, return those with a known value in the last one."""
     for A in samples:

@@ -76,7 +76,7 @@ def evidence_of(e, voters, X=None, threads=1):
 
 
 def calibrated(e, threads=1):
-    """Return VotingViews e with the best factor (leave-one-out), shares and view of each row."""
+    """Return Ensemble e with the factor of least leave-one-out loss, and rows' shares and views."""
     voters = voters_of(e)
     evidence, known = evidence_of(e, voters, threads=threads), e.complete(e.X)
     total = evidence[:, e.references].sum(axis=0)

@@ -32,8 +32,7 @@ class QuadraticModel:
     def from_moments(cls, G, n_free, keep, layout):
         """Return the model of the coefficients marked in `keep`; these alone are in `layout`.
 
-        G : second moments of the n_free unpenalized columns, followed by those of the kept
-            coefficients"""
+        G : second moments of the n_free unpenalized columns, then those of the kept ones"""
         reduced = ReducedQuadratic.from_moments(G, n_free)
         ends = pairwise(layout.block)
         bound = np.array([block_descent.largest_eigenvalue(reduced.H, *end) for end in ends])

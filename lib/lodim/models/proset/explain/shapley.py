@@ -141,7 +141,7 @@ def coalition_values(at_row, at_reference, w, mixture):
     """Return a function that predicts for C sets of terms: bool (C, P) -> predictions (C, K).
 
     Terms in a set have the row's values, others the reference's. at_row and at_reference (M, P) are
-    from `half_squares`. w (M,) are prototypes' weights times similarity in the unchanged terms."""
+    from `half_squares`; w (M,) are weights times similarity in terms equal in row and reference."""
 
     def value(S):
         out = np.empty((len(S), mixture.targets.shape[1]))

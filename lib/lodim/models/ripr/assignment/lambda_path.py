@@ -11,8 +11,8 @@ from lodim.models.ripr.views import row_blocks
 def assignment_path(L, unit, least, *, weight=None, threads=1):
     """Assign the rows to views for many penalties; return the penalties and their Assignments.
 
-    Penalties increase, in units of `unit`; L (rows, views) are losses. Views with a share of rows
-    above `least` are selected: at most one by the largest penalty, the same by the two smallest."""
+    L : (rows, views) losses. Penalties, in units of `unit`, go down to where the selection no
+    longer changes, and up to at most one view with a share of rows above `least`."""
 
     def at(penalty):
         return assign(L, unit * penalty, weight=weight, threads=threads)
@@ -60,8 +60,7 @@ def select_lambda(path, errors_of, control, weight=None):
 def _errors(path, views, errors_of):
     """Return leave-one-out errors (penalties, rows), computed once for equal assignments.
 
-    path : Assignment per penalty; views : its selected views; errors_of(Assignment, views) :
-        errors"""
+    path : Assignment per penalty; views : its selected views; errors_of : function of these two"""
     known, errors = {}, []
     for a, J in zip(path, views, strict=True):
         key = tuple(J), a.mass[np.isin(a.views, J)].tobytes()
@@ -91,10 +90,10 @@ def class_errors(ratios, y, columns):
 
 
 def number_errors(near, y, L, weight=None):
-    """Return a function of an Assignment and some views J: squared errors if J predict numbers.
+    """Return a function errors_of(assignment, J): squared errors (n,) if the views J predict y.
 
-    A row is predicted in the view of J to which most of its neighbours are assigned, with penalties
-    from the Assignment; y is standardized.
+    Rows are reassigned among the views J, with penalties from the Assignment. Each is predicted in
+    the view to which most of its neighbours are assigned; errors are of standardized y.
     near : distances and positions of the rows' neighbours, by view; L : (rows, views) losses"""
 
     def errors_of(assignment, J):

@@ -48,7 +48,7 @@ def _assignment(views, first, second, share, mass, lambda_, log, converged):
 
 
 def with_log(own, search):
-    """Return Assignment `own` with the objectives of `search`, the Assignment that came before.
+    """Return Assignment `own` with its objectives replaced by those of `search`, an earlier one.
 
     The result has converged if both Assignments have."""
     converged = search.converged and own.converged
