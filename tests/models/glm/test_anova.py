@@ -204,3 +204,13 @@ def test_what_tables_of_terms_refuse(df):
         full = ld.glm("y ~ x", {"x": [0.0, 1.0], "y": [1.0, 3.0]})
     with pytest.raises(ld.ArgumentError, match="needs residual degrees"):
         full.anova()
+
+
+@pytest.mark.parametrize("offset", [0.0, -0.0])
+def test_an_offset_of_zero_is_no_offset(offset):
+    cars = ld.data("autompg")
+    zeros = np.full(len(cars), offset)
+    table = ld.glm("mpg ~ weight", cars, offset=zeros).anova(
+        ld.glm("mpg ~ weight + cylinders", cars)
+    )
+    assert table["p_value"].iloc[-1] < 1.0
