@@ -170,8 +170,7 @@ def _fit_small_data(state, small_data, stage, rng, warm_start):
         compare = n_starts > 1 if is_new else True
         rest = compare, null_value, small_data.ftol, theta[i]
         sign[i], log = fit_learner(small_data.follow, *small_data.margin, *found, *rest)
-        if theta[i, 2:].any():
-            theta[i] = rounded(theta[i : i + 1], state.unit, state.settings.bits)
+        theta[i] = rounded(theta[i : i + 1], state.unit, state.settings.bits)
         learner = theta[i : i + 1], sign[i : i + 1], small_data.beta, SOFTPLUS, False
         forward(0, 1, state.X, *learner, small_data.target[k : k + 1], state.score)
         logs.append(log)

@@ -147,11 +147,11 @@ def rounded(theta, unit, bits=FEW_BITS):
     """Round each learner's parameters, theta (r, d) in units `unit` (d,), to a common precision.
 
     They become multiples of a power of two: a learner's largest weight keeps `bits` bits. So its
-    rounding errors do not grow in later learners."""
+    rounding errors do not grow in later learners. Learners without weights are not rounded."""
     u = theta / unit
     exponent = np.frexp(np.abs(u[:, 2:]).max(axis=1, initial=0.0))[1]
     grid = np.ldexp(1.0, np.maximum(exponent, -500) - bits)[:, None]
-    return np.rint(u / grid) * grid * unit
+    return np.where(u[:, 2:].any(axis=1)[:, None], np.rint(u / grid) * grid * unit, theta)
 
 
 @njit(cache=True, error_model="numpy", inline="always")

@@ -12,7 +12,7 @@ from lodim.models.gbmap import boost
 from lodim.models.gbmap.cpu_kernels import joint_gradient
 from lodim.models.gbmap.newton import rounded
 from lodim.models.gbmap.objective import penalize, precision_of
-from lodim.models.gbmap.settings import ROUND
+from lodim.models.gbmap.settings import most_learners
 from lodim.models.gbmap.starts import minimize_bounded, weight_signs
 from lodim.models.gbmap.training import BoostState
 from lodim.solve.lbfgs import SPACING, lbfgs
@@ -163,6 +163,4 @@ def _weighted_embedding(learners, threads, X, weight):
 
 def count_learners(batch, K):
     """Return the default number of boosts of K learners in a joint fit; 0 if rows are too few."""
-    p = int(varies(batch.X).sum())
-    most = batch.n_positive / (K * (2 + p))
-    return max((m for m in ROUND if p and m <= most), default=0)
+    return most_learners(batch.n_positive, int(varies(batch.X).sum()), K)

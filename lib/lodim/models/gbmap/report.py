@@ -5,7 +5,7 @@ import pandas as pd
 
 from lodim.design.frame import in_pandas
 from lodim.family.thresholds import threshold_names
-from lodim.models.gbmap.settings import ROUND
+from lodim.models.gbmap.settings import most_learners
 from lodim.page import MOST_NAMES, Picture, not_drawn
 from lodim.page.sections import MOST_HOVER, MOST_POINTS, thinned, with_columns
 from lodim.report import phrases
@@ -92,8 +92,7 @@ def _joint_fit_was_tried(fit):
     if given or not fit.chosen or not fit.settings.refittable:
         return False
     p = len(fit.design.names) - len(fit.design.constant)
-    least_rows = ROUND[0] * fit.family.n_functions * (2 + p)
-    return fit.arguments["m"] is not None or (p > 0 and fit.n >= least_rows)
+    return fit.arguments["m"] is not None or most_learners(fit.n, p, fit.family.n_functions) > 0
 
 
 def _refitted(fit):

@@ -31,6 +31,11 @@ BLOCK = TILE * TILES_PER_BLOCK  # rows up to which a pass is faster than Python 
 WIDE = 64  # columns from which a Hessian costs as much as dozens of gradients
 
 
+def most_learners(n, p, K):
+    """Return the most boosts of K learners, of `ROUND`, with at most n parameters; 0 if too few."""
+    return max((m for m in ROUND if p and m <= n / (K * (2 + p))), default=0)
+
+
 def is_wide(n, p):
     """Return whether cross-validation needs cheaper fits, because n and p are both large."""
     return min(n, p) >= WIDE
