@@ -85,7 +85,8 @@ def test_starts_are_rounded_in_units_of_the_columns():
     theta[2, 2:] = 0.0
     few = rounded(theta * unit, unit)
     assert 0.0 < np.abs(few / unit - theta).max() < 2.0**-12 * np.abs(theta).max()
-    np.testing.assert_array_equal(rounded(few * (1 + 1e-12), unit), few)
+    np.testing.assert_array_equal(few[2], (theta * unit)[2])  # it has no weights
+    np.testing.assert_array_equal(rounded(few * (1 + 1e-12), unit)[:2], few[:2])
     np.testing.assert_array_equal(rounded(-few, unit), -few)
     tiny = rounded(np.r_[1.0, 0.5, 1e-320, 0.0][None], np.ones(4))
     np.testing.assert_array_equal(tiny, [[1.0, 0.5, 0.0, 0.0]])

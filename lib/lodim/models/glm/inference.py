@@ -136,11 +136,11 @@ def _of_clusters(rows, basis, found, B, n, q):
 
 def fingerprint(batch, family):
     """Return a hash of a batch's response, weights and offset; `anova` compares rows by it."""
-    content, offset = hashlib.sha256(), batch.offset_matrix(family.n_scores)  # -0.0 becomes 0.0
+    content, offset = hashlib.sha256(), batch.offsets(family.n_scores)
     weights = np.broadcast_to(1.0, batch.n) if batch.weights is None else batch.weights
     for values in (batch.y, weights, offset):
         for part in row_spans(batch.n):
-            some = values[part][weights[part] != 0.0]
+            some = values[part][weights[part] != 0.0] + 0.0  # -0.0 becomes 0.0
             content.update(np.ascontiguousarray(some).tobytes())
     return content.hexdigest()[:16]
 
