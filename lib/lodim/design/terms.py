@@ -316,7 +316,7 @@ def compress(keys, written, parts, summaries):
 
 def compressing_text(name, x, weight):
     """Return formula text that compresses a column; None if its tails are not heavy."""
-    if not len(x):
+    if not len(x) or _kurtosis(x, weight) <= KURTOSIS:  # before the outliers, which raise it
         return None
     limits = find_limits(x, name)
     inside = np.ones(len(x), bool) if limits is None else ~limits.beyond(x)
@@ -339,8 +339,7 @@ def compressing_text(name, x, weight):
 def _kurtosis(x, weight):
     with np.errstate(all="ignore"):
         squares = (x - np.average(x, weights=weight)) ** 2
-        squares /= np.average(squares, weights=weight)
-        return np.average(squares**2, weights=weight)
+        return weight.sum() * ((weight * squares) @ squares) / (weight @ squares) ** 2
 
 
 def _median(x, weight):

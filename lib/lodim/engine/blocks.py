@@ -182,7 +182,7 @@ def sum_partials(partials):
     if len(partials) == 1:
         return partials[0]
     spans = (partials[lo : lo + SPAN] for lo in range(0, len(partials), SPAN))
-    return reduce(np.add, (part.sum(axis=0) for part in spans))
+    return reduce(np.add, map(np.add.reduce, spans))
 
 
 def row_spans(n):

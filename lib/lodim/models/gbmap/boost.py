@@ -193,11 +193,12 @@ def _fit_in_turn(state, stage, rng, warm_start, rejected, X):
     rejected[k] is the pair (theta, sign) that was not chosen for class k in the last step, or None.
     It is a starting point; this step's pair replaces it. X : features before a rotation"""
     learners, logs = [None] * state.family.n_functions, [{}] * state.family.n_functions
-    for k in state.starts.class_order:
-        learners[k], logs[k], rejected[k] = _fit_learner(
-            state, stage, k, rng, warm_start, rejected[k]
-        )
-        state.add(learners[k], X)
+    with single_blas():
+        for k in state.starts.class_order:
+            learners[k], logs[k], rejected[k] = _fit_learner(
+                state, stage, k, rng, warm_start, rejected[k]
+            )
+            state.add(learners[k], X)
     log = {name: np.array([entry[name] for entry in logs]) for name in logs[0]}
     return WeakLearners.concatenate(learners), log
 
