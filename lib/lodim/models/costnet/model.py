@@ -70,9 +70,9 @@ class Costnet(Model):
         return with_network(super().validate(problem))
 
     def cv_grid(self, problem, n):
-        """Return the settings that cv() compares, as a dict, and the fit that they come from.
+        """Return the settings that cv() compares, as a dict name -> values, and a fit to all rows.
 
-        They are budgets, prices in a fit to all rows; or a given lambda_ alone, without a fit."""
+        They are budgets: prices of models in the fit. A given lambda_ is alone, without a fit."""
         if problem.settings.lambda_ is not None:
             return {"lambda_": [problem.settings.lambda_]}, None
         found = next(fit_stages(problem.batch, problem.family, problem.settings))[:2]
@@ -111,7 +111,7 @@ MODEL = Costnet()
 
 
 def with_network(problem):
-    """Return the problem with the graph of prices and required signs added to its settings."""
+    """Return the problem with settings completed: the price graph, and `monotone` as signs (p,)."""
     check_used(problem)
     s = problem.settings
     plain = {} if callable(s.costs) or s.costs is None else {"costs": dict(s.costs)}
@@ -135,9 +135,9 @@ def _prices(frontier):
 
 
 def _choose(problem, frontier, selection):
-    """Choose the budget by held-out losses; return the problem with it, and a table of losses.
+    """Return the problem with the budget of lowest held-out loss, and a table of losses by budget.
 
-    selection : table of a cross-validation to return instead of a new one, or None"""
+    frontier : Frontier; selection : table of a cross-validation to return instead, or None"""
     settings, draws = problem.settings, frontier.held_out.shape[1]
     priced = settings.costs is not None
     of_draws = [frontier.best(priced, draw) for draw in range(draws)] if draws > 1 else []

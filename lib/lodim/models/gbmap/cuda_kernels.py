@@ -36,7 +36,7 @@ def count_blocks(shape, itemsize):
 
 
 def loss_gradient(X, y, f, weight, theta, active, sign, form):
-    """Run `cpu_kernels.loss_gradient` on the GPU; return its sums over all rows, (q, 3 + p)."""
+    """Return the loss and gradient of each learner, (q, 3 + p), as `cpu_kernels` sums them."""
     q, d = theta.shape
     groups = -(-active.size // GROUP)
     width = LANES if X.shape[1] <= LANES else STAGE
@@ -56,7 +56,7 @@ def loss_gradient(X, y, f, weight, theta, active, sign, form):
 
 
 def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
-    """Run `cpu_kernels.joint_gradient` on the GPU; return its sums over all rows, (M, 4 + p)."""
+    """Return the loss of all learners and its gradient, (M, 4 + p), as `cpu_kernels` sums them."""
     (M, d), K = theta.shape, offset.shape[1]
     blocks = count_blocks(X.shape, X.dtype.itemsize)
     learners, target = upload(np.column_stack([sign, theta])), upload(target)
@@ -70,14 +70,14 @@ def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
 
 
 def forward(X, theta, sign, beta, activation, derivative, into, out):
-    """Run `add_learners`, which adds values of learners on the GPU, for `out` in main memory."""
+    """Add values of learners to `out`, which is in main memory; arguments as for `add_learners`."""
     there = upload(out)
     add_learners(X, theta, sign, beta, activation, derivative, into, there)
     there.copy_to_host(out)
 
 
 def add_learners(X, theta, sign, beta, activation, derivative, into, out):
-    """Add learner j's value (slope if `derivative`) at rows X to out[:, into[j]], on the GPU."""
+    """Add values of learners to `out` on the GPU; arguments are those of `cpu_kernels.forward`."""
     learners = upload(np.column_stack([sign, theta]))
     blocks = max(1, min(16 * PROCESSORS, X.shape[0] // (THREADS // TILE)))
     rest = beta, activation, derivative, upload(into), out
@@ -116,10 +116,10 @@ def _activate(z, beta, activation):
 
 @cuda.jit(device=True)
 def _project(X, t, first, size, w, stage, low, high):
-    """Copy `size` features of 64 rows to shared memory `stage`, and add their part of w'x to sums.
+    """Copy `size` features of 64 rows to shared memory `stage`; add their part of w'x to low, high.
 
-    The features start at column `first` of X[t]; w has a row of weights per learner. A thread takes
-    rows i and i + 32, and adds their parts for learner c to low[c] and high[c]."""
+    The features start at column `first` of X[t]; w has a row of weights per learner. For a thread's
+    rows i and i + 32, low[c] and high[c] are the sums w'x of learner c."""
     lane, warp = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES
     for k in range(warp, size, WARPS):
         a, b = X[t, first + k, lane], X[t, first + k, lane + LANES]
@@ -139,10 +139,10 @@ def _restage(X, t, first, size, stage):
 
 @cuda.jit(device=True)
 def _back_project(stage, r, first, size, width, start, partials, slot):
-    """Add gradients of the loss of 64 rows to `partials`, for learners `slot` and slot + 1.
+    """Add derivatives of the loss of 64 rows by weights w of learners slot, slot + 1 to `partials`.
 
-    They are derivatives by the weights of `size` features, from column `first` on; `stage` has the
-    features. r : (2, 64) loss derivatives by w'x; start : overwrite `partials` instead of adding
+    The weights are of `size` features from column `first` on, whose values are in `stage`.
+    r : (2, 64) loss derivatives by w'x; start : overwrite `partials` instead of adding
     width : number of threads in a group, one per feature; the groups share the rows"""
     k, segment = cuda.threadIdx.x % width, cuda.threadIdx.x // width
     if k >= size:

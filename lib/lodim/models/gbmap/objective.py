@@ -43,7 +43,9 @@ class BoostObjective:
         return value, gradient
 
     def hessian(self, theta, convex=True):
-        """Return Hessians at theta, (q, d, d); semidefinite if `convex`. X must not be on a GPU."""
+        """Return the learners' Hessians (q, d, d) at theta (q, d), for X in main memory.
+
+        With `convex`, terms that could make a Hessian indefinite are left out."""
         q, d = theta.shape
 
         def lower(i):

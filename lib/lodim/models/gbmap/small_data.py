@@ -33,11 +33,11 @@ def _derivatives(at, responses, offsets, weight, loss, slope, curvature):
 def prepare_class(
     y, score, weight, target, table, loss, start_at, responses, offsets, slope, curvature
 ):
-    """Prepare the fit of a learner of class `target`; return the loss before it is added.
+    """Fill arrays for the fit of a learner of class `target`; return the loss without the learner.
 
-    With several classes, `responses` become 1 for this class, else 0; `offsets` become the logit of
-    this class. `table` is `Ordinal.class_table` for ordered classes. slope and curvature get loss
-    derivatives of the rows at positions `start_at`."""
+    With several classes, `responses` become 1 for this class, else 0, and `offsets` its logit; if
+    they are ordered, `table` (`Ordinal.class_table`) gives both. slope and curvature get the
+    derivatives of the loss at `offsets`, for the rows at positions `start_at`."""
     n_scores, null = score.shape[1], 0.0
     for t in range(y.shape[0]):
         for i in range(TILE):
@@ -61,9 +61,9 @@ def prepare_class(
 
 
 def fit_learner(follow, responses, offsets, starts, sign, compare, null_value, ftol, learner):
-    """Fit a learner from several starts; write the best to `learner` (2 + p,), return sign and log.
+    """Fit a learner from `starts` (r, 2 + p) with `sign` (r,); return the best one's sign and log.
 
-    follow(...) minimizes the loss for `responses` and `offsets` (see `follower`). If `compare`,
+    `learner` (2 + p,) gets the best. follow(...) minimizes the loss (see `follower`). If `compare`,
     rough fits choose one start per sign, and only these are fitted to the tolerance ftol. The
     learner is zero for all rows if it does not lower the loss `null_value`."""
     n_eval, n_iter, signs, null = 1.0, [0.0] * len(sign), sign.tolist(), learner[0]
@@ -94,7 +94,7 @@ def fit_learner(follow, responses, offsets, starts, sign, compare, null_value, f
 
 
 def follower(problem):
-    """Return a function that runs `newton` for a Problem; its calls share work arrays."""
+    """Return a function that minimizes the loss of `problem` by `newton`, in shared work arrays."""
     d, dtype = problem.ridge.size, problem.X.dtype
     of_rows = (
         np.empty((3, len(problem.X), TILE), dtype),
@@ -124,7 +124,7 @@ def _lowest(ends):
 
 
 def _tied(group, ends):
-    """Return the positions of `group` whose losses in `ends` are the lowest; all if none is."""
+    """Return the positions in `group` that tie for the lowest loss in `ends`; all if it is NaN."""
     lowest = _lowest([ends[m] for m in group])
     return [m for m in group if ends[m].objective <= lowest + TIED * abs(lowest)] or group
 

@@ -35,7 +35,8 @@ def compare(one, other):
 
 
 def _criterion(fit):
-    """Return which number compares fits; deviances do not if each fit has its own theta."""
+    """Return the name of the attribute that compares nested fits: deviance or log_likelihood."""
+    # Negative binomial deviances are not comparable: each fit has its own theta.
     return "log_likelihood" if fit.family.name == "negative_binomial" else "deviance"
 
 
@@ -151,10 +152,10 @@ def _test(fit, value, df):
 
 
 def _submodels(fit, sets, data, changes, method):
-    """Return df, df_resid, deviance and log_likelihood of a model per list of terms in `sets`.
+    """Return df, df_resid, deviance and log_likelihood of one submodel per list of terms in `sets`.
 
-    Least-squares models need no data; others are refitted to `data` with the arrays `changes`.
-    `method` is for error messages."""
+    Each result is a namespace. Without `data`, least-squares models are computed from `fit`; others
+    are refitted. changes : arrays of the call of glm; method : name for error messages"""
     if fit.family.dispersed and not fit.dispersion > 0.0:
         what = f"{method}() needs residual degrees of freedom, and this fit has none"
         raise ArgumentError(f"{what}: use fewer terms")
@@ -165,7 +166,7 @@ def _submodels(fit, sets, data, changes, method):
 
 
 def _projected(fit, terms):
-    """Return what `_submodels` does for a least-squares model with these terms, without a refit."""
+    """Return the result of `_submodels` for a least-squares model with `terms`, without a refit."""
     positions = np.setdiff1d(np.arange(1, fit.df), _positions(fit, fit.estimates, terms))
     dropped, df = len(positions), fit.df - len(positions)
     deviance = fit.deviance + fit.dispersion * _wald_statistic(fit, fit.estimates, positions)[0]
@@ -175,7 +176,7 @@ def _projected(fit, terms):
 
 
 def _positions(fit, estimates, terms, columns=None):
-    """Return the positions of the coefficients of some `terms` in `estimates`.
+    """Return the positions, in `estimates`, of the coefficients of some `terms` of a fit.
 
     columns : features of the fit's design to which `estimates` were fitted; None means all"""
     columns = np.arange(len(fit.design.names)) if columns is None else columns
@@ -204,7 +205,7 @@ def _wald_statistic(fit, estimates, positions):
 
 
 def _wald(fit, estimates, term):
-    """Return a term's Wald statistic and df; `estimates` are of all terms, or of those up to it."""
+    """Return a term's Wald statistic and df; `estimates` are of `fit`, or of the terms up to it."""
     columns = np.arange(len(fit.design.names))
     if estimates is not fit.estimates:
         before = _in_order(fit)[: _in_order(fit).index(term) + 1]
@@ -219,7 +220,7 @@ def _wald_frame(fit, terms, tests):
 
 
 def _refitter(fit, data, changes, method):
-    """Return a function that fits a list of terms to `data`; it returns Estimates and a log."""
+    """Return a function that fits a list of terms to `data` and returns Estimates and a log."""
     if data is None:
         what = f"{method}() refits the model with fewer terms and needs the training rows"
         raise ArgumentError(f"{what}, which a fit does not store: give {method}(data=df)")

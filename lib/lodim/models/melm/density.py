@@ -63,11 +63,11 @@ def _widened(densities, width):
 
 
 def fit_densities(Z, code, weight, options, cells=True):
-    """Fit a kernel density to each class's coordinates Z (n, k); return them and row positions.
+    """Fit a kernel density to each class's coordinates Z (n, k); return Densities and positions.
 
-    Positions are two arrays (n,): the block of 64 rows and the place in it where the densities have
-    a row; `log_densities` needs them to leave it out. With `cells`, a large class is replaced by
-    means of small cells; then its rows' positions are -1."""
+    Positions are two arrays (n,): the block of 64 kernels that has the kernel of a row, and its
+    place in the block. `log_densities` needs them to leave rows out. With `cells`, a large class is
+    replaced by means of small cells; then its rows have positions -1."""
     C, k = int(code.max()) + 1, Z.shape[1]
     size = np.bincount(code, weight, C)
     h2 = bandwidths(size, k, options.gamma)
@@ -101,7 +101,7 @@ def fit_densities(Z, code, weight, options, cells=True):
 
 
 def _white_covariance(Z, weight, kind, white):
-    """Return the covariance (k, k) of one class's rows Z (n, k) in the coordinates Z @ white."""
+    """Return a class's covariance (k, k) of Z @ white, shrunk; kind : "shrunk" or "ledoit-wolf"."""
     cov = class_covariance(Z, weight, kind, white)
     if kind != SHRUNK:
         return cov
@@ -183,9 +183,9 @@ def leave_one_out_scores(rows, background, width, options, threads, known=None):
 
 
 def select_width(rows, background, options, threads):
-    """Return the factor of the kernel width that gives `rows` the lowest leave-one-out log-loss.
+    """Return the factor of the kernel width that gives the lowest leave-one-out log-loss of `rows`.
 
-    background : Background, mixed into the densities; options : DensityOptions of these"""
+    rows : Rows; background : Background, mixed into the densities; options : DensityOptions"""
     of_class = np.arange(len(rows.Z)), rows.code
     share, loss = evaluation_weights(rows.code, rows.share, options.equal), []
     widths = WIDTHS / options.gamma

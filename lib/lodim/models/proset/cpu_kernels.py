@@ -167,8 +167,8 @@ def add_impacts(G, first, stop, w, h, A, B):
 def weight_slope(G, j, w, slope):
     """Return the derivative of the loss of 64 rows by the weight w of candidate j.
 
-    slope (64,) is the derivative of a row's loss by the product of w and similarity. Row j of the
-    similarities G is multiplied by w and slope, in place, for the gradient by feature weights."""
+    slope (64,) has derivatives of the rows' losses by w times similarity. For the gradient by
+    feature weights, row j of the similarities G is multiplied by w and slope, in place."""
     row, s = G[j * TILE : (j + 1) * TILE], w - w
     for i in range(TILE):
         c = row[i] * slope[i]
@@ -179,7 +179,7 @@ def weight_slope(G, j, w, slope):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def width_slope(G, j, y, target, u, h, alpha):
-    """Return the derivative of 64 rows' loss by u through prototype j, divided by its weight.
+    """Return prototype j's part of the derivative of 64 rows' loss by u, per unit of its weight.
 
     u is the inverse SD of the normal densities, h (64,) the density of y around `target`. G are
     similarities; alpha (64,) is the derivative of the loss by the estimates' numerators."""
@@ -194,9 +194,9 @@ def width_slope(G, j, y, target, u, h, alpha):
 def feature_sum(T, Y, k, last):
     """Return what 64 rows add to the derivative of the loss by the weight of feature k.
 
-    It is sum_i s_i t_i^2 - 2 t_i Y_ki, where t is row k of T, the weighted feature. Y_ki sums C_ij
-    times weighted feature k over points j; s, row `last` of Y, sums C_ij. C_ij is the weight of
-    point j times the derivative of row i's loss by this weight."""
+    It is sum_i s_i t_i^2 - 2 t_i Y_ki, where t is row k of T: the feature times its weight. C_ij is
+    the weight of point j times the derivative of row i's loss by this weight. s, row `last` of Y,
+    sums C_ij over points j; row k sums C_ij times the weighted feature of point j."""
     t, y = T[k * TILE : (k + 1) * TILE], Y[k * TILE : (k + 1) * TILE]
     reach, s = Y[last * TILE : (last + 1) * TILE], T[0] - T[0]
     for i in range(TILE):
@@ -209,8 +209,8 @@ def loss_gradient(lo, hi, partials, scoring, step, points, runs, u, loss):
     """Write the loss of the scoring rows and its gradient (Ruf 2022, Eqs. 2.8-2.12) to `partials`.
 
     The estimate of row i is A_i / B_i, where A_i = a_i + sum_j w_j h_ij G_ij and B_i = b_i + sum_j
-    w_j G_ij. Candidate j has weight w_j, similarity G_ij (0 if it is row i) and agreement h_ij,
-    which depends on the inverse width u (see `agreement`).
+    w_j G_ij. Candidate j has weight w_j, similarity G_ij (0 if it is row i) and agreement h_ij of
+    its response with that of row i (see `agreement`, also for u and `loss`).
     scoring : ScoringRows, where a_i and b_i are from earlier batches
     points : Points of the candidates, positive weights first; runs : starts of equal responses
 

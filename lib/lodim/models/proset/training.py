@@ -112,8 +112,8 @@ class BatchState:
     def _with_sums(self, part, loss, start):
         """Return numerators and denominators (n,) of estimates with the prototypes `part` added.
 
-        A row that is itself a prototype does not count for its own estimate: its term is
-        subtracted, in float64. `start` (n,) are numerators so far, `loss` is for `agreement`."""
+        A row that is itself a prototype does not count for its own estimate: it is subtracted, in
+        float64. start : (n,) numerators before; loss : kind of loss, as for `agreement`"""
         X, n = self.batch.X, self.batch.n
         y, a, b = (tiles.pad(z, len(X)) for z in (self.y, start, self.b))
         points = batch_points(part, 1, np.arange(len(part)))

@@ -76,7 +76,7 @@ class Ensemble:
     def rows(self, batch):
         """Return a batch's values on the axes that some view uses, (rows, axes).
 
-        A value that differs from a training row's only by rounding is replaced by the latter."""
+        A value that equals a training row's value up to rounding is replaced by that value."""
         X = axis_values(tiles.unpack(batch.X, batch.n).astype(np.float64), self.axis_of)
         return ties.match_close(X[:, self.features], self.X[self.weight > 0.0])
 
@@ -98,9 +98,9 @@ class Ensemble:
         return np.flatnonzero(known if self.task == CLUSTERS else known & np.isfinite(self.y))
 
     def queried(self, X):
-        """Return the rows to predict, X or all training rows, and their positions in `references`.
+        """Return the rows to predict (X or, if X is None, the training rows), and their positions.
 
-        The position is -1 for a row that is no reference. No row is its own neighbour."""
+        Positions (n,) in `references` say which neighbour is the row itself; -1 means none."""
         if X is not None:
             return X, np.full(len(X), -1)
         refs, own = self.references, np.full(self.n, -1)
@@ -189,7 +189,7 @@ def record(e, family):
 
 
 def _errors(e, answers):
-    """Return the leave-one-out error of each training row: 0 or 1, a squared error, or NaN."""
+    """Return the errors (n,) of `answers` in training rows, 0 to 1 or squared; NaN if unknown."""
     if e.task == CLUSTERS:
         return e.assign(e.X, answers)[1]
     out, known = np.full(e.n, np.nan), np.flatnonzero((answers.view >= 0) & np.isfinite(e.y))
@@ -201,9 +201,9 @@ def _errors(e, answers):
 
 
 def _deviances(e, family, answers, error):
-    """Return the mean deviance of `answers`, the leave-one-out predictions, and of the null model.
+    """Return the mean deviances of the leave-one-out predictions `answers` and of the null model.
 
-    For clusters: mean squared distances to cluster centres (`error`) and to the views' centres."""
+    For clusters: mean squared distances of rows to cluster centres (`error`) and view centres."""
     if e.task == CLUSTERS:
         return _mean(error, e.weight, np.isfinite(error)), _scatter(e, answers.view)
     known = np.flatnonzero(np.isfinite(e.y) & (e.weight > 0))

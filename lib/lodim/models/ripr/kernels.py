@@ -197,7 +197,7 @@ def kth_squared(rows, start, stop, x, k, member, guess, d):
 
 @njit(cache=True, forceinline=True)
 def load_row(X, i, rows, x):
-    """Copy the view's values of row i of X (features, n) to x; return whether none is missing."""
+    """Copy row i of X, in the features of the ViewRows `rows`, to x; return if none is missing."""
     complete, view = True, rows.features
     for f in range(rows.dim):
         x[f] = X[view[f], i]
@@ -295,7 +295,7 @@ def log_ratios(lo, hi, out, views, dims, groups, X, member, pairs, k, pair):
 
 @njit(cache=True, inline="always")
 def tie_bounds(nu, x, dim):
-    """Return (low, high): squared distances in this range equal the k-th, nu, up to rounding."""
+    """Return (low, high): squared distances from x (dim features) that equal nu up to rounding."""
     reach = np.float32(math.sqrt(nu))
     slack = rounding_error(x, dim) + TIE * reach
     low = (reach - slack) * (reach - slack) if reach > slack else np.float32(-1)

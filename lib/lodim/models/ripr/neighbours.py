@@ -69,9 +69,7 @@ class Neighbours:
         return np.where(out >= 0, order[out], -1)
 
     def _sorted(self, view, k):
-        """Prepare a search in one view; return arguments for its kernel, and the order of `refs`.
-
-        `refs` are sorted by the feature of the view with most distinct values."""
+        """Return kernel arguments (rows, refs, own, k) to search a view, and the order of refs."""
         at = np.array(sorted(features(view), key=lambda f: (-self.distinct[f], f)), np.int64)
         order = self.order[at[0]]
         place = np.append(np.argsort(order), -1)  # the last is for rows that are not among the refs
@@ -102,7 +100,7 @@ def nearest(Q, X, view, k, category_distance=None, *, like=None, own=None, threa
 
 
 def single_precision(X, references):
-    """Return X and references, (features, rows) in single precision; missing values become large.
+    """Return X and references, (features, rows), as float32 with MISSING in place of NaN.
 
     Features are centred and divided by one power of two, so that squares do not overflow."""
     centre, digits = _centres(references), unit_digits(references)

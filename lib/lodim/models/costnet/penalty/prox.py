@@ -118,10 +118,10 @@ def _inside_ball(dual, limit, i0, i1):
 
 @njit(**FAST)
 def _update_dual(u, dual, t, limit, i0, i1, member):
-    """Optimize the dual vector of one group, with length up to `limit`; return its largest change.
+    """Set one group's dual vector, of length up to `limit`, to minimize ||u||.
 
-    The vector is dual[:, i0:i1], for the coefficients member[i0:i1]. u = (argument of the proximal
-    map) - t (sum of all dual vectors) is updated."""
+    Return the largest change of an entry. The vector is dual[:, i0:i1], for the coefficients
+    member[i0:i1]. u = (argument of the proximal map) - t (sum of all dual vectors) is updated."""
     square = 0.0
     for i in range(i0, i1):
         for k in range(u.shape[0]):
@@ -153,10 +153,10 @@ def penalty(w, lam, groups, g0, g1):
 
 @njit(**FAST)
 def duality_gap(w, c, dual, lam, groups, u, tol):
-    """Return numbers s and d such that the duality gap at coefficients w is at most s + d Omega(v).
+    """Return s and d, which bound the duality gap at coefficients w by s + d Omega(minimizer).
 
-    Omega is the group penalty, lam its factor, v the minimizer, and c the negative gradient of the
-    loss at w. `dual` gets dual vectors, u gets c minus their sum, to a precision of `tol`."""
+    Omega is the group penalty, lam its factor, and c the negative gradient of the loss at w. `dual`
+    gets dual vectors, to a precision of `tol`; u gets c minus the sum of these vectors."""
     (K, A), G = w.shape, groups.cost.size
     first, nested, owner, cost = groups.first, groups.nested, groups.owner, groups.cost
     slack = penalty(w, lam, groups, FIRST, G)
@@ -184,10 +184,10 @@ def duality_gap(w, c, dual, lam, groups, u, tol):
 
 @njit(**INNER)
 def _dual_residual(w, dual, lam, groups, g0, g1, u, tol):
-    """Subtract from a gradient u, in place, the gradient of the group penalty at w.
+    """Subtract from u, in place, the subgradient of the group penalty at w that minimizes ||u||.
 
-    For each of the groups g0 to g1 - 1 it is lam cost_g w_g / ||w_g||. If w_g is zero, it is the
-    vector up to length lam cost_g that makes u smallest. `dual` gets these vectors."""
+    Group g (g0 to g1 - 1) has the part lam cost_g w_g / ||w_g|| or, if w_g is zero, any vector of
+    length up to lam cost_g, optimized to the tolerance `tol`. `dual` gets these parts."""
     start, member, cost = groups.start, groups.member, groups.cost
     K, zero, least = w.shape[0], np.empty(g1 - g0, np.bool_), np.inf
     for g in range(g0, g1):

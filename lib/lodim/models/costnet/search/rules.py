@@ -1,4 +1,4 @@
-"""Search rules: how models are proposed, among which the best ones by price are selected."""
+"""Search rules: each proposes models; the best proposal at each price is selected elsewhere."""
 
 import heapq
 from dataclasses import replace
@@ -35,7 +35,7 @@ def lasso_groups(network, p, monotone=None):
 
 
 def path_supports(search, path, rule):
-    """Refit each set of columns that models of a path use; return CandidateModels."""
+    """Refit each set of columns that models of a path use; return CandidateModels for `rule`."""
     candidate_models: dict[bytes, CandidateModel] = {}
     for place, _, used in path_selections(search.space, path):
         key, at = used.tobytes(), {"lambda_": float(path.lambdas[place]), "place": place}
@@ -49,9 +49,9 @@ def path_supports(search, path, rule):
 
 
 def path_selections(space, path):
-    """Yield the selections of candidates that the models of a path suggest.
+    """Yield (index of the model, sources, selection) for the models of a penalty path.
 
-    Each is (index of the model, sources, selection). `sources` has the node that supplies each
+    A selection marks the candidates that a model uses. `sources` has the node that supplies each
     quantity with alternatives, or -1. Candidates that need other sources are left out."""
     for place, used in enumerate(selections_along(space, path)):
         for choice in choices_of_sources(space, used):
@@ -59,7 +59,7 @@ def path_selections(space, path):
 
 
 def selections_along(space, path):
-    """Return which of m candidates, or their copies, each of L models of a path uses, (L, m)."""
+    """Return which of m candidates own a column that L models of a path use, (L, m) bool."""
     owns = np.zeros((len(space), path.coef.shape[1]), bool)
     owner = np.repeat(np.arange(len(space)), np.diff(space.start))
     owns[owner, space.columns[space.at]] = True
@@ -87,7 +87,7 @@ def computable_from(space, choice):
 
 
 def canonicalize_duplicates(path, search):
-    """Return the path with coefficients of duplicate columns moved to the first one by name."""
+    """Move coefficients of duplicate columns to the first one by name; return the PenaltyPath."""
     space, gram, sign = search.space, search.refits.at_null.gram, search.refits.data.sign
     moves = [
         (space.columns[first], space.columns[other], gram[first, other] / gram[first, first])
@@ -104,7 +104,7 @@ def canonicalize_duplicates(path, search):
 
 
 def _twins(space, gram):
-    """Yield pairs of duplicate columns with equal price and needs, the first by name first."""
+    """Yield pairs (first by name, other) of exchangeable columns, collinear by `gram` (X'X)."""
     single = np.flatnonzero(np.diff(space.start) == 1)
     names = [space.network.names[v] for v in space.candidates]
     order = sorted(single, key=lambda g: (names[g], g))
@@ -161,7 +161,8 @@ def forward_selection(search):
 def _next_level(search, queue, seen):
     """Take the cheapest selections from a queue; return the two most promising, refitted.
 
-    Cheapest: up to 1.03 times the lowest price. Those in `seen`, which is updated, are skipped."""
+    Cheapest means up to 1.03 times the lowest price. Those in the set `seen` are skipped, and it is
+    extended by the others."""
     first, waiting = queue[0][0], []
     while queue and queue[0][0] <= 1.03 * first:
         price, value, _, used = heapq.heappop(queue)
@@ -173,9 +174,9 @@ def _next_level(search, queue, seen):
 
 
 def _additions(search, state):
-    """Yield selections that add to model `state` and should improve it, at most two per price.
+    """Yield additions to model `state` that should lower the criterion, at most two per price.
 
-    Each is (price, predicted criterion, selection)."""
+    Each is (price, predicted criterion, candidates of the larger model as a mask)."""
     moves = possible_moves(search, state, search.budget, drop=False)
     value, by_function = moves.value[0], search.space.network.set_cost is not None
     kept: dict[float, int] = {}
@@ -191,7 +192,7 @@ def _additions(search, state):
 
 
 def _switches(search, state):
-    """Yield better models with another source of a quantity: (price, criterion, selection)."""
+    """Yield (price, criterion, selection) of models better than `state` that swap one source."""
     for used in source_switches(search.space, state.used):
         new = search.state(used)
         if new.value < state.value - MIN_FALL and affordable(new.price, search.budget):

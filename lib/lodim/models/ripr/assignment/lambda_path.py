@@ -11,8 +11,8 @@ from lodim.models.ripr.views import row_blocks
 def assignment_path(L, unit, least, *, weight=None, threads=1):
     """Assign the rows to views for many penalties; return the penalties and their Assignments.
 
-    L : (rows, views) losses. Penalties, in units of `unit`, go down to where the selection no
-    longer changes, and up to at most one view with a share of rows above `least`."""
+    L : (rows, views) losses. Penalties, in units of `unit`, reach down until the views with a share
+    of rows above `least` stay the same, and up until at most one such view is left."""
 
     def at(penalty):
         return assign(L, unit * penalty, weight=weight, threads=threads)
@@ -35,10 +35,10 @@ def assignment_path(L, unit, least, *, weight=None, threads=1):
 
 
 def select_lambda(path, errors_of, control, weight=None):
-    """Choose the largest penalty with a low error; return its position and its errors (rows,).
+    """Choose the largest penalty with a low error; return its position, and errors (rows,) with it.
 
-    A low error exceeds the smallest by at most `control.tolerance` SE of their difference.
-    path : an Assignment for each of the penalties, which increase
+    A low mean error exceeds the lowest by at most `control.tolerance` SE of the difference.
+    path : an Assignment for each of the penalties, which increase; weight : row weights or None
     errors_of : function of an Assignment and its selected views; returns the rows' errors"""
     views = [a.selected(control.least) for a in path]
     by_row = _errors(path, views, errors_of)
@@ -71,10 +71,10 @@ def _errors(path, views, errors_of):
 
 
 def class_errors(ratios, y, columns):
-    """Return a function of an Assignment and some views J: the rows' errors if J predict classes.
+    """Return a function errors_of(assignment, J): leave-one-out errors (n,) of classes by views J.
 
-    Each row is left out: it gets the class with the smallest distance ratio in any view of J.
-    Errors are 0 or 1, between for ties, and NaN without a class. The Assignment has no effect.
+    A row gets the class with the smallest distance ratio in any view of J. Errors are 0 or 1,
+    between for ties, and NaN without a class. The Assignment has no effect.
     ratios : (rows, views, classes) log distance ratios; columns : numbers of these views"""
 
     def errors_of(_, J):
@@ -90,10 +90,10 @@ def class_errors(ratios, y, columns):
 
 
 def number_errors(near, y, L, weight=None):
-    """Return a function errors_of(assignment, J): squared errors (n,) if the views J predict y.
+    """Return a function errors_of(assignment, J): squared errors (n,) of predictions by views J.
 
-    Rows are reassigned among the views J, with penalties from the Assignment. Each is predicted in
-    the view to which most of its neighbours are assigned; errors are of standardized y.
+    Rows are assigned again among the views J, with penalties from the Assignment; each is predicted
+    in the view to which most of its neighbours are assigned. Errors are of standardized y.
     near : distances and positions of the rows' neighbours, by view; L : (rows, views) losses"""
 
     def errors_of(assignment, J):
