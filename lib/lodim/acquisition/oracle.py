@@ -102,7 +102,7 @@ class Oracle:
     def points(self, state):
         """Return positions and weights of the training rows most similar to a row in a State.
 
-        They are the nearest rows of each class, in the known features. Their weights sum to the
+        Per class, these are the rows nearest in the known features, and their total weight is the
         predicted probability of the class."""
         columns = state.columns
         d = squared_distances(state.x, self._columns, columns) + self._tie
@@ -207,9 +207,9 @@ class _Search:
     def first(self, chosen):
         """Return the column of `chosen` to buy first: the one that best guides the next purchases.
 
-        Each column is tried on training rows. A row buys, with the column, the set with the lowest
-        mean loss and price among rows with a similar value of it. Of the columns whose mean loss is
-        within one SE of the lowest, return the one that alone saves most loss per price."""
+        Training rows buy a column, then the set with the lowest mean total (loss and price) of rows
+        with similar values of the column. Of the columns whose mean total is within one SE of the
+        lowest, return the one that alone saves most loss per price."""
         order = np.argsort(self.total, kind="stable")[:LOOKS]
         follow = self.sets[np.append(0, order[np.isfinite(self.total[order])])]
         sets, values = follow | self.alone[chosen][:, None], []
@@ -236,7 +236,7 @@ class _Search:
 def _candidates(rest, total, G, rng):
     """Return sets of columns to try: pairs of good columns, and random sets, (sets, G) bool.
 
-    `rest` are the unknown ones of G columns; good ones have a low `total` (loss + price) alone."""
+    rest : positions of unknown columns among G; total : loss + price of each alone, low if good"""
     top = rest[np.argsort(total, kind="stable")[:PAIRED]]
     i, j = np.triu_indices(len(top), 1)
     n = RANDOM if len(rest) > 1 else 0

@@ -51,7 +51,7 @@ def means(losses, rows):
 
 
 def explained(losses, null, rows):
-    """Return the shares (q,) of the loss `null` (n,) that q models explain, and their SEs."""
+    """Return shares (q,) of a loss `null` (n,) that models with losses (n, q) explain, and SEs."""
     total = rows.weight @ null
     if total <= 0:
         return np.full(losses.shape[1], np.nan), np.full(losses.shape[1], np.nan)
@@ -61,9 +61,9 @@ def explained(losses, null, rows):
 
 
 def auc_of_folds(positive, score, rows):
-    """Return the AUC over pairs of rows held out together, and contributions (n,) to its error.
+    """Return the AUC over pairs of rows held out together, and the rows' influences on it, (n,).
 
-    Their variance gives the SE (DeLong et al. 1988). All are NaN if no fold has both classes."""
+    The influences' variance gives the SE (DeLong et al. 1988). NaN if no fold has both classes."""
     in_order, pairs = np.zeros(len(score)), np.zeros(len(score))
     for k in range(rows.fold.max() + 1):
         at = np.flatnonzero(rows.fold == k)

@@ -76,10 +76,10 @@ def row_names(keys, summaries, written):
 
 
 def warn_of_identifiers(keys, parts, summaries, written):
-    """Warn about columns that '.' adds to the formula although they seem to number the rows.
+    """Warn about columns that '.' adds to the formula although they seem to be row numbers.
 
-    keys : factors' keys per term; parts : Chunks; summaries : dict column -> Summary
-    written : columns that the formula has besides '.', for which no warning is given"""
+    keys : terms as tuples of keys (column, None) or (None, text of a call); parts : Chunks
+    summaries : dict column -> Summary; written : columns named besides '.', which get no warning"""
     for name in dict.fromkeys(name for term in keys for name, code in term if code is None):
         one, suspect = summaries[name], name not in written and factors.is_called_identifier(name)
         if not suspect or one.column.kind != "number" or one.n - one.n_missing <= FEW_LEVELS:
@@ -133,9 +133,9 @@ def _count_computed(_, table, keys, fills):
 
 
 def _rows_to_learn(keys, parts, summaries, fills):
-    """Return a Table of the rows from which splines and means are learned, and the sample size.
+    """Return a Table of the rows from which terms (`keys`) learn splines and means, and its size.
 
-    It is (None, 0) if terms (keys) learn nothing. The size is 0 for all rows. See also `learn`."""
+    The size is 0 if these are all rows. Return (None, 0) if terms learn nothing. See `learn`."""
     learning = _learning(keys)
     if not learning:
         return None, 0
@@ -228,7 +228,7 @@ def names(terms, sizes):
 
 
 def column_choices(term):
-    """Return per feature of a term its factors' column numbers, a tuple such as (1, 0) for a:b."""
+    """Return a tuple per feature of a term: the column number of each factor, as (1, 0) for a:b."""
     widths = [range(factors.width(part)) for part in term]
     return [choice[::-1] for choice in itertools.product(*reversed(widths))]
 
@@ -248,7 +248,7 @@ def ways(monotone):
 def directions(monotone, design, family):
     """Return 1, -1 or 0 (increasing, decreasing, free) per feature, from the dict `monotone`.
 
-    Raise ArgumentError unless each of its columns, numeric or ordered, is in exactly one term."""
+    Raise ArgumentError unless each column in `monotone`, number or ordered, is in one term only."""
     if family.n_functions > 1:
         what = f"monotone= needs a numeric response or two classes, not {family.n_scores} classes"
         raise ArgumentError(f"{what}: leave monotone= out")
@@ -277,7 +277,7 @@ def _uses(term, name):
 
 
 def _keeps_order(term, name):
-    """Return whether a term has an order: a number, an ordered category, or false and true."""
+    """Return whether a term is the column `name` in its order: numbers, ordered levels or bool."""
     if len(term) != 1 or isinstance(term[0], Numeric):
         return len(term) == 1
     factor = term[0]

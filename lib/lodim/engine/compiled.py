@@ -56,7 +56,7 @@ def _say_compiling():
 
 
 def njit(*signatures, **options):
-    """Compile like numba.njit, with its arguments; replace a cache folder that is read-only."""
+    """Compile like numba.njit, with its arguments; use another cache folder if one is read-only."""
 
     options |= {"no_cfunc_wrapper": True}  # without the unused C entry point, compilation is faster
 
@@ -88,7 +88,7 @@ def scalar(function):
 
 @lru_cache(maxsize=1)
 def _folder():
-    """Return a private temporary folder for compiled kernels, or None; log a message about it."""
+    """Return a private cache folder for kernels or None; warn that the usual one is read-only."""
     folder = _private()
     what = "are compiled again in each process" if folder is None else f"are cached in {folder}"
     logging.getLogger("lodim").warning(

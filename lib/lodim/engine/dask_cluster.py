@@ -1,4 +1,4 @@
-"""Pure tasks on the workers of a Dask cluster, which never modify another task's result."""
+"""Tasks on the workers of a Dask cluster; no task modifies the result of another one."""
 
 import asyncio
 import time

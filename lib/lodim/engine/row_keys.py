@@ -41,7 +41,7 @@ def keys(X, weight, y=None, n_classes=0):
 
 
 def _by_response(u, share, y, n_classes, most):
-    """Return a key per row, (n,), from its features' relation to the responses y of all rows.
+    """Return a key per row, (n,), from products of its features with u'y or with class means of u.
 
     u : (n, p) standardized features; share : (n,) weights with sum one
     most : mean of the rows' sums of squares; variation far below it counts as rounding error"""
@@ -60,7 +60,7 @@ def _by_response(u, share, y, n_classes, most):
 
 
 def of_batch(batch, n_classes):
-    """Return (keys, means): a number per row of a Batch from its content; mean key per class."""
+    """Return keys (n,), numbers computed from a Batch's rows, and the mean key of each class."""
     X = tiles.unpack(batch.X, batch.n).astype(np.float64)
     key = keys(np.nan_to_num(X, copy=False), batch.weight, batch.y, n_classes)
     for known in (batch.weights, batch.offset, None if n_classes else batch.y):

@@ -51,10 +51,10 @@ class Inputs:
 
     # Columns -----------------------------------------------------------------------------------
 
-    def _known_levels(self, forgiven):
-        """Return a dict column -> (known levels, new levels that count as missing).
+    def _known_levels(self, rules):
+        """Return a dict column -> (known levels, other levels that count as missing; None: all).
 
-        If the latter is None, all new levels are missing. The dict `forgiven` overrides entries."""
+        rules : entries for some columns, from `Design.known_levels`, which replace other entries"""
         found = {}
         for part in self.parts:
             name = factors.column_with_levels(part)
@@ -64,7 +64,7 @@ class Inputs:
                 raise ArgumentError(f"column {name!r} has a level that cannot be written exactly")
             levels = found.get(name, (part.levels, ()))[0]
             found[name] = tuple(v for v in levels if v in part.levels), ()
-        return found | forgiven
+        return found | rules
 
     def _kind(self, name):
         """Return the type (number, truth value or text) of a column of the data."""
@@ -160,9 +160,9 @@ class Inputs:
                 self.refuse(ex.call("not", ex.call("is_finite", node)), f"{part.name} is", node)
         return nodes
 
-    def refuse(self, condition, words, shown):
-        """Add a condition of rows for which predict() raises an error, its text and its value."""
-        self.refusals.append((condition, words, shown))
+    def refuse(self, condition, message, shown):
+        """Record an error of predict(): a condition of rows, the message, and the value to show."""
+        self.refusals.append((condition, message, shown))
 
     def _levels(self, part):
         if factors.is_computed_condition(part):
@@ -190,9 +190,9 @@ class Inputs:
         return out
 
     def _source(self, part):
-        """Return the expression of the value of a categorical factor, a `part` of a term.
+        """Return the symbolic expression for the values of a categorical factor, `part` of a term.
 
-        If the value is computed from columns, predict() will raise an error for new levels."""
+        If the values are computed from columns, predict() will raise an error for new levels."""
         name = factors.column_with_levels(part)
         if name is not None:
             return self.columns[name]

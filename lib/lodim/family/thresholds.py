@@ -16,16 +16,16 @@ def threshold_names(levels):
     return [f"{a}|{b}" for a, b in pairwise(levels)]
 
 
-def tails(mean):
-    """Return the probabilities of the classes below and above each threshold, (n, K - 1) each."""
-    return np.cumsum(mean[:, :-1], axis=1), np.cumsum(mean[:, :0:-1], axis=1)[:, ::-1]
+def tails(probability):
+    """Return the probabilities of classes below and above each threshold, (n, K - 1) each."""
+    return np.cumsum(probability[:, :-1], axis=1), np.cumsum(probability[:, :0:-1], axis=1)[:, ::-1]
 
 
 def tied(present):
-    """Return a group number per threshold between classes, (K - 1,); a group has one shift.
+    """Return a group number per threshold between classes, (K - 1,); a group moves as a whole.
 
-    present : (K,) whether a class has rows. Thresholds without rows between them form a group.
-        Thresholds below or above all rows join the nearest group."""
+    present : (K,) bool, whether a class has rows. Thresholds without rows between them form a
+        group; thresholds below or above all rows join the nearest group."""
     return np.clip(np.cumsum(present)[:-1], 1, present.sum() - 1) - 1
 
 

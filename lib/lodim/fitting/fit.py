@@ -262,7 +262,7 @@ class Fit(Delegates):
         return mean, (name if mean.ndim == 1 else list(self.levels))
 
     def _in_all_rows(self, batch, values, names):
-        """Return values of complete rows as a frame or Series; other rows get NaN or None."""
+        """Return `values` as a Series or frame of all rows, with NaN or None outside `batch`."""
         gap = None if values.dtype == object else np.nan
         full = np.full((len(batch.index), *values.shape[1:]), gap)
         full[batch.rows] = values
@@ -461,7 +461,7 @@ class Fit(Delegates):
         return None if self.selection is None else saved.nearest_loss(self.selection, self.settings)
 
     def _answered(self, batch):
-        """Return the rows that have a response and a prediction, and their linear predictors."""
+        """Return a Batch of the rows with response and prediction, and their linear predictors."""
         score = self._score(batch)
         known = ~(np.isnan(batch.y) | np.isnan(score).any(axis=1))
         if known.all():
@@ -555,11 +555,11 @@ class Fit(Delegates):
         return arguments
 
     def _of_tables(self):
-        """Return the rows of tidy() that belong in a table of several fits."""
+        """Return the rows of tidy() that tables of several fits show, in pandas: by default all."""
         return in_pandas(self.tidy)()
 
     def _comparable(self, reference):
-        """Return tidy() of this bootstrap replicate, made comparable with the fit `reference`."""
+        """Return tidy() of this bootstrap replicate, with estimates comparable to `reference`."""
         return self._of_tables()
 
     def save(self, path: FilePath) -> None:

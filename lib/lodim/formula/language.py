@@ -218,7 +218,7 @@ def function_name(node):
 
 
 def check_call(node, outermost=False):
-    """Raise Refused unless formulas allow the whole call; only an `outermost` may be C()."""
+    """Raise Refused unless a call is allowed in formulas; C() must be the `outermost` call."""
     name = function_name(node.func)
     if name is None:
         raise Refused(node, _unknown(node.func))

@@ -89,7 +89,7 @@ def learn(name, data, settings, words):
 
 
 def _with_knots(x, df=None, knots=None, degree=3, include_intercept=False, **bounds):
-    """Return the arguments of bs(x, ...), with default knots (quantiles of x) computed at once."""
+    """Return the arguments of bs(x, ...) as a dict; if `df` is given, knots are quantiles of x."""
     n_knots = (df or 0) - degree - 1 + (not include_intercept)
     if knots is None and n_knots > 0:
         knots = np.percentile(x, 100 * np.linspace(0, 1, n_knots + 2)[1:-1])

@@ -30,12 +30,12 @@ LOSSES = {"class": misclassified, "mae": absolute}
 
 
 def grid_losses(problem, splits, points, loss, n_jobs, draws=1, runs=None):
-    """Return the held-out losses of each grid point (settings): arrays (stages, folds, 3).
+    """Return the held-out losses of each grid point (settings), as nested lists (stages, folds, 3).
 
     A stage is a step of a fit, such as one learner added; the three numbers are mean loss, weight
     and standard error. Points that differ only in their number of stages (or budget) share one fit
-    per fold. `splits` are (training, held-out) batches of `draws` sets of folds. `loss` is
-    "deviance", "class" or "mae". `runs`, a dict settings -> StageLosses, is extended."""
+    per fold. `splits` has a pair of Batches (training, held out) per fold, for `draws` divisions
+    into folds. `loss` is "deviance", "class" or "mae"; `runs` (settings -> StageLosses) grows."""
     model, served = problem.model, {}
     pairs = [_shared_part(model, point) for point in points]
     for key, value in pairs:
@@ -87,7 +87,7 @@ def _race(runs, n_jobs):
 
 
 def _in_turn(runs):
-    """Complete runs (fits of some settings in all folds) one after the other, to save memory."""
+    """Complete each StageLosses in `runs` before the next one starts, to save memory."""
     folds = sum(len(run.splits) for run in runs)
     with single_blas(), progress.bar(folds, "cross-validation") as bar:
         for run in runs:
@@ -95,9 +95,9 @@ def _in_turn(runs):
 
 
 def _shared_part(model, settings):
-    """Return the settings without the one whose values can share a fit, such as m; and its value.
+    """Return (key, value): the value of the setting, such as m, whose values share one fit.
 
-    Without such a setting, return the settings and 1."""
+    key : the settings, with None for this one. Without such a setting, return them and 1."""
     name = model.stage_setting if model.counts_stages(settings) else model.shared_setting
     if name is None:
         return settings, 1
@@ -111,10 +111,9 @@ def ordered(values, down=False):
 
 
 def _run_settings(model, key, values):
-    """Return settings and number of stages of one fit for points that differ in one setting only.
+    """Return the settings and the number of stages (None: by held-out losses) of a shared fit.
 
-    key : the other settings; values : the values of this setting, such as m
-    The number of stages is None if held-out losses decide it."""
+    key : settings that the grid points share; values : values of the other one, such as m"""
     if model.shared_setting:
         return replace(key, **{model.shared_setting: tuple(ordered(values))}), len(values)
     return key, None if None in values else max(values)
@@ -148,7 +147,7 @@ class StageLosses:
         return [range(i, len(self.splits), n) for i in range(min(n, len(self.splits)))]
 
     def advance(self, folds, bar):
-        """Fit the next stage in `folds`; without stages, fit the model, and move `bar` per fold."""
+        """Fit the next stage in `folds`; for a model without stages, `bar` counts the folds."""
         for k in folds:
             self.row[k] = self._advance_fold(k)
             if not (self.staged or self.rows):

@@ -194,9 +194,9 @@ def _folds(problem, method, folds, seed):
 
 
 def _fits(problem, fold, method, score, choose):
-    """Fit the model without each fold; return the fit that predicts, these fits, and folds' rows.
+    """Return the fit that predicts, the fits without one fold each, and Batches of these folds.
 
-    With method "split" there is one fold, and one fit, which also predicts.
+    With method "split" the fit without the only fold predicts. fold : (n,) fold of each row, or -1
     choose : whether each fit chooses the settings that the user did not give"""
     how = {"use": lambda fit, rows: (fit, rows), "what": "fits", "choose": choose}
     held_out = [fold == k for k in range(fold.max() + 1)]
@@ -246,7 +246,7 @@ def _held_out(problem, fold, says, full, fits, parts, by):
 def _table(held, says, answers, classes):
     """Return the table of Conformal.tidy(): score quantile and mean size of sets per level.
 
-    held : HeldOut; says : ConformityScore; answers : its `of_rows` for the held-out rows"""
+    held : HeldOut; says : ConformityScore; answers : held-out predictions, from its `of_rows`"""
     rows = []
     for level in sorted({*LEVELS, says.level}):
         size = says.sizes(answers, held, level)
