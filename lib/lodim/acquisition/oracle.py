@@ -207,9 +207,9 @@ class _Search:
     def first(self, chosen):
         """Return the column of `chosen` to buy first: the one that best guides the next purchases.
 
-        Training rows buy a column, then the set with the lowest mean total (loss and price) of rows
-        with similar values of the column. Of the columns whose mean total is within one SE of the
-        lowest, return the one that alone saves most loss per price."""
+        Each training row buys a column, then the set with the lowest mean total (loss and price) of
+        rows with similar values of the column. Of the columns whose mean total is within one SE of
+        the lowest, return the one that alone saves most loss per price."""
         order = np.argsort(self.total, kind="stable")[:LOOKS]
         follow = self.sets[np.append(0, order[np.isfinite(self.total[order])])]
         sets, values = follow | self.alone[chosen][:, None], []

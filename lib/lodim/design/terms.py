@@ -228,7 +228,7 @@ def names(terms, sizes):
 
 
 def column_choices(term):
-    """Return a tuple per feature of a term: the column number of each factor, as (1, 0) for a:b."""
+    """Return a tuple per feature of a term: a column number per factor, such as (1, 0) for a:b."""
     widths = [range(factors.width(part)) for part in term]
     return [choice[::-1] for choice in itertools.product(*reversed(widths))]
 
@@ -248,7 +248,7 @@ def ways(monotone):
 def directions(monotone, design, family):
     """Return 1, -1 or 0 (increasing, decreasing, free) per feature, from the dict `monotone`.
 
-    Raise ArgumentError unless each column in `monotone`, number or ordered, is in one term only."""
+    Raise ArgumentError unless its columns are numeric or ordered, and each is in only one term."""
     if family.n_functions > 1:
         what = f"monotone= needs a numeric response or two classes, not {family.n_scores} classes"
         raise ArgumentError(f"{what}: leave monotone= out")
@@ -277,7 +277,7 @@ def _uses(term, name):
 
 
 def _keeps_order(term, name):
-    """Return whether a term is the column `name` in its order: numbers, ordered levels or bool."""
+    """Return whether a term is column `name` with ordered values: numbers, ordered levels, bool."""
     if len(term) != 1 or isinstance(term[0], Numeric):
         return len(term) == 1
     factor = term[0]

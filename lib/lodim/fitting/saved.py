@@ -123,7 +123,7 @@ FRAME: Any = forms.Form(_read_frame, lambda frame: frame.to_dict("list"))
 
 
 def _read_any_fit(value, where, sizes):
-    """Return the fit in a dict from a file, called `where` in errors; "model" is the fit's kind."""
+    """Return the fit in a dict from a file, called `where` in errors; "model" names the model."""
     kind = forms.choice(*MODELS).read(value.get("model"), f"{where}.model", sizes)
     return read_state(kind, {k: v for k, v in value.items() if k != "model"}, where, {})
 

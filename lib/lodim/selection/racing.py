@@ -97,7 +97,7 @@ def _in_turn(runs):
 def _shared_part(model, settings):
     """Return (key, value): the value of the setting, such as m, whose values share one fit.
 
-    key : the settings, with None for this one. Without such a setting, return them and 1."""
+    key : the settings, with None for this one. Without such a setting: all settings, and 1."""
     name = model.stage_setting if model.counts_stages(settings) else model.shared_setting
     if name is None:
         return settings, 1

@@ -246,7 +246,8 @@ def _held_out(problem, fold, says, full, fits, parts, by):
 def _table(held, says, answers, classes):
     """Return the table of Conformal.tidy(): score quantile and mean size of sets per level.
 
-    held : HeldOut; says : ConformityScore; answers : held-out predictions, from its `of_rows`"""
+    held : HeldOut; says : ConformityScore; answers : predictions from `says.of_rows`
+    classes : labels of the classes, or None"""
     rows = []
     for level in sorted({*LEVELS, says.level}):
         size = says.sizes(answers, held, level)

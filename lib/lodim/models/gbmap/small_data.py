@@ -63,9 +63,9 @@ def prepare_class(
 def fit_learner(follow, responses, offsets, starts, sign, compare, null_value, ftol, learner):
     """Fit a learner from `starts` (r, 2 + p) with `sign` (r,); return the best one's sign and log.
 
-    `learner` (2 + p,) gets the best. follow(...) minimizes the loss (see `follower`). If `compare`,
-    rough fits choose one start per sign, and only these are fitted to the tolerance ftol. The
-    learner is zero for all rows if it does not lower the loss `null_value`."""
+    `learner` (2 + p,) gets the best one. follow(...) minimizes the loss (see `follower`). If
+    `compare`, rough fits choose one start per sign, and only these are fitted to the tolerance
+    ftol. The learner is zero for all rows if it does not lower the loss `null_value`."""
     n_eval, n_iter, signs, null = 1.0, [0.0] * len(sign), sign.tolist(), learner[0]
     if compare:
         ends = follow(responses, offsets, starts, sign, max(ftol, SCREENING_FTOL), False)
@@ -94,7 +94,7 @@ def fit_learner(follow, responses, offsets, starts, sign, compare, null_value, f
 
 
 def follower(problem):
-    """Return a function that minimizes the loss of `problem` by `newton`, in shared work arrays."""
+    """Return a function that runs `newton` on `problem`, with work arrays that all calls share."""
     d, dtype = problem.ridge.size, problem.X.dtype
     of_rows = (
         np.empty((3, len(problem.X), TILE), dtype),

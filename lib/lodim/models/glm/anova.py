@@ -205,7 +205,7 @@ def _wald_statistic(fit, estimates, positions):
 
 
 def _wald(fit, estimates, term):
-    """Return a term's Wald statistic and df; `estimates` are of `fit`, or of the terms up to it."""
+    """Return a term's Wald statistic and df; `estimates`: of `fit` or of terms up to this one."""
     columns = np.arange(len(fit.design.names))
     if estimates is not fit.estimates:
         before = _in_order(fit)[: _in_order(fit).index(term) + 1]

@@ -189,7 +189,7 @@ def record(e, family):
 
 
 def _errors(e, answers):
-    """Return the errors (n,) of `answers` in training rows, 0 to 1 or squared; NaN if unknown."""
+    """Return errors (n,) of the predictions `answers` by ensemble e, 0 to 1 or squared, or NaN."""
     if e.task == CLUSTERS:
         return e.assign(e.X, answers)[1]
     out, known = np.full(e.n, np.nan), np.flatnonzero((answers.view >= 0) & np.isfinite(e.y))

@@ -59,7 +59,7 @@ def path_selections(space, path):
 
 
 def selections_along(space, path):
-    """Return which of m candidates own a column that L models of a path use, (L, m) bool."""
+    """Return which of m candidates own a column in use, for each of L models of a path, (L, m)."""
     owns = np.zeros((len(space), path.coef.shape[1]), bool)
     owner = np.repeat(np.arange(len(space)), np.diff(space.start))
     owns[owner, space.columns[space.at]] = True
@@ -161,8 +161,7 @@ def forward_selection(search):
 def _next_level(search, queue, seen):
     """Take the cheapest selections from a queue; return the two most promising, refitted.
 
-    Cheapest means up to 1.03 times the lowest price. Those in the set `seen` are skipped, and it is
-    extended by the others."""
+    Cheapest means up to 1.03 times the lowest price. Those in `seen` are skipped, others added."""
     first, waiting = queue[0][0], []
     while queue and queue[0][0] <= 1.03 * first:
         price, value, _, used = heapq.heappop(queue)

@@ -35,7 +35,7 @@ def assignment_path(L, unit, least, *, weight=None, threads=1):
 
 
 def select_lambda(path, errors_of, control, weight=None):
-    """Choose the largest penalty with a low error; return its position, and errors (rows,) with it.
+    """Return the position in `path` of the largest penalty with a low error, and the rows' errors.
 
     A low mean error exceeds the lowest by at most `control.tolerance` SE of the difference.
     path : an Assignment for each of the penalties, which increase; weight : row weights or None
