@@ -127,9 +127,9 @@ def _cross_validated(batch, family, settings, results, draws):
 
 
 def _rule_results(batch, family, settings, path=None, lambdas=None):
-    """Propose models for a batch by all search rules; return RuleResults.
+    """Return the models (RuleResults) that the search rules in `settings` find for a batch.
 
-    lambdas : dict from rule to the penalties of its path, chosen from the data by default"""
+    path : PenaltyPath of the rule "group", if known; lambdas : dict rule -> penalties, if given"""
     p, known = batch.X.shape[1], lambdas or {}
     solve = partial(_path_solver(settings), batch, family)
     penalties = _penalties(settings, p)

@@ -1,4 +1,4 @@
-"""Estimates of a costnet fit: models of its frontier (best models by price) or path, and tables."""
+"""Models of a costnet fit, by price (the frontier) or by penalty (the path), and tables of them."""
 
 from dataclasses import dataclass
 
@@ -35,7 +35,7 @@ class Purchases:
 
     @classmethod
     def from_path(cls, path, network, dependents):
-        """Return what the models of a penalized path must buy; see `dependents` of costnet()."""
+        """Return the Purchases of a PenaltyPath's models; network, dependents : as in `Groups`."""
         node = Groups.from_network(network, dependents, path.coef.shape[1]).node
         bought = np.zeros((len(path.lambdas), len(network)), bool)
         for k, latent in enumerate(path.latent):

@@ -115,16 +115,16 @@ class WeakLearners:
         return (E - self.theta[:, 0]) * self.sign
 
     def add_to(self, out, tiles, into, derivative=False, threads=1, runs=None):
-        """Add each learner's values at all rows to a column of out (n_tiles, width, 64), in place.
+        """Add learner j's values, unscaled, to column into[j] of out (n_tiles, width, 64) in place.
 
-        Learner j, or its derivative by w'x if `derivative`, is added to out[:, into[j]], unscaled.
-        tiles : features; runs : ranges (lo, hi) of blocks of rows to use, None for all"""
+        With `derivative`, add derivatives with respect to w_j'x. tiles : features (n_tiles, p, 64)
+        runs : ranges (lo, hi) of tiles to use; None: all"""
         shape = self.beta, self.activation, derivative
         how = {"threads": threads, "runs": runs}
         over_rows(forward, tiles, self.theta, self.sign, *shape, into, out, **how)
 
     def _forward(self, tiles, n, into, width, derivative, threads):
-        """Return (n, width) values (or slopes) of learners; learner j adds to column into[j]."""
+        """Return sums of learners (or slopes) for n rows, (n, width); sum into[j] has learner j."""
         out = np.zeros((len(tiles), width, TILE))
         self.add_to(out, tiles, into, derivative, threads)
         return self.scale * out.transpose(0, 2, 1).reshape(-1, width)[:n]
@@ -163,7 +163,7 @@ class Effects:
 
 
 def effect_sums(learners, tiles, weight):
-    """Return weighted sums over rows: slopes (M,), activity (M,), absolute gradients (K, p)."""
+    """Return weighted row sums of slopes (M,), active learners (M,), absolute gradients (K, p)."""
     width = learners.n_scores * tiles.shape[1]
 
     def sums(rows, part):

@@ -40,11 +40,11 @@ class Rotation:
         return cls(basis, tiles.pack(X @ basis, dtype))
 
     def project(self, theta):
-        """Replace the weights w, columns 2 and later of theta, by V'w for the basis V."""
+        """Return learners theta (M, 2 + p) with weights w (columns 2 to p + 1) replaced by V'w."""
         return np.hstack([theta[:, :2], theta[:, 2:] @ self.basis])
 
     def expand(self, theta):
-        """Replace coordinates u, columns 2 and later of theta, by weights V u for the basis V."""
+        """Return learners theta (M, 2 + r) with u (columns 2 to r + 1) replaced by w = Vu."""
         return np.hstack([theta[:, :2], theta[:, 2:] @ self.basis.T])
 
 
@@ -59,9 +59,9 @@ class StartRows:
 
     @classmethod
     def from_batch(cls, batch, X, sample, sample_X, family, seed):
-        """Choose rows of positive weight for computing starting learners.
+        """Choose rows of positive weight for computing starting learners, from `sample` if given.
 
-        They are from `sample`, with features sample_X, or if this is None, from all rows, X."""
+        sample : positions of rows with features sample_X, or None; X : features of all rows"""
 
         def choose():
             return cls(*_start_rows(batch, sample, family), X if sample is None else sample_X)
@@ -144,7 +144,7 @@ class BoostState:
 
     @property
     def small_data(self):
-        """Whether the compiled Newton's method fits the learners, as rows and columns are few."""
+        """Whether rows and columns are few enough for the compiled Newton's method for learners."""
         few = self.X.shape[1] < WIDE and len(self.X) <= tiles.TILES_PER_BLOCK
         return self.settings.smooth and few and self.sample is None and on_host(self.X)
 
@@ -183,7 +183,7 @@ class BoostState:
         return self.X, y, self.score.astype(self.X.dtype), weight
 
     def class_table(self):
-        """Return responses and shifts for fitting ordered classes, (2, K); (2, 0) for others."""
+        """Return codes and score shifts of K ordered classes, (2, K); (2, 0) if not ordered."""
         if self.family.shared_slopes:
             return self.family.class_table(self.shift)
         return np.empty((2, 0))
@@ -211,7 +211,7 @@ class BoostState:
         return columns if on_host(X) else self.device.to_gpu(*columns)
 
     def standard_error(self, k, learners):
-        """Return the standard error of the mean loss for class k after `learners` are added."""
+        """Return the standard error of the mean loss for class k with these WeakLearners added."""
         y, score, weight = self.sample_margin(k)
         X = self.X if self.sample is None else self.sample_X
         score = score + learners.embedding(X, len(y)).sum(axis=1) / self.scale
@@ -285,10 +285,10 @@ def _as_tiles(X, *columns):
     return X, *(tiles.pad(v, len(X), X.dtype) for v in columns)
 
 
-def _unit(size):
-    """Return units of parameters (a, intercept, w): 1, 1, and for w powers of 4 near 1 / size."""
+def _unit(sd):
+    """Return units of learners' parameters (a, intercept, w): 1, 1, powers of 4 near 1 / sd."""
     # Powers of four are exact; squares must not overflow.
-    return np.r_[1.0, 1.0, 0.25 ** np.clip(np.round(0.5 * np.log2(size)), -50, 50)]
+    return np.r_[1.0, 1.0, 0.25 ** np.clip(np.round(0.5 * np.log2(sd)), -50, 50)]
 
 
 def _draw_sample(batch, X, settings):

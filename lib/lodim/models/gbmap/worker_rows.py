@@ -51,10 +51,10 @@ class WorkerRows:
         return *columns, self.weight.astype(self.X.dtype)
 
     def gram_problem(self, y, score, weight):
-        """Return the squared-loss problem whose gradient at v is the product X' diag(s) X v.
+        """Return response 0, linear predictor 0 and weight s / 2 per row, for X' diag(s) X v.
 
-        Here s are first derivatives of the rows' losses. Each row of the problem has response 0,
-        linear predictor 0 and weight s / 2."""
+        s are derivatives of the rows' losses at `score`. The product is the gradient, at v, of the
+        squared loss with these responses, linear predictors and weights."""
         half = score.map(_half_slope, y, weight, self.loss)
         zero = score.map(np.zeros_like)
         return zero, zero, half
@@ -78,7 +78,7 @@ class WorkerRows:
         return reduce(np.add, self.score.spans(_deviance, self.y, self.weight, self.family, shift))
 
     def threshold_sums(self, boundaries):
-        """Return, per threshold between classes, a loss and its two derivatives, (K - 1, 3)."""
+        """Return a loss and its two derivatives by each threshold in `boundaries`, (K - 1, 3)."""
         rest = self.y, self.weight, boundaries
         return reduce(np.add, self.score.spans(_threshold_sums, *rest))
 
@@ -90,9 +90,9 @@ def _null_score(offset, null):
 def margin(family, y, score, k, shift):
     """Return response and linear predictor for fitting a learner of class k, (n,) each.
 
-    With several classes, the response is 1 for rows of class k, else 0. The predictor is the logit
-    of class k, from score (n, K). If K is 1, they are y and score. With ordered classes, which have
-    thresholds `shift`, see `Ordinal.class_table`."""
+    Over two unordered classes: 1 for class k, else 0, and the logit of class k from score (n, K).
+    Ordered classes: code, and score plus shift, by `Ordinal.class_table` at thresholds `shift`.
+    Other responses: y and score."""
     if family.shared_slopes:
         response, middle = family.class_table(shift)[:, y.astype(int)]
         return response, score[:, 0] + middle

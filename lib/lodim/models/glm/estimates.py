@@ -100,7 +100,7 @@ class Estimates:
             return T @ self.coef, np.ldexp(cov, unit[:, None] + unit), error
 
     def infinite(self, mean, scale):
-        """Return which coefficients, in units of the data, have no finite estimate, (q, S) bool."""
+        """Return which coefficients of original features have no finite estimate, (q, S) bool."""
         q, S = self.coef.shape
         if not self.null.shape[1]:
             return np.zeros((q, S), bool)
@@ -149,7 +149,9 @@ def score_nodes(estimates, family, features, offset):
 
 
 def _not_estimable(estimates, X, columns):
-    """Return expressions, one per aliased column, that are true if a row is not estimable."""
+    """Return expressions, one per aliased column, that are true if a row is not estimable.
+
+    X, columns : expressions of all columns of the design matrix, and of those not aliased"""
     left_out = np.setdiff1d(np.arange(len(X)), estimates.kept)
     found = []
     for j, made_of in zip(left_out, estimates.combination.T, strict=True):

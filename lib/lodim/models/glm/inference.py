@@ -22,7 +22,7 @@ EXACT = 1e-28  # share of squared residuals in squared responses that is roundin
 
 
 def measures(rows, found, df_resid):
-    """Return sizes, dispersion, deviance and likelihood of a fit with Sums `found`, as a dict."""
+    """Return a dict of row numbers, dispersion, deviance, likelihood of a fit with Sums `found`."""
     batch, family = rows.batch, rows.family
     dispersion = 1.0
     if family.dispersed:
@@ -45,7 +45,7 @@ def measures(rows, found, df_resid):
 
 
 def _is_exact(rows, found):
-    """Return whether the fit is exact: all residuals are rounding errors."""
+    """Return whether all residuals are rounding errors; `found` : Sums at the estimates."""
     family = rows.family
     if family.name == "quantile":
         size = rows.total(lambda y, w, offset: w * np.abs(y))

@@ -63,10 +63,10 @@ class Rows:
         return int(self.batch.clusters.max()) + 1
 
     def free_directions(self, S, q):
-        """Return the directions in which coefficients may move, (S q, r); None: no constraints.
+        """Return a basis (S q, r) of the possible changes of coefficients; None: all are possible.
 
-        S predictors have q coefficients each, fixed for unordered classes without rows. Thresholds
-        of ordered classes share the slopes; those with no rows between them move together."""
+        Each of S predictors has q coefficients, fixed for an unordered class without rows. Ordered
+        classes share the slopes, and thresholds without rows between them change together."""
         if S == 1:
             return None
         present = self.sizes > 0.0
@@ -111,9 +111,9 @@ class Rows:
         return over_spans(work, self.batch.X, self.batch.n, *arrays, threads=None)
 
     def at(self, basis, coef, work, *arrays, **options):
-        """Yield the results of a sum of `passes`, `work`, at coefficients coef (S, q) of a Basis.
+        """Yield the results of a function of `passes`, `work`, for ranges of rows, at coef (S, q).
 
-        arrays, options : what `work` takes in addition to X, y, weights, offset and the model"""
+        arrays, options : arguments of `work` besides the rows, the Basis, family and coef"""
         model = {"kept": basis.kept, "T": basis.T, "family": self.family, "coef": coef}
         return self.over_spans(partial(work, **model, **options), *self.arrays, *arrays)
 

@@ -141,7 +141,7 @@ def fit_view(batch, settings, family, first_gamma=None):
 
 
 def _classifier(V, batch, rows, settings, family):
-    """Fit the classifier along V (p, k); return V rotated to shown axes, coordinates, and Rule."""
+    """Fit a classifier in the projection V (p, k); return rotated V, coordinates (m, k), Rule."""
     n_classes, (code, weight) = count_classes(family), (rows.code, rows.weight)
     if n_classes > 1:
         _check_spread(rows.X @ V, code, weight)
@@ -290,11 +290,11 @@ def calibrate(problem, view, log):
 
 
 def _calibration_splits(problem, view, log):
-    """Return how to cross-validate for calibration: pairs (train, test), draws, search arguments.
+    """Return cross-validation splits, pairs (train, test); the number of draws; search arguments.
 
-    draws : number of cross-validations; the arguments are a dict for `search_gammas`
-    Few rows are held out one by one; searches then start at the projection of `view`. Otherwise,
-    rows are in random folds, and searches start as usual, with the width log["gamma"] if known."""
+    draws : number of cross-validations; search arguments : a dict for `search_gammas`
+    Few rows are held out one by one, and searches start at the projection of `view`. More rows are
+    in random folds, and searches have many starts, first for the width log["gamma"] if known."""
     batch, few_classes = problem.batch, count_classes(problem.family) <= FEW_CLASSES
     units, few_rows = folds.count_units(batch), len(batch.positive_weight) <= QUICK_ROWS
     if few_classes and few_rows and FOLDS < units <= ALONE:
@@ -320,10 +320,10 @@ def _factors_of_others(rule, loss, part, draw):
 
 
 def _calibration_parts(tests, problem, draws):
-    """Return two arrays (n,): each held-out row's fold, and its repetition of the cross-validation.
+    """Return each held-out row's fold and its repetition of the cross-validation, two arrays (n,).
 
     tests : Batches of held-out rows per fold; draws : number of repetitions
-    If there is only one fold, its rows are divided into parts that stand for folds."""
+    Rows of a single fold are divided into random parts, which serve as folds."""
     if len(tests) > 1:
         part = np.repeat(np.arange(len(tests)), [test.n for test in tests])
         return part, part * draws // len(tests)

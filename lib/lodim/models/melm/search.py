@@ -147,13 +147,13 @@ def _minimize(objective, theta, plan, ftol):
 
 
 def make_objective(sample, plan):
-    """Return the objective of a plan: the divergence of the classes in a Sample."""
+    """Return the function to minimize, minus the Divergence of the classes in a Sample."""
     h2, share = bandwidths(sample.size, plan.k, plan.gamma), shares(sample.size, plan.average)
     return Divergence(sample, share, h2, plan.k, plan.threads, plan.engine)
 
 
 def _manifold(sample, objective, ends, names, basis, plan):
-    """Return the best of the minima `ends` as a Manifold; `names` are the kinds of starts."""
+    """Return the best of the L-BFGS results `ends` as a Manifold; names : kind of each start."""
     best = int(np.argmin(ends.value))
     V = principal_axes(basis.directions(ends.theta[best].reshape(-1, plan.k)), basis, sample)
     theta = basis.of_directions(V)
@@ -172,7 +172,7 @@ def principal_axes(V, basis, sample):
 
 
 def _extreme_entropy(sample, basis, plan):
-    """Return the Manifold of largest entropy (smallest if `plan.smallest`) for a single class."""
+    """Return the Manifold on which rows of one class have most entropy (plan.smallest: least)."""
     theta = _principal_components(sample, basis, plan.k, plan.smallest)
     V = principal_axes(basis.directions(theta), basis, sample)
     entropy = normal_entropy(sample.cov[0], basis.of_directions(V))
@@ -185,10 +185,10 @@ def _extreme_entropy(sample, basis, plan):
 
 
 def starting_projections(sample, basis, plan):
-    """Return orthonormal starting projections theta (q, r, k), and the list of their kinds.
+    """Return q orthonormal starting projections (q, r, k), and the list of their kinds.
 
-    They are principal components, directions of class means and of class covariances, then random
-    sums of rows, in the coordinates of `basis`."""
+    They map the r coordinates of `basis` to k: principal components, directions of class means and
+    of class covariances, then random sums of rows."""
     k, n_starts = plan.k, plan.n_starts
     of_means = _mean_directions(sample)[:, : sample.n_classes - 1]
     of_covariances = _covariance_directions(sample)
@@ -206,7 +206,7 @@ def starting_projections(sample, basis, plan):
 
 
 def _random_directions(sample, k, rng):
-    """Return k random weighted sums of a Sample's rows, (r, k); rounding errors of 0 become 0."""
+    """Return k random sums of rows in coordinates of a Sample, (r, k); rounding errors become 0."""
     Z = sample.Z * (sample.weight / sample.weight.sum())
     theta = Z @ row_keys.waves(sample.key, k, rng)
     lost = np.linalg.norm(theta, axis=0) <= 1e-6 * np.linalg.norm(Z)  # rounding errors
@@ -225,9 +225,7 @@ def _orthonormal(V):
 
 
 def _principal_components(sample, basis, k, smallest=False):
-    """Return the first (or smallest) k principal components of a Sample's rows, (r, k).
-
-    They are in coordinates of `basis`."""
+    """Return k largest (or smallest) principal components of rows in basis coordinates, (r, k)."""
     values, vectors = np.linalg.eigh(sample.total_covariance())
     root = basis.back.T @ (vectors * np.sqrt(np.maximum(values, 0.0)))
     components = np.linalg.eigh(root.T @ root)[1]

@@ -39,7 +39,7 @@ CLASSIFIER = forms.Form(forms.choice("kde").read, _name_of_classifier)
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of a melm fit; k is None until it is known, and gamma until it is chosen."""
+    """Settings of a melm fit; k (dimensions) and gamma (kernel width) may be None until chosen."""
 
     k: int | None
     gamma: Any

@@ -222,7 +222,7 @@ def proset(
         weights. "auto" chooses lambda_v by cross-validation up to 1,000 rows, else it is 10 / n;
         lambda_w is small. None: chosen by cross-validation.
     l1_ratio_v, l1_ratio_w : float in [0, 1], default=0.05
-        Shares of their L1 penalties.
+        Share of the L1 penalty in `lambda_v` and in `lambda_w`.
     loss : {"squared", "density"}, default="squared"
         For a numeric response: least squares, or maximum likelihood of a conditional density, for
         which `evaluate` adds nll, the mean -log density.

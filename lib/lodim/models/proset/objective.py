@@ -33,7 +33,7 @@ class ScoringRows(NamedTuple):
     def from_tiles(cls, packed, y, a, b, weight, own):
         """Return ScoringRows of features `packed` (tiles of 64 rows); other arrays (n,) are padded.
 
-        a, b : numerators, denominators of estimates so far; own : position as a candidate, or -1"""
+        a / b : estimates by earlier prototypes; own : position as a candidate, or -1"""
         dtype = packed.dtype.type
         y, a, weight = (tiles.pad(z, len(packed), dtype) for z in (y, a, weight))
         # Padding has no weight, but the logarithm of its estimate must exist.
@@ -69,7 +69,7 @@ class BatchObjective:
             self._on_device = upload_rows(self._X, scoring, self._x, self._target)
 
     def __call__(self, theta, among=None):
-        """Return value and gradient of the objective at parameters theta = (v, w, u).
+        """Return the objective and its gradient at theta, which joins v, w and u of the class.
 
         `among` (J,) bool selects candidates, by default all. The others must have weight zero."""
         p, J = self._x.shape[1], len(self._x)
@@ -93,10 +93,10 @@ class BatchObjective:
         return value + sums[0], gradient
 
     def _sums(self, v, w, u, active, order, loss):
-        """Return a vector: the loss, and its derivatives by u, v (D,) and w (J,).
+        """Return a vector: the loss of kind `loss`, and its derivatives by u, v (D,) and w (J,).
 
-        u is an inverse width, v are weights of the features at positions `active`, w of the
-        candidates at positions `order`."""
+        u is an inverse width. v are weights of the features at positions `active`, w are weights of
+        the candidates at positions `order`."""
         rows, kind, D = self._scoring, self._X.dtype, len(active)
         small_w, small_v, target = w.astype(kind), v.astype(kind), self._target[order]
         V = similarity_matrix(self._x, small_v, order, active)

@@ -49,7 +49,7 @@ def map_(fit, ax, *, data=None, row=None, batch=1, named=0):
 
 
 def scatter(fit, ax, *, features=None, data=None, row=None, named=0):
-    """Draw prototypes, `data` and one `row` in two active features; label the `named` largest."""
+    """Draw prototypes, `data` and one `row` in two active features; label `named` prototypes."""
     two = _two_features(fit, features)
     names = [active_names(fit)[k] for k in two]
     of = np.arange(len(fit.estimates))
@@ -212,13 +212,13 @@ def _two_features(fit, features):
     return two
 
 
-def _unfamiliar(fit, mass):
-    """Return familiarity `mass` less the training rows' 1st percentile, and a label.
+def _unfamiliar(fit, familiarity):
+    """Return the familiarity (G, G) minus the 1st percentile of training rows, and a legend text.
 
-    Return None if no value is below the percentile, or the fit stores none."""
+    Return None if no grid point is below the percentile, or the fit stores no percentiles."""
     if fit.calibration is None:
         return None
-    beyond = mass - fit.calibration.familiarity[STRANGE]
+    beyond = familiarity - fit.calibration.familiarity[STRANGE]
     if (beyond > 0).all():
         return None
     return beyond, f"less familiar than {100 - STRANGE} %\nof the training rows"
@@ -234,7 +234,7 @@ def _other_features(fit, two, r):
 
 
 def _one_surface(fit, Z, level):
-    """Return an estimate or P(level) (G, G) from Z (G, G, K), its colours, a contour or None."""
+    """Return what to draw of Z (G, G, K): estimates (G, G), Key of colours, level of a contour."""
     name = fit.design.response.name
     if fit.levels is None:
         if level is not None:

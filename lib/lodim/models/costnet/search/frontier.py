@@ -21,7 +21,7 @@ class CostFrontier:
     """Frontier of M models of increasing cost, for p standardized columns and K linear predictors.
 
     Each model has a lower loss than all cheaper ones: held-out loss with cross-validation,
-    otherwise both criterion and deviance. The graph of prices has V nodes."""
+    otherwise both criterion and deviance. The user's prices are for V items (nodes of a graph)."""
 
     cost: np.ndarray = forms.ascending(forms.real("M", least=0))  # price to be paid
     intercept: np.ndarray = forms.real("M", "K")
@@ -38,9 +38,10 @@ class CostFrontier:
 
     @classmethod
     def from_candidates(cls, search, network, candidate_models, held_out=None, error=None):
-        """Return the frontier of `candidate_models`: in order of price, each better than the last.
+        """Return the frontier of `candidate_models`, which have rising prices and falling losses.
 
-        held_out : (models, D) deviances for D divisions into folds; error : standard errors"""
+        search, network : the Search, and the Network of the user's items and prices
+        held_out : (models, D) deviances, per division into folds; error : (models,) SE of means"""
         space, states = search.space, [candidate.state for candidate in candidate_models]
         models = [blend(search.final, space, candidate) for candidate in candidate_models]
         intercept, parts, deviance = zip(*models, strict=True)
@@ -79,9 +80,8 @@ class CostFrontier:
     def best(self, priced, draw=None):
         """Return the index of the model with the lowest held-out loss.
 
-        The loss is the mean over all repetitions of the folds, or that of repetition `draw`.
-
-        With `priced`, it is the cheapest model within one standard error of the lowest loss."""
+        With `priced`, return the cheapest model within one standard error of the lowest loss. The
+        loss is the mean over all divisions into folds, or that of division number `draw`."""
         mean = self.held_out.mean(axis=1) if draw is None else self.held_out[:, draw]
         least = int(np.argmin(mean))
         limit = mean[least] + (self.error[least] if priced else 0.0)
@@ -89,7 +89,7 @@ class CostFrontier:
 
 
 def select_frontier(search, candidate_models, relax=1.0, by_deviance=True):
-    """Select models of increasing price, each with a lower criterion than the last.
+    """Return a list of CandidateModels of increasing price, each with a lower criterion.
 
     search, candidate_models : a Search, for criteria, and the models among which to select
     relax : weight of the unpenalized refit in their coefficients
@@ -112,7 +112,7 @@ def select_frontier(search, candidate_models, relax=1.0, by_deviance=True):
 
 
 def _blended(search, candidate, relax):
-    """Return the model with its refitted (weight `relax`) and penalized coefficients mixed."""
+    """Return the CandidateModel with coefficients relax * refitted + (1 - relax) * penalized."""
     state = candidate.state
     if relax == 1.0 or candidate.path is None or not np.isfinite(state.value):
         return candidate
@@ -123,9 +123,9 @@ def _blended(search, candidate, relax):
 
 
 def blend(refits, space, candidate):
-    """Return intercept, coefficients and deviance of a model with mixed coefficients.
+    """Return intercept, coefficients and deviance of a CandidateModel.
 
-    The weight of the unpenalized refit is candidate.relax, that of the penalized fit 1 - relax."""
+    Coefficients are a mean of the refit, with weight candidate.relax, and the penalized fit."""
     intercept, coef = estimates_of(refits, space, candidate)
     on = space.columns_of(candidate.state.used)
     # The deviance of a gaussian refit has rounding errors: it is computed again from the rows.
@@ -167,7 +167,7 @@ def _is_simpler(space, state, other):
 
 
 def _simplest(search, state):
-    """Return the simplest model that is as good as `state` at the same price."""
+    """Return a model as good as `state`, at the same price, with as few purchases as possible."""
     space, best = search.space, state
     while True:
         least, rivals = simplicity(space, best.used), []
@@ -186,9 +186,9 @@ def _simplest(search, state):
 
 
 def _equivalents(search, state):
-    """Yield selections of candidates that may be as good as model `state` at the same price.
+    """Yield selections (m,) bool of candidates that may be as good as `state` at the same price.
 
-    They differ from it by one move, or take a quantity from an alternative source."""
+    They exchange some candidates of state.used, or use another source of one series."""
     moves = possible_moves(search, state, state.price)
     for a, b in np.argwhere(np.abs(moves.value - state.value) <= MIN_FALL):
         yield moves.after(state.used, a, b)

@@ -107,7 +107,7 @@ def _values_of_row(fit, terms, x, r, base, n_permutations, rng):
     """Return Shapley values of one row and their SE, (2, 1 + P, K), for P terms and K estimates.
 
     Entry 0 of the second axis is the prediction at the reference. x and r (A,) are active features
-    of the row and of the reference, `terms` (P,) positions of terms, base (1, K) the offset."""
+    of row and reference, `terms` (P,) are positions in the design, base (1, K) is the offset."""
     t = fit.estimates
     player = np.searchsorted(terms, fit.design.term_of[t.features])
     mixture = Mixture.from_prototypes(t, base)
@@ -128,10 +128,10 @@ def _values_of_row(fit, terms, x, r, base, n_permutations, rng):
 
 
 def half_squares(x, prototypes, player_of, n_players):
-    """Return how much each term adds to minus the log similarity of x with prototypes, (M, P).
+    """Return how much each of P = n_players terms lowers the log similarity of x with M prototypes.
 
-    It is half the sum of (v_d (x_d - x_jd))^2 over the features d of the term. player_of (A,) is
-    the number, below n_players = P, of each feature's term."""
+    The result (M, P) is half the sum of (v_d (x_d - x_jd))^2 over the features d of a term, with
+    feature weights v. x (A,) are active features, player_of (A,) the numbers of their terms."""
     v = prototypes.v[prototypes.batch - 1]
     member = np.equal.outer(player_of, np.arange(n_players)).astype(float)
     return 0.5 * (v * (x - prototypes.x)) ** 2 @ member
@@ -140,8 +140,8 @@ def half_squares(x, prototypes, player_of, n_players):
 def coalition_values(at_row, at_reference, w, mixture):
     """Return a function that predicts for C sets of terms: bool (C, P) -> predictions (C, K).
 
-    Terms in a set have the row's values, others the reference's. at_row and at_reference (M, P) are
-    from `half_squares`; w (M,) are weights times similarity in terms equal in row and reference."""
+    Terms in a set have the row's values, others the reference's; `half_squares` gives at_row and
+    at_reference (M, P). w (M,) are the prototypes' weights times similarity in all other terms."""
 
     def value(S):
         out = np.empty((len(S), mixture.targets.shape[1]))

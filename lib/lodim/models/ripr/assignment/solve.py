@@ -60,10 +60,10 @@ def with_log(own, search):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def next_vertex(row, delta, u, v):
-    """Find the next vertex of a convex hull; return its view j (-1 if none) and the slope to it.
+    """Return the view j (-1 if none) that is the next vertex of a convex hull, and the slope to it.
 
-    View j is a point: its loss for the row is row[j], its penalty delta[j]. The lower left hull
-    goes from (u, v) to larger losses; the slope is the fall of the penalty per rise of the loss."""
+    Each view is a point: its loss for the row is row[j], its penalty delta[j]. The lower left hull
+    goes from (u, v) to larger losses; a slope is the fall of the penalty per rise of the loss."""
     at, slope = -1, 0.0
     for j in range(row.size):
         if delta[j] < v and row[j] < np.inf:
@@ -191,9 +191,9 @@ def _masses(first, second, share, weight, n_views):
 def _objective(L, best, first, second, share, weight, c, lambda_):
     """Return the objective of `assign`, which falls in each round.
 
-    It is sum_i w_i (u_i - best_i)^2 + lambda_ (W - sum_j c_j^2 / (2 W)). Row i has weight w_i and
-    smallest loss best_i. Its mean loss u_i is over the views first[i] and second[i], which count
-    with 1 - share[i] and share[i]. View j has rows of weight c_j, out of W."""
+    It is sum_i w_i (u_i - best_i)^2 + lambda_ (W - sum_j c_j^2 / (2 W)), with W the sum of weights.
+    Row i has smallest loss best_i, and mean loss u_i over its views first[i] and second[i], which
+    count 1 - share[i] and share[i]. c_j is the weight of the rows in view j."""
     rows = np.flatnonzero(first >= 0)
     t = share[rows]
     u = (1.0 - t) * L[rows, first[rows]] + t * L[rows, second[rows]]
@@ -239,7 +239,8 @@ def cheapest_chain(price, switch):
 def assign_in_order(L, lambda_, switch, *, weight=None):
     """Assign each row to one view (feature set); a change from the row before costs `switch`.
 
-    L has the losses (rows, views) in order of time (Fiterau 2014, Algorithm 2.1.1, Sect. 4.2)."""
+    L has losses (rows, views) in order of time; lambda_ is the penalty of a view without rows.
+    Return the Assignment (Fiterau 2014, Algorithm 2.1.1, Sect. 4.2)."""
     L = _equalize_ties(L, lambda_)
     finite = np.isfinite(L)
     served = finite.any(axis=1)
