@@ -25,7 +25,7 @@ LETTERS = 40  # largest number of characters of a name
 
 
 def alike(template, names):
-    """Return `functions` (as in Infix) of which only the name differs; arcsin is called asin."""
+    """Return an `Infix.functions` entry per name: the template with this name (asin for arcsin)."""
     known = {name: name.replace("arc", "a") for name in names.split()}
     return {name: (template.format(short), ATOM, LOOSE) for name, short in known.items()}
 
@@ -50,7 +50,7 @@ class Infix:
         self.named = {id(node) for node in named if not isinstance(node, Constant)} | columns
 
     def repeated(self, node):
-        """Return the arguments that an expression's text contains twice; they need a name."""
+        """Return the arguments that the text of `node` contains twice; each of them gets a name."""
         if isinstance(node, Call):
             template = self.functions.get(node.function, ("",))[0]
             return [a for k, a in enumerate(node.args) if template.count(f"{{{k}}}") > 1]

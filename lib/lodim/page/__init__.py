@@ -1,4 +1,4 @@
-"""Report pages. A picture of a page is a record: a frame, and how its columns are drawn."""
+"""HTML report pages; a `Picture` describes a chart: a table, and the columns that it shows."""
 
 from dataclasses import dataclass
 

@@ -75,7 +75,7 @@ def _from_column(column, known):
 def from_design(design):
     """Return a list with an Input (name, range, typical value) per column that predictions need.
 
-    Return None if the design does not tell them for all columns."""
+    Return None if there is an offset, or if a column occurs only in functions or products."""
     found = {}
     for k, t in enumerate(design.term_of):
         parts = design.terms[t]

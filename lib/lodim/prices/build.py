@@ -19,19 +19,19 @@ from lodim.text import first_few, near_matches, suggestion
 class Graph:
     """Purchases by name: their columns of X, and the purchases that they need.
 
-    A purchase is a column, a term or another item (node). It may also need one of several
-    interchangeable ones (a series)."""
+    A purchase (node) is a column, a term or another item. It may also need any one node of a
+    series, a set of nodes that supply the same quantity."""
 
     columns: dict = field(default_factory=dict)  # from node to its columns of X
     needs: dict = field(default_factory=dict)  # from node to the nodes and series that it needs
     bought: dict = field(default_factory=dict)  # nodes with a price; values are None
     sources: dict = field(default_factory=dict)  # from series to its interchangeable nodes
 
-    def add(self, name, *, columns=(), needs=(), bought=False):
-        """Add or extend a node: its columns of X, names that it needs, whether it has a price."""
+    def add(self, name, *, columns=(), needs=(), priced=False):
+        """Add a node, or extend it: its columns of X, what it needs, whether it has a price."""
         self.columns[name] = (*self.columns.get(name, ()), *columns)
         self.needs[name] = tuple(dict.fromkeys((*self.needs.get(name, ()), *needs)))
-        if bought:
+        if priced:
             self.bought[name] = None
 
 
@@ -82,7 +82,7 @@ def _add_terms(graph, design, named):
     In a product such as I(x**2):z, the part I(x**2) gets a node only if it is also a term, or if
     the user mentions it. named : names that the user mentions, without blanks"""
     for name in design.features:
-        graph.add(name, bought=True)
+        graph.add(name, priced=True)
     derived = {design.term_names[t] for t, term in enumerate(design.terms) if not _plain(term)}
     for t, term in enumerate(design.terms):
         columns = np.flatnonzero(design.term_of == t).tolist()
@@ -137,7 +137,7 @@ class _NameFinder:
         if _squeeze(name) in self.squeezed:
             return self.squeezed[_squeeze(name)]
         if self.any or name in self.priced:
-            self.graph.add(name, bought=True)
+            self.graph.add(name, priced=True)
             return name
         for_what = f", which {child!r} depends on," if child else ""
         known = list(dict.fromkeys([*self.graph.columns, *self.series, *self.priced]))
@@ -276,7 +276,7 @@ def _prices(graph, names, costs):
 
 
 def _checked(costs, bought):
-    """Return a function that calls the user's cost function `costs` and checks its result.
+    """Return the user's cost function `costs` of a set of names, with its results checked.
 
     Names that are not in `bought` are removed from the set before the call."""
 

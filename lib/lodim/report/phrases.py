@@ -10,7 +10,7 @@ FILLS = 8  # largest number of columns that a note names
 
 
 def levels(fit, numeric=""):
-    """Return the classes in the line "Family" of a summary; `numeric` for a numeric response."""
+    """Return a text on the classes for a summary's line "Family"; `numeric` if there are none."""
     if fit.levels is None:
         return numeric
     if len(fit.levels) == 2:
@@ -131,7 +131,7 @@ def lacking(design):
 
 
 def _first(texts, field):
-    """Return the first texts about columns, and where to see the others: in `field` of a design."""
+    """Join the first of several texts; if there are more, name the `field` of a design with all."""
     more = f"; and {len(texts) - FILLS} more, see design.{field}" if len(texts) > FILLS else ""
     return ", ".join(texts[:FILLS]) + more
 
@@ -199,7 +199,7 @@ def _stand_in(fill, design):
 
 
 def choice(fit, detail=""):
-    """Return [note on settings chosen by cross-validation] or []; `detail` is part of it."""
+    """Return a list with a note on settings chosen by CV, with `detail` in it; [] without any."""
     if fit.selection is None or not fit.chosen:
         return []
     points = fit.selection

@@ -73,9 +73,9 @@ class ConformityScore:
         return np.where(np.isfinite(high), score, np.inf)
 
     def sizes(self, answers, held, level):
-        """Return the width of each held-out row's interval, or size of its set, at a level.
+        """Return the width of each held-out row's interval, or the size of its set, at a level.
 
-        `answers` are predictions from `of_rows`, by the fit without the row's fold."""
+        answers : predictions from `of_rows`, by the fit without the row's fold; held : HeldOut"""
         if not self.of_classes:
             low, high, step = answers
             width = high - low + 2.0 * held.quantile(level) * step
@@ -206,9 +206,9 @@ class HeldOut:
 
 
 def held_out_weights(given, units):
-    """Scale the weights `given` (n,) of held-out rows so that a new row has weight one.
+    """Scale the weights `given` (n,) of held-out rows so that the weight of a new row is one.
 
-    Their mean becomes one or, with groups (`units`), the sum in each group (Lee et al. 2023)."""
+    Their mean becomes one; with groups `units` (n,), the sum of each group (Lee et al. 2023)."""
     if units is None:
         return given / given.mean()
     code = np.unique(units, return_inverse=True)[1]
