@@ -11,12 +11,12 @@ LOG2 = np.log(2.0)
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def condition(x, known, rest, mixture):
-    """Condition a Gaussian mixture on the known values of a row x.
+    """Condition a Gaussian mixture of Z components on the known values of a row x (p,).
 
-    known : positions of the known features; rest : of those that may become known
+    known, rest : positions of the known features, and of those that may become known
     mixture : `Mixture.arrays`
-    The results are the number of known features and, per component: log density of known values;
-    mean and covariance of the rest; covariances of the rest with y; mean and variance of y."""
+    The results are the number of known features, and arrays (Z, ...): log density of known values;
+    mean of the rest, its covariance matrix, and its covariances with y; mean and variance of y."""
     log_share, mean, cov, cross, y_mean, y_var, _ = mixture
     Z, s, numeric = len(log_share), len(known), len(cross) > 0
     density, centre, residual = np.zeros(Z), y_mean.copy(), y_var.copy()
@@ -64,8 +64,8 @@ def extend(V, columns, given, mixture, joint, centre, residual):
 
     given : result of `condition` for the features known before, equal in all rows
     V : (columns, rows) values of the features that become known; columns : their positions
-    mixture : `Mixture.arrays`, with factors that shrink the log density of many features
-    joint : (components, rows) log share + shrunken log density of all known features in a component
+    mixture : `Mixture.arrays`, which give a factor (at most 1) of the log density
+    joint : (components, rows) log share + factor * log density of all known features
     centre, residual : mean (components, rows) and variance (components,) of a numeric response"""
     log_share, scales = mixture[0], mixture[-1]
     s, density, mean, cov, cross, y_mean, y_var = given

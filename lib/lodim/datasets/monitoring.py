@@ -202,7 +202,7 @@ def _sample(rng, state):
 
 
 def _derive(name, x, present, spread):
-    """Return a dict of features of a signal with SD `spread`, from samples x where `present`."""
+    """Return a dict of features of a signal with SD `spread`, from x (n, 48) where `present`."""
     minutes = np.linspace(-MINUTES, 0, SAMPLES)
     mean = _mean(x, present)
     halves = present.reshape(len(x), BLOCKS, -1)

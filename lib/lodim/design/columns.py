@@ -258,9 +258,9 @@ def kind_of(column):
 
 
 def join_kinds(kinds):
-    """Return the kind of a column, as a Column without rows that has the levels of all chunks.
+    """Return the kind of a column: a Column without rows that has the levels of all chunks.
 
-    kinds : the same, for each chunk of the data; raise DataError if they contradict each other"""
+    kinds : such a Column per chunk of the data; raise DataError if they contradict each other"""
     # Columns with only missing values may be of any kind.
     held = [kind for kind in kinds if kind.levels or kind.kind not in ("empty", "level")]
     if not held:
@@ -399,9 +399,9 @@ def known_rows(table, names):
 
 
 def rows_to_learn(table, names):
-    """Return a Table of the rows with values in all columns `names`, and positions (`known_rows`).
+    """Return a Table of the rows with values in all columns `names`, and the positions of the rows.
 
-    Raise DataError if none of these rows has positive weight."""
+    Positions are as in `known_rows`. Raise DataError if none of these rows has positive weight."""
     part, where = known_rows(table, names)
     if part.n_positive:
         return part, where

@@ -49,11 +49,12 @@ class Reading:
         return dask_cluster.checked_client(self.client)
 
     def reader(self, data, source, request, answers, inputs, missing):
-        """Return a function `read`, which maps RowInputs to complete Rows, and its first argument.
+        """Return a function that reads the complete rows, and the RowInputs with which to call it.
 
-        If weights depend on the response, read is called again with them. missing : as in Design
-        request : ColumnRequest; answers : the response's columns; inputs : RowInputs
-        data : Frame or Source; source : the same Source, or None for data in memory"""
+        The function maps RowInputs to Rows; it is called again if weights depend on the response.
+        data : Frame or Source; source : the same Source, or None for data in memory
+        request : ColumnRequest of the features; answers : names of the response's columns
+        inputs : RowInputs of all rows, before sampling; missing : as in Design"""
         if self.sample is not None:
             whole("sample", self.sample, most=MOST_ROWS)
             needed = list(dict.fromkeys([*request.names, *answers, *inputs.names]))
@@ -65,7 +66,7 @@ class Reading:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The n complete rows of the data: row inputs, columns and positions, without features."""
+    """The n complete rows of the data, with RowInputs and columns, but without the matrix X."""
 
     inputs: RowInputs
     # table, parts: Table in memory with at least the response; Chunks with all columns
@@ -97,7 +98,7 @@ MANY_PARTS = 64  # number of chunk summaries that are merged together
 
 @dataclass(frozen=True, eq=False)
 class Scan:
-    """Missing values, response and row inputs of a chunk of rows, found when it is first read."""
+    """Results of the first reading of a chunk of n rows: missing values, response, weights etc."""
 
     n: int
     # tuples (position in the chunk, row number in the file, file), one per stretch of rows
@@ -126,9 +127,9 @@ def _add(counts):
 
 
 def scan(chunk, request, answers, inputs, missing):
-    """Read a chunk of a source; return its missing values etc. (Scan), and a dict of its columns.
+    """Read a chunk of a source; return its Scan, and a dict name -> Column of all columns read.
 
-    request : ColumnRequest; answers : the response's columns; missing : as in Design"""
+    answers : names of the response's columns; request, inputs, missing : see `Reading.reader`"""
     read = chunks.read_chunk(chunk, list(dict.fromkeys([*request.names, *answers, *inputs.names])))
     n, runs = len(chunk.frame), [(0, chunk.first, chunk.place)]
     frame = chunks.frame_of(read, chunks.Labels(runs, range(n)))
@@ -142,9 +143,7 @@ def scan(chunk, request, answers, inputs, missing):
 
 
 def read_source_rows(source, request, answers, inputs, missing):
-    """Return the complete rows of a Source as Rows, after one pass.
-
-    request : ColumnRequest; answers : the response's columns; missing : as in Design"""
+    """Read the complete rows of a Source in one pass, as Rows; arguments as in `Reading.reader`."""
     needed = list(dict.fromkeys([*request.names, *answers, *inputs.names]))
     chunks.check_names(source, needed)
     first = _FirstPass(request, answers, inputs.arrays(), missing)
@@ -247,7 +246,7 @@ def _without_labels(value, n):
 
 
 def draw_sample(data, source, names, inputs, size, seed):
-    """Return `size` random rows of data, or of a Source, in order, as a Frame, and their inputs."""
+    """Return `size` random rows of `data` (or of a Source) as a Frame, and RowInputs of these."""
     n = len(data.index) if source is None else chunks.count_rows(source, names)
     rows = chunks.draw_positions(n, size, seed) if size < n else np.arange(n)
     if source is None:

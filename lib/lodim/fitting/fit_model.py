@@ -69,7 +69,7 @@ def model_of(function):
 
 
 def with_own(model, options, **others):
-    """Return `options` updated by `others`, of which only settings of this model are used."""
+    """Return `options` updated by those of `others` that are settings of this model."""
     own = {field.name for field in dataclasses.fields(model.settings)}
     return options | {name: value for name, value in others.items() if name in own}
 

@@ -35,7 +35,7 @@ class Penalty:
 
 @dataclass(frozen=True)
 class Option:
-    """Command-line option that sets the argument `name`; if `file`, to the data in a CSV file."""
+    """Command-line option for the argument `name`; if `file`, it is read from a CSV file."""
 
     flag: str
     name: str
@@ -47,7 +47,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Needs:
-    """Memory that a fit needs without X (bytes per row, fixed bytes), and usual range of passes."""
+    """Requirements of a fit: bytes per row and fixed bytes (without X), usual range of passes."""
 
     row: int
     fixed: int
@@ -228,7 +228,7 @@ class Model:
 
         selection : table of tried settings, or None
         for_path : True leaves out results that are slow to compute, as for fits of a path; SPREAD
-            keeps those of them that standard deviations of responses need"""
+            leaves out all but those for standard deviations of responses"""
         raise NotImplementedError
 
     def reweigh(self, problem: Problem, fit: Any) -> tuple | None:

@@ -18,7 +18,7 @@ def writing(path, other=None):
     """Open a file of rows in a `with` block, which gets a function that appends a frame.
 
     The file replaces an existing one at the end, unless an error occurs. Row labels of pandas are
-    written, except a RangeIndex. `other` opens files of other types, if any."""
+    written, except a RangeIndex. other : format if the extension is unknown, such as `CSV`"""
     kind = _kind(path, other)
     try:
         with replacing(path) as file, kind(file) as append:
