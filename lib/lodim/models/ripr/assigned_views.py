@@ -48,11 +48,11 @@ class ClassViews(AssignedViews):
     def evidence(self, X=None, threads=1):
         """Return the evidence for each class in each view, ratio and vote (rows, views, classes).
 
-        For d features, ratio is d * log(own / other), with the distances `own` and `other` to the
-        k-th nearest rows of the class and of other classes. Small ones speak for the class; it is
-        infinite if the row misses a feature. vote is the log share of the class among the
-        k nearest rows, plus one row of each class. X=None: training rows, each left out."""
-        how = {"n_classes": self.n_classes, "balanced": self.balanced, "counts": self.weight > 0}
+        ratio is d * log(own / other) in d features, where own and other are the distances to the
+        k-th nearest rows of the class and of other classes. It is small if the class is near, and
+        infinite if the row misses a feature. vote is the log share of the class among the k nearest
+        rows and one more row of each class. X=None: training rows, each left out."""
+        how = {"n_classes": self.n_classes, "balanced": self.balanced, "eligible": self.weight > 0}
         how |= {"leave_out": X is None, "threads": threads}
         ratio = losses.class_ratios(
             self.X if X is None else X, self.X, self.codes, self.views, self.k, **how
@@ -131,14 +131,14 @@ class ClusterViews(AssignedViews):
     cluster_names = property(clusters.cluster_names)
 
     def centres_in(self, feature):
-        """Return a feature's values at the cluster centres, (q,); NaN if their view lacks it."""
+        """Return a feature's values at q cluster centres, (q,); NaN if a centre's view lacks it."""
         own = self.views[self.centre_view]
         at = (own >= 0) & (self.features[own] == feature)
         return np.where(at, self.centres, 0.0).sum(axis=1) + np.where(at.any(axis=1), 0.0, np.nan)
 
     def query(self, X=None, threads=1):
         """Return predictions (Answers) for rows X; by default leave-one-out for training rows."""
-        how = {"seed": self.seed, "n_samples": self.n_samples, "counts": self.weight > 0}
+        how = {"seed": self.seed, "n_samples": self.n_samples, "eligible": self.weight > 0}
         how |= {"leave_out": X is None, "threads": threads}
         ratios = losses.cluster_ratios(
             self.X if X is None else X, self.X, self.views, self.volumes, self.k, **how

@@ -40,30 +40,30 @@ class ReferenceGroups:
     """Groups of rows, such as classes, and pairs of groups whose distances from a row are compared.
 
     A pair is a group in `own` and one in `other`; `prior` is added to its log ratio of distances.
-    members : the rows of each group; counts : (n,) bool, rows that can be neighbours"""
+    members : positions of each group's rows; eligible : (n,) bool, rows that can be neighbours"""
 
     members: list
     own: np.ndarray
     other: np.ndarray
     prior: np.ndarray
-    counts: np.ndarray
+    eligible: np.ndarray
 
     @classmethod
-    def from_classes(cls, y, n_classes=None, balanced=False, counts=None):
+    def from_classes(cls, y, n_classes=None, balanced=False, eligible=None):
         """Return one group per class, paired with all other rows; y has class codes, -1 for none.
 
         balanced : whether log ratios of distances are corrected for group sizes
-        counts : (n,) True for rows that can be neighbours; by default all rows with a class"""
-        counts = (y >= 0) & (True if counts is None else counts)
+        eligible : (n,) bool, rows that can be neighbours; by default all rows with a class"""
+        eligible = (y >= 0) & (True if eligible is None else eligible)
         K = int(n_classes or y.max() + 1)
-        members = [np.flatnonzero(counts & (y == c)) for c in range(K)]
-        others = [np.flatnonzero(counts & (y != c)) for c in range(K)]
+        members = [np.flatnonzero(eligible & (y == c)) for c in range(K)]
+        others = [np.flatnonzero(eligible & (y != c)) for c in range(K)]
         n_own = np.array([len(m) - 1 for m in members], float)
         n_other = np.array([len(m) for m in others], float)
         prior = np.log(np.maximum(n_own, 1.0) / np.maximum(n_other, 1.0)) * balanced
         if K == 2:
-            return cls(members, np.array([0, 1]), np.array([1, 0]), prior, counts)
-        return cls(members + others, np.arange(K), np.arange(K, 2 * K), prior, counts)
+            return cls(members, np.array([0, 1]), np.array([1, 0]), prior, eligible)
+        return cls(members + others, np.arange(K), np.arange(K, 2 * K), prior, eligible)
 
     @classmethod
     def from_sample(cls, n, rows):
@@ -111,11 +111,10 @@ def regression_losses(X, y, views, k=None, *, weight=None, threads=1):
 def log_ratios(X, references, groups, member, views, k, threads=1, pair=None):
     """Return log ratios (rows, views, pairs) of the distances from rows X to two groups of rows.
 
-    In d features, the ratio of a pair of groups, own and other, is d log(nu_own / nu_other) +
-    prior; nu is the distance to the k-th nearest row of a group.
-    groups : ReferenceGroups of the rows `references`
-    member : (rows, groups) 1 if a row is in a group, which is then left out
-    pair : pair to use for each row (-1: all); if given, only the smallest ratio is returned"""
+    For a pair of `groups` (own, other) and d features, the ratio is d log(nu_own / nu_other) plus
+    the pair's `prior`. nu is the distance to the k-th nearest of the group's rows in `references`.
+    member : (rows, groups) 1 if a row is in a group, so that it is not its own neighbour
+    pair : (rows,) the only pair to use, or -1 for all; the result has a row's smallest ratio"""
     n_columns, pair = (len(groups.own), np.full(len(X), -1)) if pair is None else (1, pair)
     among = np.unique(np.concatenate(groups.members))  # other rows do not count, nor for the unit
     rows, refs = single_precision(X, references[among])
@@ -171,9 +170,9 @@ def uniform_references(X, rows, seed, draw=0):
 
 
 def reference_volumes(X, views):
-    """Return the volume of the box around rows X along their principal components, in each view.
+    """Return, per view, the volume of the box around rows X along their principal components.
 
-    It is divided by the volume of the box along the features, so it is at most one. Without it,
+    The volume is relative to that of the box along the features, so it is at most one. Without it,
     correlated rows would always look dense (Tibshirani, Walther and Hastie 2001)."""
     out = np.ones(len(views))
     for j, view in enumerate(views):
@@ -207,9 +206,9 @@ def value_cells(x):
 
 
 def _generators(X, seed, draw):
-    """Return a random generator per feature of X, in the order of `by_content`.
+    """Return a random generator per feature of X; the features are in the order of `by_content`.
 
-    Its seed depends on the feature's values, so that the order of features has no effect."""
+    Seeds depend on `seed`, `draw` and the feature's values; the order of features has no effect."""
     seen, out = {}, []
     for f in by_content(X):
         x = np.sort(X[~np.isnan(X[:, f]), f])
@@ -235,19 +234,19 @@ def class_ratios(Q, X, y, views, k=None, *, leave_out=False, threads=1, **groups
     member = np.zeros((len(Q), len(groups.members)), np.int64)
     if leave_out:
         member = groups.membership(np.arange(len(X)))
-    return log_ratios(Q, X, groups, member, views, k or default_k(groups.counts.sum()), threads)
+    return log_ratios(Q, X, groups, member, views, k or default_k(groups.eligible.sum()), threads)
 
 
 def cluster_ratios(
-    Q, X, views, volumes, k=None, *, seed=0, n_samples=1, counts=None, leave_out=False, threads=1
+    Q, X, views, volumes, k=None, *, seed=0, n_samples=1, eligible=None, leave_out=False, threads=1
 ):
     """Return log ratios (rows of Q, views, 1), small where rows X are denser than random points.
 
     In d features, a ratio is the mean of log((nu / nu_random)^d / volume) over n_samples samples of
-    random points. nu and nu_random are the distances to the k-th nearest row and random point.
-    volumes : `reference_volumes` of the views; counts : (rows of X,) bool, which can be neighbours
-    leave_out : whether Q is X, and no row is its own neighbour"""
-    rows = np.arange(len(X)) if counts is None else np.flatnonzero(counts)
+    random points. nu and nu_random are distances to the k-th nearest row of X and random point.
+    volumes : `reference_volumes` of the views; eligible : bool per row of X, a possible neighbour
+    leave_out : if True, Q must be X, and no row is its own neighbour"""
+    rows = np.arange(len(X)) if eligible is None else np.flatnonzero(eligible)
     member = np.zeros((len(Q), 2), np.int64)
     if leave_out:
         member[rows, 0] = 1
@@ -261,7 +260,9 @@ def cluster_ratios(
 
 
 def nearest_view(ratios):
-    """Return each row's view with the smallest log ratio (rows, views, classes), or -1 if none."""
+    """Return the position of each row's view with the smallest of `ratios`; -1 if all are infinite.
+
+    ratios : (rows, views, classes) log ratios of distances, as from `class_ratios`"""
     if not ratios.size:
         return np.full(len(ratios), -1)
     smallest = ratios.min(axis=2)
@@ -282,8 +283,9 @@ class NumberAnswers:
 def number_answers(near, y, B, *, weight=None):
     """Predict each row by the view to which most of its neighbours belong; return NumberAnswers.
 
-    The neighbours are weighted by row weight / distance, and in the prediction also by B.
-    near : per view, distances and positions (rows, k) of the neighbours
+    Neighbours count with w = weight / distance. The view has the largest mean of B, weighted by w;
+    the prediction is the mean of y over the neighbours in this view, weighted by w B.
+    near : per view, distances and positions (rows, k) of each row's nearest training rows
     B : (training rows, views) share of each view in each training row"""
     weight = np.ones(len(y)) if weight is None else weight
     q = len(near[0][0]) if near else 0

@@ -142,7 +142,7 @@ class ViewSearch:
         return replace(recovery, views=self.views[columns], assignment=own, forward=False)
 
     def _constrained(self, L, recovery):
-        """Select views under a user's constraints; return their columns in L, and their Mixture.
+        """Select views under a user's constraints; return columns of L, and a Mixture of the views.
 
         L (rows, views) : losses; recovery : result without constraints, whose penalty is used"""
         lambda_, rows = recovery.lambda_ * recovery.unit, self.rows[self.used]
@@ -159,9 +159,10 @@ class ViewSearch:
         return J[order], own
 
     def _in_order(self, L, recovery):
-        """Select views if changes of view between rows in order of time have a cost.
+        """Select views with a penalty for each change of view between successive rows in time.
 
-        Return the selected columns of the losses L (rows, views), and the rows' Assignment."""
+        Return the views' columns in L, and the Assignment of rows to them.
+        L (rows, views) : losses; recovery : result without this penalty, whose lambda_ is used"""
         rank = np.argsort(self.order[self.used], kind="stable")
         weight, lambda_ = self.weights[rank], recovery.lambda_ * recovery.unit
         switch = self.settings.smooth * lambda_
