@@ -88,11 +88,11 @@ def _prices(fit):
 
 
 def _models(frame, names):
-    """Return the printed table of models by price, and formats of its percentages.
+    """Return the printed table of models by price, and a dict from percentage columns to formats.
 
-    frame is from prices(); names are the columns of the table, but %CV is left out without held-out
-    rows. The model that predict() uses has * in its label. A rule is followed by the share of the
-    refit if that is below 1."""
+    frame is from prices(); names are the columns to print, but %CV is left out without held-out
+    rows. The model that predict() uses has * in its label. A rule with r=0.5 means that its
+    coefficients are half way between the penalized and the unpenalized fit."""
     pairs = zip(frame["rule"], frame["relax"], strict=True)
     rules = [f"{rule} r={relax:g}" if relax < 1.0 else rule for rule, relax in pairs]
     table = frame.rename(columns={"df": "Df", "cost": "Cost", "lambda_": "Lambda"}).assign(
@@ -249,7 +249,7 @@ def _coefficients_note(fit):
 
 
 def _which_to_print(frame):
-    """Return which models to print, (M,) bool: of many, the ends and those near the chosen one."""
+    """Return a mask (M,) of models to print: of over 30, the ends and those near the chosen one."""
     M = len(frame)
     keep = np.ones(M, bool)
     if M > 30:

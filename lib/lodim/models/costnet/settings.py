@@ -111,7 +111,7 @@ def _rules(rules):
 
 
 def usual(model):
-    """Return the defaults in the function `model` for settings of the path and the frontier."""
+    """Return a dict from each setting of the path and the frontier to its default in `model`."""
     known = signature(model).parameters
     return {
         name: known[name].default if name in known else getattr(Settings, name)
@@ -138,7 +138,7 @@ def check_used(problem):
 
 
 def needs(problem, n):
-    """Estimate the memory of a fit to n rows, and how often it passes over the data."""
+    """Estimate the Needs of a fit to n rows: memory, and passes over the data."""
     K, p = problem.family.n_scores, len(problem.design.names)
     if problem.family.name == "gaussian":
         return Needs(40, 9_000_000 + 350_000 * p, (2, 3))

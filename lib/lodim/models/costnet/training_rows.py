@@ -34,9 +34,9 @@ class TrainingRows:
 
     @cached_property
     def loss(self):
-        """Loss of response / spread, as code and constants for compiled kernels.
+        """Loss of response / spread: a tuple of code and constants for compiled kernels.
 
-        If a loss has linear parts, Newton steps need a smallest curvature. Its unit is
+        Entry 1 is the smallest curvature in Newton steps, for a loss with linear parts. Its unit is
         l'^2 / (2 l), the curvature of a squared error with the null model's loss l and slope l'."""
         if self.family.n_scores > 1:
             return passes.SOFTMAX
@@ -76,8 +76,8 @@ class TrainingRows:
     def derivatives(self, f, columns, curvatures=0, step=None, least=None):
         """Return loss, negative gradient (K, C), second moments, and the row sum of l'^2 / l''.
 
-        The gradient is by K coefficients of each of C columns. The moments are weighted by l'',
-        second derivatives of the rows' losses l.
+        l' and l'' are derivatives of a row's loss l by a linear predictor. The gradient is by K
+        coefficients of each of the C `columns`, whose second moments are weighted by l''.
         f : linear predictors; step : (K, C) change of the coefficients to make first, or None
         curvatures : K^2 for all second derivatives, 1 for their mean, 0 for no moments
         least : smallest curvature of a row of weight one, by default that of the loss"""
@@ -125,7 +125,7 @@ def response_weights_offset(batch, n_scores):
 
 
 def _on_workers(batch, n_scores, rows):
-    """Tell the cluster workers that hold the features their weights and offsets; return `rows`."""
+    """Make weights and offsets known to the Dask workers that hold X; return `rows` unchanged."""
     X, (_, weight, offset) = batch.X, rows
     X.know(weight, batch.worker_weight)
     X.know(offset, X.column(batch.offset).map(_of_scores, n_scores, shape=(n_scores, TILE)))

@@ -68,7 +68,7 @@ def _response_range(batch, settings):
 
 
 def _calibrate(problem):
-    """Return percentiles (101,) of unseen rows' drift indicators by kind; None if rows are few."""
+    """Return percentiles (101,) of held-out rows' `drift_indicators`, a dict; None for few rows."""
     splits, most = quick_splits(problem), problem.settings.reference_rows
     if any(min(len(train.positive_weight), most) < NEIGHBOURS for train, _ in splits):
         return None

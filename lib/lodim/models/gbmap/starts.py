@@ -26,7 +26,7 @@ from lodim.solve.objective import ElasticNet, Rescaled
 
 @dataclass(frozen=True)
 class Start:
-    """Starting points of the optimizer: the best learner for each sign b, 1 and -1."""
+    """Starting points of the optimizer: the best learner of each sign (factor 1 or -1)."""
 
     # sign, theta, value: (q,) signs; (q, d) parameters; (q,) losses, possibly on sampled rows
     sign: np.ndarray
@@ -36,50 +36,53 @@ class Start:
     null_value: float | None = None  # loss of all rows without the learner, None if unknown
 
 
-def minimize(objective, theta, state, **how):
-    """Minimize an objective by L-BFGS from theta (q, d), with bounds if effects are monotone."""
+def minimize(objective, theta, state, **options):
+    """Minimize a loss by L-BFGS from each row of parameters theta (q, d); return a Minimum.
+
+    Monotone effects bound the parameters. state : BoostState; options : arguments of `lbfgs`"""
     scaled = Rescaled(objective, state.unit)
     if state.settings.monotone is not None:
-        how = {name: how[name] for name in ("max_iter", "tol", "ftol", "spacing") if name in how}
-        ways = weight_signs(objective.sign, state.settings.monotone)
-        end = minimize_bounded(scaled, scaled.to(theta), ways, **how)
+        limits = {k: options[k] for k in ("max_iter", "tol", "ftol", "spacing") if k in options}
+        signs = weight_signs(objective.sign, state.settings.monotone)
+        end = minimize_bounded(scaled, scaled.to(theta), signs, **limits)
     else:
-        end = lbfgs(scaled, scaled.to(theta), **how)
+        end = lbfgs(scaled, scaled.to(theta), **options)
     return replace(end, theta=scaled.back(end.theta))
 
 
-def minimize_bounded(objective, theta, ways, **stop):
-    """Minimize a loss from each row of theta (q, d), with bounded parameters; return a Minimum.
+def minimize_bounded(objective, theta, signs, **limits):
+    """Minimize a loss from each row of theta (q, d) under sign constraints; return a Minimum.
 
-    ways[c] (d,) has 1 (nonnegative), -1 (nonpositive) or 0 (free) for each parameter of row c."""
-    ends = [_minimize_row(objective, theta, c, way, **stop) for c, way in enumerate(ways)]
+    signs[c] (d,) has 1 (nonnegative), -1 (nonpositive) or 0 (free) for each parameter of row c."""
+    ends = [_minimize_row(objective, theta, c, sign, **limits) for c, sign in enumerate(signs)]
     fields = ("theta", "value", "grad_norm", "n_iter", "converged")
     joined = {name: np.concatenate([getattr(end, name) for end in ends]) for name in fields}
     return Minimum(**joined, n_eval=max(end.n_eval for end in ends))
 
 
-def _minimize_row(objective, theta, c, way, **stop):
-    flip, active, point = np.where(way == 0, 1.0, way), np.array([c]), theta.copy()
+def _minimize_row(objective, theta, c, sign, **limits):
+    flip, active, point = np.where(sign == 0, 1.0, sign), np.array([c]), theta.copy()
 
     def function(u):
         point[c] = u * flip
         value, gradient = objective(point, active)
         return value[c], gradient[c] * flip
 
-    end = bounded(function, theta[c] * flip, np.where(way == 0, -np.inf, 0.0), **stop)
+    end = bounded(function, theta[c] * flip, np.where(sign == 0, -np.inf, 0.0), **limits)
     return replace(end, theta=end.theta * flip)
 
 
 def weight_signs(sign, monotone):
-    """Return, per learner, the signs (d,) of parameters that monotone effects need; 0 means any."""
+    """Return, per learner, the sign of each parameter (d,) that monotone effects need; 0: any."""
     return [np.r_[0, 0, b * np.asarray(monotone)] for b in sign]
 
 
 def start_by_sample(objective, penalty, state, k, rng, stop, warm_theta, warm_sign):
     """Fit starting learners for class k to sampled rows (all rows if few); return a Start.
 
-    objective(signs) returns the loss function; `stop` are the optimizer's limits. The learners
-    `warm_theta` with signs `warm_sign`, from another penalty, are additional starting points."""
+    objective(signs) returns the loss function; penalty : ElasticNet; state : BoostState
+    stop : dict with the optimizer's limits
+    warm_theta, warm_sign : learners fitted with another penalty, as additional starting points"""
     settings, exact = state.settings, state.exact
     if state.sample is not None:
         objective = stage_objective(state, state.sample_rows(k), penalty)
@@ -103,7 +106,7 @@ def start_in_subspace(objective, penalty, state, k, warm_theta, warm_sign, rejec
     Return a Start, or None if the loss is flat. The directions are principal Hessian
     directions and the weights of earlier learners. objective(signs) returns the loss function.
     warm_theta, warm_sign : parameters and signs of learners fitted with another penalty
-    rejected : (theta, sign) of a learner that the step before did not use, or None"""
+    rejected : (theta, sign) of the worse learner in the previous step, or None"""
     settings, p = state.settings, state.X.shape[1]
     n_starts = 1 if len(warm_theta) else settings.n_starts
     if rejected is not None:
@@ -141,9 +144,9 @@ def start_in_subspace(objective, penalty, state, k, warm_theta, warm_sign, rejec
 
 
 def _best_of_each_sign(end, sign, theta, n_eval):
-    """Return a Start with the best of the learners theta for each sign; end.value has their losses.
+    """Return a Start with the learner of lowest loss for each sign.
 
-    n_eval : number of evaluations so far, for the log"""
+    end : Minimum with the losses of the learners theta; n_eval : passes over all rows so far"""
     groups = [np.flatnonzero(sign == b) for b in np.unique(sign)[::-1]]  # b = 1 first
     lowest = [end.value[group].min() for group in groups]
     tied = [end.value[group] <= v + TIED * abs(v) for group, v in zip(groups, lowest, strict=True)]
@@ -152,7 +155,7 @@ def _best_of_each_sign(end, sign, theta, n_eval):
 
 
 def _slope_weighted_gram(state, X, y, score, weight):
-    """Return the function v -> X' diag(s) X v, where s are the rows' derivatives of the loss."""
+    """Return the function v -> X' diag(s) X v, where s are the rows' loss slopes at `score`."""
     # Half the gradient of sum_i slope_i (v'x_i)^2, computed by the kernels for squared loss.
     if isinstance(score, WorkerTiles):
         columns = state.device.gram_problem(y, score, weight)
@@ -198,17 +201,17 @@ def _projected(X, V, threads):
 
 
 def draw_starts(X, slope, curvature, key, ridge, hinges, n_starts, rng):
-    """Return parameters (2 n_starts, 2 + p) and signs b of the starting learners that help most.
+    """Return parameters (2 n_starts, 2 + p) and signs b of the best starting learners.
 
-    X (n, p) are centred rows; slope and curvature are derivatives of their losses; `key` are
-    numbers computed from each row's content. If `hinges` is False, learners are linear. Candidates
-    are compared by the loss decrease of one Newton step with penalty `ridge` on squared weights."""
+    X (n, p) are centred rows, `key` (n,) their keys; slope and curvature (n,) are loss derivatives.
+    If `hinges` is False, learners are linear. Candidates are drawn by row keys and `rng`. The best
+    lower the loss most in one Newton step with the penalty `ridge` on squared weights."""
     waves, X = row_keys.waves(key, kernels.MIXTURES, rng), np.ascontiguousarray(X.T)
     return kernels.draw_starts(X, slope, curvature, waves, float(ridge), hinges, n_starts)
 
 
 def place_hinges(U, X, slope, curvature, ridge, n_starts):
-    """Return the best starting learners, hinges of X (n, p) along directions U (k, p), and signs.
+    """Return parameters and signs of the best hinges of X (n, p) along directions U (k, p).
 
     slope, curvature : loss derivatives; ridge : penalty; n_starts : number of learners per sign"""
     X = np.ascontiguousarray(X.T)

@@ -1,4 +1,4 @@
-"""Compiled sums over rows, for nearly orthogonal combinations z = T'x of the design columns x."""
+"""Compiled sums over rows of design columns x, transformed to nearly orthogonal z = T'x."""
 
 import numpy as np
 
@@ -12,13 +12,13 @@ CHUNK = TILES * TILE
 
 
 def padded_length(X):
-    """Return the number of rows of X (blocks of 64 rows), rounded up to a multiple of CHUNK."""
+    """Return the number of rows of X (blocks of 64 rows), rounded up to a multiple of 1,024."""
     return -(-len(X) // TILES) * CHUNK
 
 
 @njit(**FAST)
 def scores(X, columns, coef, out):
-    """Write the linear predictors of all rows to out (S, n); column -1 is the constant 1."""
+    """Write linear predictors to out (S, n): coef (S, q) times `columns` of X (-1: constant 1)."""
     for t in range(len(X)):
         for s in range(len(coef)):
             score = out[s, t * TILE : (t + 1) * TILE]
@@ -84,9 +84,9 @@ def group_sums(X, columns, T, live, slopes, group, out):
 
 @njit(**FAST, forceinline=True)
 def _fill(X, columns, live, first, x):
-    """Copy the `columns` of blocks of 64 rows to x (q, m), m / 64 blocks from number `first` on.
+    """Copy 16 blocks of 64 rows of X, from block `first` on, to x (q, 1024).
 
-    Blocks of which no row is marked in `live` get zeros; column -1 is the constant 1."""
+    Row b of x has column columns[b] (-1: constant 1), zeros in blocks without a row in `live`."""
     x[:] = 0.0
     for t in range(first, min(first + TILES, len(X))):
         if live[t * TILE : (t + 1) * TILE].any():

@@ -25,7 +25,7 @@ class Settings:
 
 
 def needs(problem, n):
-    """Estimate bytes of memory, and passes over the n rows, of a fit; None for quantiles."""
+    """Estimate the Needs of a fit to n rows: memory, and passes over them; None for quantiles."""
     if problem.family.name == "quantile":
         return None
     passes = (3, 5) if problem.family.name == "gaussian" else (6, 12)

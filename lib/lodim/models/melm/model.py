@@ -30,7 +30,7 @@ REFERENCE = """\
 
 
 class Melm(Model):
-    """Declaration of melm for the shared fitting code; cross-validation can choose its settings."""
+    """The model melm for the shared fitting code: settings, and steps from data to a fit."""
 
     name = "melm"
     reference = REFERENCE

@@ -111,10 +111,10 @@ def _dimensions(fit, dimensions):
     return numbers - 1
 
 
-def _longest_arrows(fit, what, top, which):
-    """Return the `top` longest loadings or correlations (`what`) in the dimensions `which`."""
+def _longest_arrows(fit, what, top, dimensions):
+    """Return Arrows of the `top` longest loadings or correlations (`what`) in some dimensions."""
     v = fit.estimates
-    to = (v.V * v.deviation[:, None] if what == LOADINGS else v.correlation)[:, which]
+    to = (v.V * v.deviation[:, None] if what == LOADINGS else v.correlation)[:, dimensions]
     order = np.argsort(-np.linalg.norm(to, axis=1), kind="stable")[:top]
     order = order[np.linalg.norm(to[order], axis=1) > 0.0]
     label = "loading per SD" if what == LOADINGS else "correlation"
@@ -155,7 +155,7 @@ def _ground(fit, rule, ends):
 
 
 def _contour_levels(density, rows):
-    """Return density levels (C, 2) above which 90% and 50% of each class's rows lie."""
+    """Return levels (C, 2) of the `density` (n, C) that 90% and 50% of each class's rows reach."""
     levels, quantiles = np.empty((density.shape[1], len(legend.HELD))), 1.0 - np.array(legend.HELD)
     for c in range(density.shape[1]):
         of_class = rows.code == c
@@ -165,10 +165,10 @@ def _contour_levels(density, rows):
 
 
 def _curves(fit, rule, rows, shown):
-    """Return what a one-dimensional view shows, as a dict: x, class densities, likeliest class.
+    """Return what a one-dimensional view shows: a dict of x, density (n, C) at x, and best (n,).
 
-    shown : coordinates of the rows drawn
-    The class is a code, -1 if all densities are small, or None without classes."""
+    best has the codes of the likeliest classes, -1 where all densities are small; None without
+    classes. rows : rows to draw; shown : coordinates of training rows"""
     ends = biplot.frame(np.vstack([shown, rows.xy]))[:, 0]
     # A class narrower than the spacing has its peak only at its rows.
     x = np.union1d(np.linspace(*ends, LINE), shown[(shown >= ends[0]) & (shown <= ends[1])])

@@ -32,7 +32,7 @@ JUDGED = 10_000  # most training rows used to choose the kernels' width
 
 @forms.record
 class Rows:
-    """Training rows (all, or a sample) in the projection; `size` has total weights of classes."""
+    """Training rows, or a sample of them, in the projection; size: total weight of each class."""
 
     Z: np.ndarray = forms.real("m", "k")
     code: np.ndarray = forms.whole("m", most=f"{N_CLASSES} - 1")
@@ -47,7 +47,7 @@ class Rows:
 
     @property
     def share(self):
-        """Row weights (m,), scaled so that those of each class add up to its entry in `size`."""
+        """Row weights (m,), scaled so that the weights of each class c add up to `size[c]`."""
         return self.weight * (self.size / np.bincount(self.code, self.weight))[self.code]
 
     def _check_fields(self):
@@ -208,7 +208,7 @@ def density_options(settings):
 
 
 def losses_by_temperature(family, y, weight, score):
-    """Return weighted deviances of rows at score times each inverse temperature, (n, n_factors)."""
+    """Return weighted deviances (n, n_factors) of rows at b * score, b in INVERSE_TEMPERATURES."""
     return np.stack([weight * family.deviance(y, b * score) for b in INVERSE_TEMPERATURES], axis=1)
 
 

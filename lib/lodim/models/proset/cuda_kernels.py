@@ -38,8 +38,9 @@ def padded_size(J):
 def loss_gradient(X, rows, own, candidates, points, v, w, u, active, order, loss):
     """Return a vector: loss of the scoring rows, and its derivatives by u, v (D,) and w (J,).
 
-    v are weights of the features `active`, w of the candidates `order` (positive ones first), u an
-    inverse width. X are features on the GPU; `upload_rows` returns the next four arguments."""
+    X : features on the GPU; rows, own, candidates, points : from `upload_rows`
+    v : weights of the features at positions `active`; u : inverse width of normal densities
+    w : weights of the candidates at positions `order`, positive weights first"""
     D, J, n_blocks = active.size, order.size, count_blocks(len(X))
     live = np.count_nonzero(w.astype(X.dtype))
     tail = [1.0, ROOT_HALF * u, u / ROOT_TAU, 1.0 / ROOT_TAU]
@@ -59,7 +60,7 @@ def loss_gradient(X, rows, own, candidates, points, v, w, u, active, order, loss
 
 
 def kernel_sums(X, points, values, out):
-    """Run `cpu_kernels.kernel_sums` on the GPU for all blocks of X; `out` is in main memory."""
+    """Add sum_j values[q, j] G_ij to out[t, q, i] on the GPU, as `cpu_kernels.kernel_sums` does."""
     active, v, V, w, _ = points
     D, J, Q = active.size, w.size, out.shape[1]
     x, weights = np.zeros((D, padded_size(J)), X.dtype), np.zeros((Q, padded_size(J)), X.dtype)
@@ -142,10 +143,10 @@ def _leave_out(own, t, index, D, J, first, G):
 
 @cuda.jit(device=True)
 def _agreement(y, target, normal, loss):
-    """Return a point's agreement with a row's response y, and its derivative by an inverse width u.
+    """Return a point's agreement h with a row's response y, and dh/du for the inverse width u.
 
-    It is 1 or 0 for classes (equal to `target` or not), `target` for squared loss, and else the
-    normal density around `target`. normal = (1, u / sqrt(2), u / sqrt(2 pi), 1 / sqrt(2 pi))."""
+    h is 1 or 0 for classes (equal to `target` or not), `target` for squared loss, and else a normal
+    density: mean `target`, SD 1/u. normal = (1, u / sqrt(2), u / sqrt(2 pi), 1 / sqrt(2 pi))."""
     one, narrow, height, peak = normal
     if loss == CLASSES:
         return one if y == target else one - one, one - one
@@ -171,8 +172,8 @@ def _slopes(y, a, b, weight, loss):
 def _estimates(tile, rows, own, J, live, normal, loss, stage, G, A, B, room):
     """Write this thread's part of the numerators and denominators of 64 rows' estimates to `room`.
 
-    Denominators sum weight times similarity over the first `live` of J points; the others have no
-    weight. Numerators sum this times `_agreement`, a function of `normal` and `loss`. `own` is as
+    For row i they are sum_j w_j G_ij h_ij and sum_j w_j G_ij, over the first `live` of J points j,
+    with similarities G_ij and `_agreement` h_ij, which depends on `normal` and `loss`. `own` is as
     in `_leave_out`. `room` and `stage` are shared memory; A, B, G are the thread's work arrays."""
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     _, t, index, _, points, D = tile
@@ -247,9 +248,9 @@ def _feature_sums(tile, j, stage, C, zero, room, out):
 def _loss_gradient(X, rows, own, index, theta, points, D, J, live, loss, partials):
     """Write the loss of a thread block's rows, and its derivatives, to a row of `partials`.
 
-    It has the loss, its derivative by u, the `_feature_sums`, and derivatives by candidates'
-    weights. `theta` has the feature weights, the candidates' weights and constants from u; `index`
-    has the positions of both. The first `live` columns of `points` have weight > 0."""
+    The row has the loss, the derivative by u, `_feature_sums`, and derivatives by candidates'
+    weights. theta has the feature weights, the candidates' weights and `normal` of `_agreement`;
+    index has positions of features and candidates. The first `live` points have positive weight."""
     row = cuda.shared.array((CHUNK, TILE), X.dtype)
     point = cuda.shared.array((CHUNK, TILE), X.dtype)
     room = cuda.shared.array(N_EXCHANGED, X.dtype)
@@ -321,7 +322,7 @@ def _add_partials(partials, sums):
 def _kernel_sums(X, active, v, points, values, out):
     """Add sum_j values[q, j] G_ij to out[t, q, i], for row i of each block t of 64 rows.
 
-    G_ij is the similarity with prototype j; `points` are `active` features multiplied by v."""
+    G_ij is the similarity with prototype j, whose `active` features times v are points[:, j]."""
     row = cuda.shared.array((CHUNK, TILE), X.dtype)
     point = cuda.shared.array((CHUNK, TILE), X.dtype)
     held = cuda.shared.array((TILE, TILE), X.dtype)

@@ -23,7 +23,7 @@ CHUNK = 64  # tiles of rows per step
 
 @forms.record
 class Calibration:
-    """Percentiles 0 to 100 of the training rows' familiarity and errors, each row left out."""
+    """Percentiles of training rows' leave-one-out errors and familiarity (total similarity)."""
 
     familiarity: np.ndarray = forms.real(101, least=0)  # of sum_j w_j G_j(x), Eq. 4.5
     # loss="squared": percentiles of residuals / SD. loss="density": percentiles of the distribution
@@ -35,7 +35,7 @@ class Calibration:
 
 
 def mean_and_variance(prototypes, calibration, X, n, threads):
-    """Return mean and variance (n,) of each row's standardized response: (y - null model) / SD."""
+    """Return mean and variance (n,) of (response - null model) / SD for the n rows of X."""
     density = prototypes.loss == DENSITY
     second = prototypes.y**2 + _widths(prototypes) ** 2 if density else calibration.variance
     values = np.column_stack([response_values(prototypes), second])
@@ -48,7 +48,7 @@ def mean_and_variance(prototypes, calibration, X, n, threads):
 
 
 def quantiles(prototypes, calibration, X, n, levels, threads):
-    """Return the quantiles of each row's standardized response at `levels`, (n, n_levels)."""
+    """Return quantiles (n, n_levels) of the standardized response at `levels` for n rows of X."""
     calibrated = np.interp(levels, np.arange(101) / 100, calibration.levels)
     if prototypes.loss != DENSITY:
         mean, variance = mean_and_variance(prototypes, calibration, X, n, threads)
@@ -66,7 +66,7 @@ def quantiles(prototypes, calibration, X, n, levels, threads):
 def _inverse_cdf(prototypes, W, total, p):
     """Return the quantile at level p of each row's mixture of normals, (r,), by bisection.
 
-    W (r, M) are weights of the prototypes' normals, total (r,) = their sum + 1 (null model)."""
+    W (r, M) are weights of the prototypes' normals; total (r,) is their sum + 1 (null model)."""
     y, width = prototypes.y, _widths(prototypes)
     # A mixture's quantile lies between the quantiles of its normals. Bisection in arcsinh keeps
     # steps fine for narrow normals although others are wide.
@@ -81,12 +81,12 @@ def _inverse_cdf(prototypes, W, total, p):
 
 
 def cdf(prototypes, X, n, y, threads):
-    """Return each row's distribution function at its standardized response y, (n,)."""
+    """Return the distribution function (n,) at standardized responses y (n,) of the n rows of X."""
     return _mixed(prototypes, X, n, y, threads, lambda z, width: ndtr(z))
 
 
 def density(prototypes, X, n, y, threads):
-    """Return each row's density at its standardized response y, (n,)."""
+    """Return the density (n,) at standardized responses y (n,) of the n rows of X."""
 
     def normal(z, width):
         return np.exp(-0.5 * z * z) / ROOT_TAU * (1.0 / width)
@@ -95,9 +95,9 @@ def density(prototypes, X, n, y, threads):
 
 
 def _mixed(prototypes, X, n, y, threads, normal):
-    """Return the mean of a function over each row's mixture of normals, (n,).
+    """Return the weighted mean of normal(z, SD) over each row's mixture of normals, (n,).
 
-    normal(z, SD) is called for each normal, with z = (y - mean) / SD."""
+    X has n rows with standardized responses y; z is (y - mean) / SD for a normal's mean and SD."""
     width, out = _widths(prototypes), np.empty(n)
     for rows, W, total in _mixtures(prototypes, X, n, threads):
         values = normal((y[rows, None] - prototypes.y) / width, width)
@@ -106,9 +106,9 @@ def _mixed(prototypes, X, n, y, threads, normal):
 
 
 def _mixtures(prototypes, X, n, threads):
-    """Yield each block of rows with its mixtures of normals, as (rows, W, total).
+    """Yield the n rows of X in blocks, with mixtures of normals: (slice of rows, W, total).
 
-    W (r, M) are weights of the prototypes' normals, total (r,) = their sum + 1 (null model)."""
+    W (r, M) are weights of the prototypes' normals; total (r,) is their sum + 1 (null model)."""
     for lo in range(0, len(X), CHUNK):
         rows = slice(lo * TILE, min(n, (lo + CHUNK) * TILE))
         W = impacts(prototypes, X[lo : lo + CHUNK], rows.stop - rows.start, threads)

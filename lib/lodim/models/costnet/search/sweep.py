@@ -29,9 +29,9 @@ class ColumnSets(NamedTuple):
 def sweep(gram, target, k):
     """Add column k to a least-squares model, in place; or remove it if it is in the model.
 
-    gram (q, q) are products of columns, target (q, K) products with K responses. Afterwards, target
-    has the coefficients of the model's columns. Their diagonal in gram is -1 / v, where v is the
-    part of a column's variance that the model's other columns do not explain."""
+    gram (q, q) are products of columns, target (q, K) products with K responses. For each column of
+    the model, target then has the coefficients, and gram has -1 / v on the diagonal: v is the
+    part of the column's variance that the model's other columns do not explain."""
     q, K = target.shape
     pivot = gram[k, k]
     entering = 1.0 if pivot > 0.0 else -1.0
@@ -55,8 +55,8 @@ def sweep(gram, target, k):
 def enter(gram, target, variance, on):
     """Add the columns `on` to a least-squares model, in place; return which entered, (q,) bool.
 
-    Aliased columns do not. gram (q, q) and target (q, K) are the matrices of `sweep`.
-    variance : diagonal of gram before all sweeps"""
+    Linear combinations of the model's columns do not enter. gram (q, q), target (q, K) : products
+    as in `sweep`, after earlier sweeps; variance : (q,) diagonal of gram before all sweeps"""
     within = np.empty(gram.shape[0], np.bool_)
     within[:] = False
     for k in on:
@@ -77,8 +77,8 @@ def rank(gram, on):
 def gains(model, drops, adds, allowed, sign):
     """Return the fall of the deviance and the change of the rank by each exchange of columns.
 
-    Both are (drops, adds): exchange (i, j) drops set i of `drops` and adds set j of `adds`, but no
-    column whose coefficient has the wrong `sign`. The fall is -inf unless allowed[i, j]."""
+    Both are (drops, adds): exchange (i, j) drops set i of `drops` and adds set j of `adds`, without
+    columns whose coefficient would have the wrong `sign`. The fall is -inf unless allowed[i, j]."""
     n_out, n_in, K = drops.start.size - 1, adds.start.size - 1, model.target.shape[1]
     gram, target, variance, within = model
     gain, rank = np.full((n_out, n_in), -np.inf), np.zeros((n_out, n_in), np.int64)
@@ -110,9 +110,9 @@ def gains(model, drops, adds, allowed, sign):
 def _eliminate(M, v, variance, at, going, size, sign):
     """Exchange columns of a least-squares model; return fall of deviance and change of rank.
 
-    at : numbers of `size` columns; the first `going` are dropped, the others added
-    M, v : products of these columns with each other and with the responses; both are overwritten
-    variance, sign : variances and required signs of all columns, to leave out unsuitable ones"""
+    at : positions of `size` columns; the first `going` are dropped, the others added
+    M, v : their entries in gram and target of the model, as from `sweep`; both are overwritten
+    variance, sign : of all columns; a column of wrong sign or without own variance is not added"""
     total, rank = 0.0, 0
     for k in range(size):
         pivot = M[k, k]
