@@ -141,8 +141,7 @@ class _Estimator(BaseEstimator):
     """Base class of the estimators for scikit-learn: parameters, conversion of X, and fitting.
 
     without : arguments of the model to leave out; own : dict name -> default of arguments to add
-    chooses : if given, cross-validation chooses settings, named by this phrase in the help, and the
-        estimator has the argument `cv`"""
+    chooses : phrase for the help on what cross-validation chooses; None: no argument `cv`"""
 
     _model: str
     _of_predict: ClassVar[dict] = {}  # arguments of the fit's predict()
@@ -329,7 +328,7 @@ class _Classifier(_Supervised, ClassifierMixin):
 
 
 class _Transformer(TransformerMixin):
-    """Method transform() of estimators, which returns coordinates that the fit predicts."""
+    """Mixin for estimators whose transform() returns coordinates in an embedding or a view."""
 
     _coordinates: str
 
@@ -353,7 +352,7 @@ class _Embedding(_Transformer):
 
 
 class _Selector(SelectorMixin):
-    """Method transform() of estimators, which keeps the columns that the model needs."""
+    """Mixin for estimators whose transform() keeps the columns that the model needs."""
 
     def _get_support_mask(self):
         check_is_fitted(self, "fit_", msg=UNFITTED)

@@ -9,7 +9,7 @@ UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
 def shown(value):
-    """Return text and numbers as they are, functions by name, other values by type, for errors."""
+    """Return a value as text for an error: repr of a text or number, else a name or the type."""
     if value is None or isinstance(value, str | float | int):
         return f"{value!r:.80}"
     return getattr(value, "__name__", type(value).__name__)

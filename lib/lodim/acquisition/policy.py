@@ -126,10 +126,9 @@ class Policy:
         return replace(self, trade_off=float(trade_off))
 
     def _calibrated(self, fold):
-        """Return the policy with a newly chosen share of outliers in its mixture (contamination).
+        """Return the policy with the contamination (share of outliers) of lowest held-out loss.
 
-        This share has the lowest loss for held-out rows after simulated purchases.
-        fold : (n,) fold that holds out a training row, or -1"""
+        fold : (n,) number of the fold in which a training row is held out, or -1"""
         contamination = choose_contamination(self._oracle, fold, self.settings, self._alpha(None))
         return replace(self, mixture=replace(self.mixture, contamination=contamination))
 

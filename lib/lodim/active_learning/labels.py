@@ -80,14 +80,13 @@ def _is_text(x):
 
 
 def _levels(x):
-    """Return the declared categories of a column x, or else its distinct values, as a Series."""
     if isinstance(x.dtype, pd.CategoricalDtype):
         return pd.Series(x.cat.categories, dtype=object)
     return pd.Series(x.dropna().unique(), dtype=object)
 
 
 def _in_order(levels, columns):
-    """Return the `levels` of columns in the order of the longest categorical, or else sorted."""
+    """Return `levels` sorted; if a column is categorical, as in the column with the most levels."""
     if any(isinstance(x.dtype, pd.CategoricalDtype) for x in columns):
         longest = max((_levels(x) for x in columns), key=len)
         return [*longest, *[level for level in levels if level not in set(longest)]]

@@ -454,7 +454,6 @@ class Learner(Generic[FitT]):
         return self.model(self.formula, labelled, **self.arguments)
 
     def _fitted_for_scores(self, labelled):
-        """Fit the model without its warnings, which the user has seen for the fit to all labels."""
         with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
             return self._fitted(labelled)
 

@@ -16,7 +16,7 @@ FLAT = 1e-9  # relative standard deviation below which a column counts as consta
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """The complete rows of a data frame as numbers: features X, response y and row inputs."""
+    """The complete rows of a data frame as numbers: features X, response y, weights and offset."""
 
     # (n_tiles, p, 64) features of n rows in blocks of 64, centred and scaled; zero after row n
     X: np.ndarray
@@ -68,7 +68,7 @@ class Batch:
 
     @property
     def units(self):
-        """Codes (n,) of the groups (else clusters) whose rows are held out together, or None."""
+        """Codes (n,) of groups, or else clusters, whose rows are held out together; or None."""
         return self.clusters if self.groups is None else self.groups
 
     @property

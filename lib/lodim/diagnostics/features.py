@@ -278,9 +278,9 @@ def drift(subject):
 
 
 def moved_means(fit, batch):
-    """Return a dict feature -> significant shift of its mean since training; a text if skipped.
+    """Return the significant changes of features' means since training, as a dict name -> change.
 
-    Shifts are in standard deviations, at least 0.25, and sorted, the largest first."""
+    Changes are in SDs, at least 0.25, largest first. A skipped check returns the reason as text."""
     if batch.n < LEAST_NEW:
         return f"fewer than {LEAST_NEW} rows"
     if fit.arguments.get("weights") is not None:

@@ -1,4 +1,4 @@
-"""Sums over all rows by compiled loops (kernels) in threads, with the same bits for any number."""
+"""Sums over all rows by compiled loops (kernels), bit for bit equal for any number of threads."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor, wait

@@ -273,14 +273,13 @@ class _Graph:
         return self._described(graph, answers)
 
     def _is_too_large(self, column):
-        """Return a bool tensor (n, 1) that marks rows with a number too large to compute with."""
         value = self.value(column)
         if column.kind == TEXT:
             return self.add("Equal", value, self.array([[NEW - 1]], np.int64))
         return self.add("Greater", self.add("Abs", value), self.array([[LARGEST]]))
 
     def _described(self, graph, answers):
-        """Return the checked ONNX model of a graph, with title, producer and names of classes."""
+        """Return the checked ONNX model of a graph, with a title, producer and class names."""
         sets = [("", OPSET), ("ai.onnx.ml", ML_OPSET)]
         name, _, version = software().partition(" ")
         how = {"producer_name": name, "producer_version": version, "ir_version": IR_VERSION}

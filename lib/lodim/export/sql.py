@@ -47,7 +47,7 @@ def _log(pole="0e0", plus="", divisor=""):
 
 
 def _within(condition, function):
-    """Return the template of an SQL function that is NULL where a condition is false."""
+    """Return an SQL template for `function` if `condition` holds, else NULL, with precedences."""
     return (f"(CASE WHEN {condition} THEN {function} END)", ATOM, SUM)
 
 
@@ -191,7 +191,6 @@ class _SQL(Infix):
         )
 
     def _too_large(self):
-        """Return the SQL of a flag of rows with a number too large to compute with."""
         columns = [f"data.{quoted(c.name)}" for c in self.equation.columns if c.kind == NUMBER]
         numbers = [f"CAST({column} AS FLOAT8)" for column in columns]
         far = [f"({x} <> CAST('NaN' AS FLOAT8) AND abs({x}) > {LARGEST})" for x in numbers]

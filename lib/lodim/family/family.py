@@ -145,16 +145,16 @@ class LogLink(Family):
         return np.sqrt(self.variance(mean))
 
     def most_deviance(self, y):
-        """Return the cap of a held-out row's deviance, which exceeds those of the null model.
+        """Return the largest deviance that a held-out row can contribute in model selection.
 
-        It is the larger of two deviances: that of the smallest y at a predicted mean of max(y), and
-        that of the largest y at the mean of y."""
+        It is the larger of two deviances: of min(y) at a predicted mean of max(y), and of max(y) at
+        the mean of y."""
         extremes, means = np.array([y.min(), y.max()]), np.array([y.max(), y.mean()])
         return float(self.deviance(extremes, np.log(means)[:, None]).max()) or np.inf
 
 
 def beyond_null(y, offset, null):
-    """Return a numeric response minus its offset and the null model's intercept, shaped like y."""
+    """Return y - offset - null, the part of the response beyond a null model (intercept `null`)."""
     rest = y - offset
     rest -= null
     return rest

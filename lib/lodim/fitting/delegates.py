@@ -44,7 +44,6 @@ class Delegates(ABC):
         raise ArgumentError(f"a fit of {self.name} cannot be exported: use save()")
 
     def _in_words(self) -> list[str]:
-        """Return sentences that describe the model, for reports."""
         return [f"{self.name}: {MODELS[self.name]}."]
 
     def _pictures(self, data) -> list[Any]:
@@ -386,7 +385,7 @@ class Delegates(ABC):
     def __maketables_coef_table__(self):
         frame = self._of_tables()
         keys = [c for c in ("level", "dimension") if c in frame]
-        known = _references(self.design) | {"(Intercept)": INTERCEPT}
+        known = _maketables_names(self.design) | {"(Intercept)": INTERCEPT}
         terms = [":".join(known.get(part, part) for part in t.split(":")) for t in frame["term"]]
         names = pd.Series(terms, index=frame.index)
         for key in keys:
@@ -410,8 +409,8 @@ class Delegates(ABC):
         return None if value is None or pd.isna(value) else value.item()
 
 
-def _references(design):
-    """Return a dict: feature -> name in other packages, as origin[USA] -> origin[T.USA]."""
+def _maketables_names(design):
+    """Return a dict from names of level features to those in maketables, such as origin[T.USA]."""
     names = {}
     for part in itertools.chain.from_iterable(design.terms):
         if column_with_levels(part) and part.matrix is None and len(part.labels) < len(part.levels):

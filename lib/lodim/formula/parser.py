@@ -68,7 +68,7 @@ class Leaf:
 class Joined:
     """Parts of a formula joined by operators of equal precedence, such as a + b - c.
 
-    Operators precede their parts: the first one is '+', or '-' if the sum starts with it."""
+    operators[i] stands before parts[i]; the first one is '+' unless the sum starts with '-'."""
 
     parts: tuple
     operators: tuple[str, ...]
@@ -302,7 +302,7 @@ class _Reader:
         return self.read(self.text[token.place : end], token.place)
 
     def read(self, code, place):
-        """Return the Leaf of the call `code`, such as bs(x), after checking that it is allowed."""
+        """Return the Leaf of `code`, such as bs(x), found at `place`; check that it is allowed."""
         try:
             tree = language.read(code)
             if not isinstance(tree, ast.Name):  # not a Q('name')

@@ -62,7 +62,7 @@ def _flatten(view):
     block, inner = sorted(discrete, key=lambda j: len(discrete[j]))[:2]
     (up,) = {0, 1, 2} - {block, inner}
     rows = view.x if view.star is None else np.vstack([view.x, view.star])
-    codes = {j: _codes(rows[:, j], view.x[:, j], view, j) for j in (block, inner)}
+    codes = {j: _codes(rows[:, j], view, j) for j in (block, inner)}
     across = codes[block] * (len(discrete[inner]) + 1) + codes[inner]
     plane, n = np.column_stack([across, rows[:, up]]), len(view.x)
     return replace(
@@ -88,18 +88,18 @@ def _few_values(x):
     return values if 1 < len(values) <= FEW_VALUES else values[:0]
 
 
-def _codes(rows, x, view, j):
-    """Return the codes 0, 1, ... of values of feature j: their positions among its distinct values.
+def _codes(x, view, j):
+    """Return values x of a view's feature j as codes: positions among the few distinct values.
 
-    rows : values to convert; x : (n,) the feature in all rows. A factor has codes already."""
+    A factor has codes already."""
     if view.levels[j]:
-        return rows
-    values = _few_values(x)
-    return np.round(np.interp(rows, values, np.arange(len(values))))
+        return x
+    values = _few_values(view.x[:, j])
+    return np.round(np.interp(x, values, np.arange(len(values))))
 
 
-def _places(views, axes, bar):
-    """Return one Axes per view, and whether they are new; bar : inches for a colour scale."""
+def _places(views, axes, bar_width):
+    """Return an Axes per view (the user's `axes`, or else new ones), and whether they are new."""
     if axes is not None:
         axes = np.atleast_1d(np.asarray(axes, dtype=object)).ravel()
         if len(axes) != len(views):
@@ -112,7 +112,7 @@ def _places(views, axes, bar):
         return axes, False
     columns = min(len(views), 2 if len(views) in (2, 4) else 3)
     rows = -(-len(views) // columns)
-    size = (SIDE * columns + bar + (1.6 if len(views) == 1 else 0.4), SIDE * rows + 0.4)
+    size = (SIDE * columns + bar_width + (1.6 if len(views) == 1 else 0.4), SIDE * rows + 0.4)
     solid = [k for k, view in enumerate(views) if view.x.shape[1] == 3]
     return axes_of.side_by_side(len(views), columns, size, solid), True
 
@@ -159,9 +159,9 @@ def _spread(view):
 
 
 def _strip(ax, view, value, key):
-    """Draw a view with one feature: against a numeric response, or as a density per class.
+    """Draw a View with one feature: against a numeric response, or as a density per class.
 
-    value : responses of the rows, or class codes; key : names and colours of the response"""
+    value : (n,) responses or class codes of the rows; key : Key, the meaning of colours"""
     x = view.x[:, 0]
     if key.labels is None:
         x, names = np.column_stack([x, value]), (*view.names, key.name)
@@ -266,9 +266,9 @@ def _name_blocks(ax, view):
 
 
 def _explain(axes, key, shades, star, views, fresh):
-    """Draw the legend of all panels, and a colour scale (`shades`) if the response is numeric.
+    """Draw the legend of all panels, and a colour scale (artist `shades`) for a numeric response.
 
-    star : label of the queried row; fresh : whether Axes are new, with room below them"""
+    star : label of the queried row, or None; fresh : whether the Axes are new, with room below"""
     first = axes[-1]
     flat = next((ax for ax in axes if not hasattr(ax, "get_zlim")), None)
     entries = class_marks(first, key, s=40)

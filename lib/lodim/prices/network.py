@@ -73,8 +73,8 @@ def unfold(names, cost, parents, columns, sources=(), uses=None, set_cost=None):
     """Return a Network in which each node that needs alternatives has one copy per alternative.
 
     names, cost, parents, columns : an entry per node, before copying, as in Network
-    sources : per series (set of alternatives, of which one is enough) the positions of its nodes
-    uses : per node the series that it needs; a node must not need two sources of one series
+    sources : per series (set of alternative nodes, of which one is enough) the nodes' positions
+    uses : per node the numbers of the series that it needs, but not two nodes of one series
     set_cost : function from a set of names to its price, or None to add costs
     Each copy has its own coefficients (Jacob, Obozinski and Vert 2009)."""
     uses = uses or ((),) * len(names)
@@ -94,10 +94,10 @@ def unfold(names, cost, parents, columns, sources=(), uses=None, set_cost=None):
 def _copies(names, parents, sources, uses, source_of):
     """Copy each node once per combination of the alternatives that it needs.
 
-    Return pairs (node, positions of the copies that this copy needs), needed copies first. Then
-    return a dict from each node to its first copy.
-    parents, uses : per node the nodes, and the series (sets of alternatives), that it needs
-    sources : per series its nodes; source_of : dict from such a node to its series"""
+    Return a list of the copies as pairs (node, positions of needed copies), needed copies first,
+    and a dict from each node to the position of its first copy.
+    parents, uses : per node, the nodes and the series (sets of alternatives) that it needs
+    sources : per series, its nodes; source_of : dict from a node to its series"""
     used = [[u for k in series for u in sources[k]] for series in uses]
     needed = [(*some, *more) for some, more in zip(parents, used, strict=True)]
     copies: dict[int, list] = {}
@@ -121,11 +121,11 @@ def _copies(names, parents, sources, uses, source_of):
 
 
 def _combined_sources(v, parents, source_of, serving):
-    """Return the node that a copy of node v uses from each series (set of alternatives), as a dict.
+    """Return a dict from each series (set of alternatives) to its node that a copy of node v uses.
 
     The result is None if the copy would use two nodes of one series.
-    parents : positions of the copies that it needs; serving : the results for all earlier copies
-    source_of : dict from node to the series that it belongs to"""
+    parents : positions of the copies that this copy needs; serving : the results for earlier copies
+    source_of : dict from a node to its series"""
     combined = {source_of[v]: v} if v in source_of else {}
     for u in parents:
         for series, source in serving[u].items():
@@ -135,11 +135,11 @@ def _combined_sources(v, parents, source_of, serving):
 
 
 def _choices(v, parents, uses, sources, copies):
-    """Yield each consistent way to pick one copy of every node that node v needs, as a pair.
+    """Yield each consistent way to pick one copy of every node that node v needs.
 
-    The pair is a choice, which is a dict from each series (set of alternative nodes) to the node
-    used, and the positions of the copies picked. A node has one copy per choice.
-    parents, uses : per node, the nodes that it needs, and the series of which it needs any one node
+    A way is a pair: a choice (a dict from each series of alternative nodes to the node used), and
+    the positions of the picked copies.
+    parents, uses : per node, the nodes and the series that it needs
     sources : per series, its nodes; copies : per earlier node, its pairs (choice, position)"""
     options = [copies[u] for u in parents[v]]
     for k in uses[v]:

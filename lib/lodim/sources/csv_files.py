@@ -41,7 +41,7 @@ class Kinds:
     gaps: bool = False
 
     def add(self, values: "pd.Series[Any]") -> None:
-        """Add the kinds of the values of a chunk, as read by pandas."""
+        """Record the kind of `values`, a chunk of the column, and whether some are missing."""
         missing = bool(values.isna().any())
         self.gaps |= missing
         if missing and bool(values.isna().all()):

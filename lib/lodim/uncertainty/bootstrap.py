@@ -153,17 +153,17 @@ def bootstrap(
 # What is asked of each fit ------------------------------------------------------------------------
 
 
-def _estimates(reference, one):
+def _estimates(reference, refit):
     """Return the estimates of a refit as a Series by term, comparable with those of `reference`."""
-    frame = one._comparable(reference)
+    frame = refit._comparable(reference)
     keys = [c for c in ("level", "dimension", "term") if c in frame]
     index = pd.MultiIndex.from_frame(frame[keys]) if len(keys) > 1 else pd.Index(frame["term"])
     return pd.Series(frame["estimate"].to_numpy(float), index)
 
 
-def _numbers(statistic, one):
-    """Return the numbers that a user's function, `statistic`, returns for a refit, as a Series."""
-    value = statistic(one)
+def _numbers(statistic, refit):
+    """Return the numbers that a user's function, `statistic`, computes from a refit: a Series."""
+    value = statistic(refit)
     try:
         if isinstance(value, pd.Series):
             series = value.astype(float)
@@ -182,9 +182,9 @@ def _numbers(statistic, one):
 
 
 def _aligned(estimate, replicates, absent):
-    """Return all terms (q,), and the values of the Series `estimate` (q,) and `replicates` (n, q).
+    """Return all terms (q,), values (q,) of the Series `estimate`, and (n, q) of `replicates`.
 
-    A Series that lacks a term gets the value `absent`."""
+    replicates : n Series; absent : value of a term that a Series lacks"""
     terms = estimate.index
     for one in replicates:
         if not one.index.equals(terms):
