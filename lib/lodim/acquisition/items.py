@@ -94,7 +94,7 @@ class Items:
         return measured | sets | free, paid
 
     def cheaper_after(self, state, item):
-        """Return positions of the columns that get cheaper if a row in `state` buys `item`."""
+        """Return positions of columns whose price falls when the row of a State buys `item`."""
         if self.network.set_cost is None and self._options[0].sum() == len(self):
             return np.empty(0, np.int64)  # nothing needs anything else
         paid = self.pay(state.paid, self.one_hot(item))
@@ -137,6 +137,6 @@ def check_single_terms(design):
 
 
 def column_items(design):
-    """Return for each feature the position of the data column from which it is computed."""
+    """Return, per feature of a Design, the position in `design.features` of its data column."""
     names = [factors.needs(term[0])[0] for term in design.terms]
     return np.array([design.features.index(names[t]) for t in design.term_of], np.int64)

@@ -146,11 +146,11 @@ class _Growing:
         states = [oracle.buy(oracle.start(x), bought[:j], x) for j in (k, k + 1)]
         return self.items.price(states[1].paid) - self.items.price(states[0].paid)
 
-    def _branches(self, rows, bought, after):
+    def _branches(self, rows, bought, actions):
         """Split rows by one of the columns `bought`, so that branches differ in the next purchase.
 
-        `after` are the next purchases. Return pairs (text such as "age below 50", positions)."""
-        coded = pd.Series(after).astype("category").cat.codes.to_numpy()
+        Return pairs (text such as "age below 50", positions in `rows`). actions : next purchases"""
+        coded = pd.Series(actions).astype("category").cat.codes.to_numpy()
         # What follows counts most; the prediction separates branches that go on alike.
         spread = max(self.answers.std(), 1e-9)
         target = np.hstack([np.eye(coded.max() + 1)[coded], 0.2 * self.answers[rows] / spread])
@@ -181,9 +181,9 @@ class _Growing:
         return now, item, groups, cuts
 
     def _groups(self, rows, columns):
-        """Group `rows` by their values of one data column, whose features have positions `columns`.
+        """Group `rows` by the values of one data column; columns : positions of its features.
 
-        Return pairs (level or range of numbers, positions in `rows`), in order."""
+        Return pairs (level or (least, greatest number), positions in `rows`), in order."""
         design = self.policy.design
         levels = getattr(design.terms[design.term_of[columns[0]]][0], "levels", None)
         X = self.X[np.ix_(rows, columns)]
@@ -215,7 +215,7 @@ class _Growing:
         return f"{name} {low} or more" if high is None else f"{name} {low} to {high}"
 
     def _codes(self, X, columns, n_levels):
-        """Return each row's level of a factor, 0 to n_levels - 1, from its scaled columns X."""
+        """Return the number of each row's level; X (rows, columns) : a factor's scaled features."""
         raw = self._original(X, columns)
         code = raw.argmax(axis=1)
         if len(columns) < n_levels:  # the first level has no column

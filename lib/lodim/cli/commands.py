@@ -266,7 +266,7 @@ def _add_files(parser):
 
 
 def options(model):
-    """Return a model's command-line options that set arguments of its function."""
+    """Return a tuple of Option: the command-line flags that set arguments of a model's function."""
     family = f"{', '.join(model.families)}; default: by the response"
     known = inspect.signature(model.function).parameters
     shared = (option for option in SHARED if option.name in known)

@@ -45,10 +45,10 @@ def differences(comparison, ax=None):
 
 
 def _drawn_to_scale(center, high):
-    """Return which differences are drawn to scale; the others, too large for the axis, are text.
+    """Return a mask (models,) of the differences drawn to scale; larger ones are written as text.
 
     center : increasing differences; high : upper ends of their intervals
-    In the larger half, the first difference over twice all upper ends before it starts the text."""
+    Text starts in the larger half, at the first difference over twice all earlier upper ends."""
     near = np.ones(len(center), bool)
     for k in range((len(center) + 1) // 2, len(center)):
         if center[k] > FAR * high[:k].max():

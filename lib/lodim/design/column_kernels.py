@@ -90,7 +90,7 @@ def merge_moments(parts):
 
 
 def inverses(scale, dtype):
-    """Return 1 / scale (p,) for `pack`; zeros for float64, which make `pack` divide by `scale`."""
+    """Return factors 1 / scale (p,); 0 means that `pack` divides by scale, always for float64."""
     if np.dtype(dtype) == np.float64:
         return np.zeros(len(scale))
     with np.errstate(all="ignore"):

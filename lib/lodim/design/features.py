@@ -55,9 +55,9 @@ class Prepared:
 
 
 def _sources(term, prepared):
-    """Yield a pair (values, positions) per feature of a term: row i has values[positions[i]].
+    """Yield per feature of a term a pair (values, positions): row i has values[positions[i]].
 
-    Empty positions: row i has values[i]. A row that misses a factor has NaN. prepared : Prepared"""
+    No positions: row i has values[i]. NaN: a column of the term is missing. prepared : Prepared"""
     table = prepared.table
     part, where = columns.known_rows(table, needs([term]))
     if where is ALL_ROWS:
@@ -72,7 +72,7 @@ def _sources(term, prepared):
 
 
 def _known_sources(term, prepared):
-    """Yield the pairs of `_sources` for the features of a term without missing values."""
+    """Yield the pairs of `_sources` for a term whose columns have no missing values."""
     if len(term) == 1 and isinstance(term[0], factors.Numeric):
         table = prepared.table
         yield as_real(factors.raw_numbers(term[0], table)), table.rows
@@ -98,9 +98,9 @@ def _places(terms):
 
 
 def _for_features(work, terms, prepared, wanted):
-    """Call work(term, k, x, rows) per feature k of a term, with values and positions in them.
+    """Call work(term, k, values, positions), as in `_sources`, for each feature k of the terms.
 
-    x, rows : as in `_sources`; prepared : Prepared; threads are used if n * p is large
+    prepared : Prepared; threads are used if the data are large
     wanted : (p,) bool; terms without a wanted feature are skipped"""
 
     def of_term(place):
@@ -156,7 +156,7 @@ def raw_features(terms, table, p):
 
 
 def learn_tails(terms, prepared, *, wanted, size):
-    """Return a dict: `wanted` features -> Tails (`size` smallest and largest values)."""
+    """Return {k: Tails, the `size` smallest and largest values}, for features k with wanted[k]."""
     found = {}
 
     def work(term, k, x, rows):
@@ -190,7 +190,7 @@ def scaling(moments, names, standardize):
 
 
 def check_distance(distance, scale, term, dtype):
-    """Raise DataError if distance / scale, a feature's largest |z|, is too large to be squared."""
+    """Raise DataError if `distance`, a feature's largest |x - mean|, is too large for `scale`."""
     with np.errstate(over="ignore"):
         largest = distance / scale
     if largest > FAR[dtype.name]:
@@ -219,9 +219,9 @@ class Features:
         self._kept = None
 
     def moments(self, names, summaries):
-        """Return the features' moments (p, 5) without extreme outliers, and these features' Limits.
+        """Return moments (p, 5) without outliers, and a tuple of Limits of features with outliers.
 
-        names : of the features; summaries : dict column -> Summary, perhaps with its moments"""
+        names : of features; summaries : dict column -> Summary, whose moments are used if known"""
         found, wanted = np.zeros((len(names), 5)), np.ones(len(names), bool)
         for first, _, term in _places(self.terms):
             if has_known_moments(term, summaries, self.missing):
@@ -233,7 +233,7 @@ class Features:
         return self._learn_moments(found, wanted, limits), wild
 
     def _limits(self, names, moments):
-        """Return the Limits of features with extreme outliers, which only numbers can have."""
+        """Return a tuple of Limits, one per numeric feature with extreme outliers."""
         n = self.parts.table.n_positive
         numbers = np.array([is_number(term) for term in self.terms], bool)[self._term_of]
         wanted, size = numbers & may_be_wild(moments, n), tail_size(n)
@@ -244,17 +244,17 @@ class Features:
         limits = [Tails.merged([part[k] for part in found], size).limits(names[k]) for k in at]
         return tuple(one for one in limits if one is not None)
 
-    def _learn_moments(self, found, wanted, limits):
-        """Return the features' moments (p, 5): computed if `wanted`, else from `found`."""
+    def _learn_moments(self, known, wanted, limits):
+        """Return moments (p, 5), computed for `wanted` features; others are copied from `known`."""
         if not wanted.any():
-            return found
+            return known
         parts = self._map(partial(learn_moments, wanted=wanted, limits=limits), wanted)
-        return np.where(wanted[:, None], merge_moments(parts), found)
+        return np.where(wanted[:, None], merge_moments(parts), known)
 
     def _map(self, work, wanted):
-        """Return [work(terms, Prepared), ...] of all chunks, with missing values replaced.
+        """Return [work(terms, prepared), ...]; prepared : a chunk of the data as Prepared.
 
-        wanted : (p,) bool, features whose terms are needed"""
+        Missing values are replaced. wanted : (p,) bool, features whose columns are read"""
         names = needs([self.terms[t] for t in np.unique(self._term_of[wanted])])
         if self.parts.in_one:
             return self.parts.map(lambda _, table: work(self.terms, self._prepared(table)), names)
@@ -262,7 +262,7 @@ class Features:
         return self.parts.map(partial(here, work=work), names)
 
     def _prepared(self, table):
-        """Return a Table with missing values replaced, and a cache that serves every pass."""
+        """Return the only chunk as Prepared, with missing values replaced; made once and kept."""
         if self._kept is None:
             whole = filled(replace(table, missing=self.missing), self.fills)
             self._kept = Prepared(whole)
@@ -273,7 +273,7 @@ class Features:
         return np.repeat(np.arange(len(self.terms)), np.array(widths(self.terms), int))
 
     def write(self, X, mean, scale, flat, limits):
-        """Write all rows' features to X, standardized by mean and scale; `flat` ones are 0."""
+        """Write all rows' features to X, standardized by mean and scale; `flat` ones become 0."""
 
         def part(span, table):
             prepared = self._kept or Prepared(filled(table, self.fills))
@@ -283,9 +283,9 @@ class Features:
 
 
 def columns_within(summaries, parts):
-    """Return the summaries (a dict by column) as a list, with moments without outliers.
+    """Return a list of Summary whose moments ignore extreme outliers.
 
-    parts : Chunks of the data, which are read again for columns with outliers"""
+    summaries : dict column -> Summary; parts : Chunks, read again for columns with outliers"""
     numbers = [name for name, known in summaries.items() if known.moments is not None]
     columns = Features(tuple((factors.Numeric(name),) for name in numbers), (), parts, "keep")
     within = zip(numbers, columns.moments(numbers, summaries)[0], strict=True)
@@ -308,7 +308,7 @@ def is_number(term):
 
 
 def apply_to_chunk(_, table, terms, fills, missing, work):
-    """Return work(terms, Prepared) of one chunk, after `fills` replaced missing values in it."""
+    """Return work(terms, prepared) for one chunk: `table`, its missing values filled by `fills`."""
     return work(terms, Prepared(filled(replace(table, missing=missing), fills)))
 
 
@@ -332,7 +332,7 @@ def tiles_for(is_source, n, p, dtype, folder):
 
 
 def tiles_in(folder, n, p, dtype):
-    """Return zeros for X, (n_tiles, p, 64), in an unnamed file, which is deleted with the array."""
+    """Return zeros (n_tiles, p, 64) for n rows, in a temporary file that is deleted with them."""
     shape, dtype = (tiles.count(n), p, tiles.TILE), np.dtype(dtype)
     size = shape[0] * shape[1] * shape[2] * dtype.itemsize
     if not size:

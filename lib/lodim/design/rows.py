@@ -229,11 +229,11 @@ def _check_row_labels(frame, value, what):
 
 
 def read_complete(frame, features, answers, inputs, missing, *, learning=False, known=None):
-    """Return a Table of the complete rows of a Frame, then the four results of `complete_rows`.
+    """Return the complete rows of a Frame as a Table, then the results of `complete_rows`.
 
     A complete row has response, weight and offset, and all features if `missing` is "drop".
-    answers : columns of the response; learning : whether fewer than two rows are an error
-    known : dict from `Design.known_levels` of levels to treat as missing, or None"""
+    features, answers : columns of features and response; inputs : RowInputs; known : result of
+        `Design.known_levels`, or None; learning : whether fewer than two rows are an error"""
     n, read = len(frame.index), {}
     for name in dict.fromkeys([*features, *answers]):
         read[name] = read_column(frame, name)
@@ -287,7 +287,7 @@ def complete_rows(flags, weights, missing, learning):
     flags : Flags; missing : as in Design; learning : whether fewer than two rows are an error
     n_dropped, n_incomplete : numbers of rows left out, and of rows that miss features only; rows of
         weight zero do not count
-    lacking : if rows are left out, dict from column or input to the number of rows that miss it"""
+    lacking : dict from column or row input to number of rows that miss it, if rows are left out"""
     gaps, bad, drop = flags.gaps, flags.bad, missing == "drop"
     of_use = ~(bad | gaps) if drop else ~bad
     rows, out, incomplete = np.flatnonzero(of_use), ~of_use, gaps & ~bad
@@ -520,7 +520,7 @@ def filled(table, fills):
 
 
 def _fill(column, value):
-    """Return a column with missing values replaced by `value`, if `value` has its type."""
+    """Return a column with missing values replaced by `value`; unchanged if it has another type."""
     number = isinstance(value, float)
     if column.kind == "empty" and not number:
         column = columns.Column(column.name, "level", codes=np.full(len(column.values), -1))

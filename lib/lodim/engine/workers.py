@@ -15,7 +15,7 @@ class WorkerTiles(OnWorkers):
     """Array in tiles of 64 rows, (n_tiles, ..., 64), whose rows are distributed over Dask workers.
 
     A kernel (compiled loop) called with it runs on each worker, over the worker's own rows.
-    `beside` : dict from "y", "weights" and "offset" to (array here, its copy on the workers)"""
+    `beside` : dict from "y", "weights" and "offset" to (local array, its copy on the workers)"""
 
     def __init__(self, cluster, futures, n, shape, dtype):
         self.cluster, self.futures, self.n = cluster, futures, n
@@ -46,18 +46,18 @@ class WorkerTiles(OnWorkers):
         """Return `onto` plus the values per row that a kernel (compiled loop) adds, as WorkerTiles.
 
         onto : WorkerTiles, left unchanged; or the shape (..., 64) of a tile, to start from zeros
-        The call is kernel(lo, hi, tiles, *args, out), for blocks lo to hi - 1 of 64 tiles each."""
+        kernel(lo, hi, tiles, *args, out) adds to `out` for blocks lo to hi - 1 of 4,096 rows"""
         shape = onto.shape if isinstance(onto, WorkerTiles) else (len(self), *onto)
         futures = self._run(_fill, kernel, onto, *args)
         return WorkerTiles(self.cluster, futures, self.n, shape, np.float64)
 
     def over_rows(self, kernel, *args):
-        """Run a kernel on the workers; add its values per row to the last argument."""
+        """Run a kernel as `add` does, and add its values per row to the last argument, an array."""
         *args, out = args
         out += self.add(kernel, out.shape[1:], *args).gather()
 
     def sum_blocks(self, kernel, shape, *args):
-        """Return the sum over all rows, of this `shape`, that a kernel computes on the workers."""
+        """Return the sum of this `shape` over all rows, as `lodim.engine.blocks.sum_blocks`."""
         parts = self.cluster.results(self._run(_span_sums, kernel, shape, *args))
         return reduce(np.add, (span for part in parts for span in part))
 
@@ -65,18 +65,18 @@ class WorkerTiles(OnWorkers):
         """Return a list of function(rows, X, *args), called on workers for each 65,536 rows.
 
         rows : slice of these rows; X : their features; WorkerTiles in `args` are cut like X"""
-        cut = [isinstance(v, WorkerTiles) for v in args]
+        in_tiles = [isinstance(v, WorkerTiles) for v in args]
         title = {"name": function.__name__}
-        futures = self.cluster.submit(_by_span, self, function, cut, *args, **title)
+        futures = self.cluster.submit(_by_span, self, function, in_tiles, *args, **title)
         return [span for part in self.cluster.results(futures) for span in part]
 
     def map_spans(self, work, *rows):
-        """Return a list of work(X, *rows) per 65,536 rows; `rows` are arrays (n, ...) or None."""
+        """Return [work(X, *rows), ...] per 65,536 rows; `rows` : arrays (n, ...) here, or None."""
         columns = (None if v is None else self.column(v) for v in rows)
         return self.spans(_rowwise, work, *columns)
 
     def map_tiles(self, work, *arrays):
-        """Return a list of work(X, *arrays) per 65,536 rows; `arrays` are WorkerTiles."""
+        """Return [work(X, *arrays), ...] per 65,536 rows; `arrays` : WorkerTiles, cut like X."""
         return self.spans(_tilewise, work, *arrays)
 
     def take(self, i):
@@ -122,9 +122,9 @@ class WorkerTiles(OnWorkers):
         self.know(values, there)
         return there
 
-    def know(self, values, there):
-        """Remember `there`, the workers' copy of `values`, so that `column` does not send it."""
-        self._sent.append((ref(values), there))
+    def know(self, values, copy):
+        """Remember that `copy` (WorkerTiles) has `values`, so that `column` does not send them."""
+        self._sent.append((ref(values), copy))
 
     def varies(self):
         futures = self.cluster.submit(_varies, self)
@@ -149,7 +149,7 @@ class WorkerTiles(OnWorkers):
 
 
 def read_parts(client, make, n, p, dtype):
-    """Let Dask workers read the rows, chunk k by make(k); return the features as WorkerTiles."""
+    """Let Dask workers read the rows, chunk k as the Batch make(k); return X as WorkerTiles."""
     cluster = Cluster(client, n)
     cluster.check_room(p * np.dtype(dtype).itemsize)
     rows = WorkerTiles(cluster, cluster.submit(_read, make), n, (tiles.count(n),), dtype)
@@ -192,7 +192,6 @@ def _as_tiles(v):
 
 
 def _widths(group, rows):
-    """Return a dict name -> shape per row, () or (K,), of y, weights and offset in `rows`."""
     return {name: rows[name].shape[1:-1] for name in COLUMNS if name in rows}
 
 
@@ -210,7 +209,7 @@ def _map(group, X, function, *args):
 
 
 def _fill(group, X, name, onto, *args):
-    """Return a copy of `onto` (or zeros of this shape per tile) after a kernel added to it."""
+    """Return a copy of `onto` (as in `WorkerTiles.add`) to which the kernel `name` has added."""
     out = np.zeros((len(X), *onto)) if isinstance(onto, tuple) else onto.copy()
     for_blocks(_find(name), count_blocks(X), X, *args, out, threads=available_threads())
     return out
@@ -225,19 +224,20 @@ def _span_sums(group, X, name, shape, *args):
     return np.array([part.sum(axis=0) for part in spans])
 
 
-def _by_span(group, X, function, cut, *args):
-    """Return [function(rows, X, *args), ...], one per 65,536 rows; `cut` marks args in tiles."""
+def _by_span(group, X, function, in_tiles, *args):
+    """Return [function(rows, X, *args), ...] of one worker's spans, as in `WorkerTiles.spans`.
+
+    in_tiles : per element of `args`, whether it is cut like X, so that a call gets only its rows"""
     out = []
     for first in range(0, len(X), PART_TILES):
         part, start = slice(first, first + PART_TILES), group.lo * ROWS_PER_CHUNK
         lo, hi = first * tiles.TILE, min(first * tiles.TILE + ROWS_PER_CHUNK, group.n_rows)
-        own = (v[part] if in_tiles else v for v, in_tiles in zip(args, cut, strict=True))
+        own = (v[part] if is_cut else v for v, is_cut in zip(args, in_tiles, strict=True))
         out.append(function(slice(start + lo, start + hi), X[part], *own))
     return out
 
 
 def _rowwise(rows, X, work, *columns):
-    """Return work(X, *arrays), where arrays are `columns` with a value per row instead of tiles."""
     n = rows.stop - rows.start
     return work(X, *(None if v is None else tiles.by_row(v, n) for v in columns))
 
