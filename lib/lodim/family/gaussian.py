@@ -40,7 +40,7 @@ class Gaussian(IdentityLink):
         return (y - score[:, 0]) ** 2
 
     def most_deviance(self, y):
-        """Return the cap of a held-out row's deviance, for an error as large as the range of y."""
+        """Return the largest deviance that counts for a held-out row, (max(y) - min(y))^2."""
         return np.ptp(y) ** 2 or np.inf
 
     def null_intercept(self, y, weight, offset):

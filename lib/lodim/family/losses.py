@@ -47,7 +47,7 @@ def loss_slope(loss, y, f, weight):
 
 @scalar
 def curvature(loss, y, f, weight):
-    """Return the second derivative in f of a row's weighted loss, which `loss` describes."""
+    """Return the second derivative in f of a row's weighted loss, given by the tuple `loss`."""
     if loss[0] == _SQUARED:
         return squared_curvature(y, f, weight)
     if loss[0] == POWER:

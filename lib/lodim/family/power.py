@@ -15,9 +15,9 @@ POWER = 2  # code of the loss; its parameters are the power, and a constant that
 
 @scalar
 def loss_slope(power, constant, y, f, weight):
-    """Return a row's weighted loss, minus a constant, at the log mean f, and its derivative in f.
+    """Return a row's weighted loss at the log mean f, and its derivative in f.
 
-    The derivative is weight exp((1 - power) f) (exp(f) - y)."""
+    The derivative is weight exp((1 - power) f) (exp(f) - y). The loss is reduced by `constant`."""
     up, down = like(2.0 - power, f), like(power - 1.0, f)
     high = like(1.0 / (2.0 - power) if power < 2.0 else 0.0, f)
     low = like(1.0 / (power - 1.0) if power > 1.0 else 0.0, f)

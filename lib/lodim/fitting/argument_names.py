@@ -55,7 +55,7 @@ def unknown_argument(function: str, name: str, known: Collection[str]) -> Argume
 
 
 def as_model(value: object) -> str:
-    """Return advice to give the model function, if `value` is a fit or the name of a model."""
+    """Return advice like ": give lodim.glm" if `value` is a fit or a model's name, else ""."""
     name = value if isinstance(value, str) else getattr(value, "name", None)
     return f": give lodim.{name}" if isinstance(name, str) and name in MODELS else ""
 

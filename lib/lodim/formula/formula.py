@@ -108,7 +108,7 @@ def expand(formula, names, hidden=()):
     """Return the terms of the right side, given the names of the data's columns.
 
     A term is a tuple of factors, whose columns are multiplied. A factor is (column, None) or (None,
-    code of a call). A dot is all columns but the response, those of augment() and of `hidden`."""
+    code of a call). A dot is all columns but responses, `hidden`, and those that augment() adds."""
     columns = _Names(formula.text, names)
     left = {named.name for leaf in formula.responses for named in leaf.columns}
     for leaf in formula.responses:
@@ -127,14 +127,14 @@ def expand(formula, names, hidden=()):
 
 
 def answers(formula, names):
-    """Return columns from augment(), such as .fitted, that a '.' leaves out; () without '.'."""
+    """Return those `names` that augment() adds, such as .fitted; () for a formula without a dot."""
     if all(leaf.kind != "dot" for leaf in _leaves(formula.right)):
         return ()
     return tuple(name for name in names if ANSWERS.match(name))
 
 
 def written(formula):
-    """Return the columns that the right side of a formula names itself, not by a dot."""
+    """Return the set of columns named on the right side of a formula; a dot names none."""
     columns = (leaf for leaf in _leaves(formula.right) if leaf.kind == "column")
     return {named.name for leaf in columns for named in leaf.columns}
 

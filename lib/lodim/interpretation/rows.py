@@ -70,7 +70,9 @@ class Rows:
 
 
 def read_rows(fit, data, offset, response=False, replicates=()):
-    """Return the data as Rows, and a dict of Features that the fit or its replicates use."""
+    """Return the data as Rows, and {column: Feature} for the columns that the fit uses.
+
+    The Rows also have the columns of `replicates` (fits), and of the response if `response`."""
     design, frame = fit._reader, read_frame(data)
     needed = list(design.features)
     beside = [name for one in replicates for name in one._reader.features]
@@ -89,7 +91,7 @@ def read_rows(fit, data, offset, response=False, replicates=()):
 
 
 def _feature(column, design, n):
-    """Return a column as a Feature, with levels if the design uses it only as levels."""
+    """Return a Column of n rows as a Feature, with levels unless the design reads it as number."""
     if column.kind == "empty":
         return Feature(column.name, np.full(n, np.nan))
     if column.kind == "date":
@@ -124,7 +126,7 @@ def _plain(column, n):
 
 
 def _coded(codes, levels, ordered):
-    """Return levels, given by codes (-1 if missing), as a column of data, `ordered` or not."""
+    """Return the levels of `codes` (-1: missing) as an array: booleans, floats or a Categorical."""
     if levels and all(isinstance(level, bool) for level in levels):
         return pd.array([*levels, None], dtype="boolean")[codes]
     if levels and all(isinstance(level, int | float) for level in levels) and not ordered:

@@ -16,7 +16,7 @@ FEW_PLACES = 12  # up to this many values of a setting, each value has a tick
 
 @literal
 def path(path, ax=None, top=10):
-    """Draw estimates of a Path against log lambda, per SD if possible; name the `top` largest."""
+    """Draw estimates (per SD if known) of a Path against log lambda; name the `top` largest."""
     frame, top = in_pandas(path.tidy)(), whole("top", top)
     terms = list(path.fits[0].coef().index.names)
     standardized = "std_estimate" in frame
@@ -101,7 +101,7 @@ def _model_choice(ax, cv, name):
 
 
 def _stage_axis(ax, x, stages, name):
-    """Show on a top axis the number of stages that cv() chose at some of the positions x."""
+    """Add a top axis with the numbers of stages, called `name`, that cv() chose at positions x."""
     top = ax.secondary_xaxis("top")
     step = max(1, len(x) // 10)
     top.set_xticks(x[::step], [str(m) for m in stages[::step]])

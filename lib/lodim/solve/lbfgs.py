@@ -168,8 +168,8 @@ def _set_trial(theta, slope, direction, step, l1, trial):
 def _accept_trial(c, at, l1, search):
     """Move minimization c to its trial point, and choose the next direction and trial point.
 
-    at (q, d) are gradients at trial points, l1 (d,) weights of absolute values. Return the largest
-    slope, and the further gain that the quadratic model predicts."""
+    at (q, d) : gradients at trial points; l1 (d,) : weights of the L1 penalty; search : Search
+    Return the largest absolute slope, and the gain still possible in the quadratic model."""
     trial, theta, gradient, slope = search.trial, search.theta, search.gradient, search.slope
     direction, S, Y, alpha = search.direction, search.S, search.Y, search.alpha
     history, step = search.history, search.step
@@ -208,7 +208,7 @@ def _shorter(step, gain, rise):
 
 @njit(**INNER)
 def _outlook(falls, n_iter):
-    """Predict the gain of the next ten steps from those of the last ten, in `falls` (step % 10)."""
+    """Predict the gain of the ten steps after n_iter steps, if step i gained falls[i % 10]."""
     last, before, every = 0.0, 0.0, 0.0
     for back in range(min(n_iter, OUTLOOK)):
         fall = falls[(n_iter - 1 - back) % OUTLOOK]
@@ -329,9 +329,9 @@ class Steps:
         return part
 
     def update(self, at, part):
-        """Copy into these Steps the steps `part`, which has only the parameters at positions `at`.
+        """Replace the stored steps by `part`, Steps of only the parameters at positions `at`.
 
-        In steps that are new in `part`, other parameters get 0."""
+        Other parameters keep their values in steps stored before, and get 0 in new ones."""
         new = (self.S[:, at] != part.S).any(axis=1)
         self.S[new], self.Y[new] = 0.0, 0.0
         self.S[:, at], self.Y[:, at] = part.S, part.Y
@@ -340,9 +340,9 @@ class Steps:
 
 @njit(cache=True, forceinline=True)
 def _free_direction(slope, S, Y, pairs, out):
-    """Write the L-BFGS direction at `slope` to `out`, with an initial scale per parameter.
+    """Write the L-BFGS direction to `out`; each parameter has its own initial scale.
 
-    S, Y : (pairs, d), steps and gradient changes; parameters at a bound have 0 in slope, S and Y"""
+    slope (d,), S, Y (pairs, d) : gradient, steps, gradient changes; 0 for parameters at a bound"""
     _set(out, -1.0, slope)
     if pairs == 0:
         return

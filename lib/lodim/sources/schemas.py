@@ -56,9 +56,9 @@ def check_columns(first: str, known: list[str], name: str, names: list[str]) -> 
 
 
 def _unify(field: Any, origin: str, other: Any, name: str) -> Any:
-    """Merge the fields of a column in two files; raise DataError if no type contains both types.
+    """Return a field whose type contains those of a column in two files; DataError if none does.
 
-    field, origin : field and file name; other, name : the same of the other file"""
+    field, other : the column's fields in the files `origin` and `name`"""
     if field.type == other.type:
         return field
     pa = arrow()
