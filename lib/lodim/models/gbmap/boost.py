@@ -80,11 +80,10 @@ def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
 
 
 def _fit_ordered(state, fit, warm_start, X):
-    """Fit a learner for ordered classes and the thresholds between them, alternately.
+    """Fit a learner for ordered classes and their thresholds alternately; return (learners, log).
 
-    state : BoostState. fit(warm_start) fits the learner, with the learners `warm_start` (or None)
-        as further starting points. Like this function, it returns (learners, log). X are the
-        features before a rotation."""
+    fit(warm_start) fits only the learner, also from learners `warm_start`, and returns the same.
+    state : BoostState; X : features before a rotation"""
     learners, log = fit(warm_start)
     for _ in range(ROUNDS):
         change = state.move_boundaries() if learners.w.any() else np.zeros(1)
@@ -96,7 +95,7 @@ def _fit_ordered(state, fit, warm_start, X):
 
 
 def with_learners(score, learners, batch, threads):
-    """Return the linear predictors `score` (n, K) of a batch's rows after `learners` are added."""
+    """Return `score`, linear predictors (n, K) of a batch's rows, plus the values of `learners`."""
     if not on_host(batch.X):
         return score + rows_of_spans(partial(_scores, learners), batch.X, batch.n)
     score = score.copy()
@@ -112,7 +111,7 @@ def _scores(learners, X):
 
 
 def combine(parts):
-    """Join pairs (learners, log) of successive steps, `parts`; drop later ones that are zero."""
+    """Join pairs (learners, log) of steps, dropping constant softplus learners after the first."""
     learners, logs = zip(*parts, strict=True)
     every = WeakLearners.concatenate(learners)
     keep = every.w.any(axis=1) | (every.stage == 1) | (every.activation == IDENTITY)
@@ -143,9 +142,9 @@ class _SmallData:
         self.turn = np.argsort(state.starts.class_order)
 
     def starts(self, k, waves, n_starts):
-        """Return class k's best starting learners (n_starts per sign), their signs, the null loss.
+        """Return class k's n_starts best learners per sign, their signs, and the loss without one.
 
-        waves : (n, MIXTURES) random row weights; sums of rows by these are directions to try"""
+        waves : (n, MIXTURES) random weights; weighted sums of rows are directions to try"""
         null_value = prepare_class(*self.rows, k, self.state.class_table(), *self.way)
         shape = self.ridge[-1], True, n_starts, self.room
         return *draw_starts(*self.start_rows, waves, *shape), null_value
@@ -190,8 +189,8 @@ def _fit_small_data(state, small_data, stage, rng, warm_start):
 def _fit_in_turn(state, stage, rng, warm_start, rejected, X):
     """Run boosting step number `stage` by L-BFGS, class by class; return (learners, log).
 
-    rejected[k] is the pair (theta, sign) that was not chosen for class k in the last step, or None.
-    It is a starting point; this step's pair replaces it. X : features before a rotation"""
+    rejected : per class, the pair (theta, sign) not chosen in the last step, or None. The pairs are
+        starting points, and are replaced by those of this step. X : features before a rotation"""
     learners, logs = [None] * state.family.n_functions, [{}] * state.family.n_functions
     with single_blas():
         for k in state.starts.class_order:
@@ -206,8 +205,8 @@ def _fit_in_turn(state, stage, rng, warm_start, rejected, X):
 def _fit_learner(state, stage, k, rng, warm_start, rejected):
     """Fit class k's learner for both signs; return the better learner, its log, and the other one.
 
-    `rejected` is the other learner of the previous boosting step, as a pair (theta, sign), like the
-    third result. It and the learners `warm_start` are additional starting points."""
+    The other one is a pair (theta, sign). `rejected`, such a pair of the last boosting step, and
+    the learners `warm_start` are additional starting points."""
     penalty = penalize(state.settings, state.X.shape[1], state.p)
     objective = stage_objective(state, state.rows(k), penalty)
     warm = _warm_starts(warm_start, stage, k, state)
@@ -260,10 +259,10 @@ def _preconditioned(state):
 def _minimize(objective, penalty, state, k, start, stop):
     """Fit class k's learner for the signs 1 and -1; return theta, sign and log of the better one.
 
-    The fourth result is the other learner (theta, sign). If none lowers the loss, the better one is
-    zero for all rows.
-    objective(signs) : the loss of learners; penalty : their penalty; start : Start with their theta
-    stop : dict of the optimizer's limits, changed in place"""
+    The fourth result is (theta, sign) of the other learner. If none lowers the loss, the better one
+    is zero for all rows.
+    objective(sign) : the loss of learners of these signs; penalty : on their parameters
+    start : Start of the search; stop : dict of the optimizer's limits, changed in place"""
     settings, sign = state.settings, start.sign
     stop |= _tolerances(state, k, start, stop)
     end = _refine(
@@ -301,10 +300,10 @@ def _minimize(objective, penalty, state, k, start, stop):
 
 
 def _tolerances(state, k, start, stop):
-    """Return the optimizer's tolerances for one learner, a dict, to replace those in `stop`.
+    """Return a dict of tolerances for class k's learner, to replace those in `stop`.
 
-    With few rows, ftol becomes relative to the loss. With many, the optimizer stops if it expects
-    to gain less than `resolution`, a share of the standard error of the loss."""
+    start : Start. With few rows, ftol becomes relative to the loss. With many, the search ends when
+    the expected gain is below `resolution`, a share of the standard error of the loss."""
     value, best = start.value.min(), start.value.argmin()
     if not state.settings.stop_at_noise(state.exact):
         # The tolerance is relative to a loss of at least 1e-6: rounding limits smaller losses.
@@ -317,9 +316,9 @@ def _tolerances(state, k, start, stop):
 
 
 def _preconditioner_loss(objective, penalty, state, k, sign):
-    """Return class k's loss of sampled rows, whose Hessian preconditions L-BFGS, or None.
+    """Return the loss of a row sample, whose Hessian preconditions L-BFGS; None: no preconditioner.
 
-    objective : the loss of all rows; sign : (1,) sign of the learner"""
+    objective, penalty : as in `_minimize`; sign : signs of class k's learners"""
     if not _preconditioned(state):
         return None
     if state.sample is None:
@@ -356,8 +355,8 @@ def _refine(objective, sampled, theta, stop, state):
 def _without_rounding_errors(end, preconditioner, state):
     """Remove rounding errors from `end`, the Minimum of a smooth fit to few rows; return a Minimum.
 
-    Newton steps refine parameters, unless the user gave a tolerance; then they are rounded.
-    preconditioner : loss for these steps; None: no steps"""
+    Newton steps on the loss `preconditioner` refine parameters, unless it is None or the user gave
+    a tolerance. Afterwards parameters are rounded. Other fits are returned unchanged."""
     settings = state.settings
     if not (state.exact and settings.softplus):
         return end
@@ -367,9 +366,9 @@ def _without_rounding_errors(end, preconditioner, state):
 
 
 def _descent_bounds(state, k):
-    """Return the largest possible fall of class k's loss per unit of each feature's weight, (p,).
+    """Return bounds (p,) for the fall of class k's loss per unit of each feature's weight.
 
-    With softplus learners it is sum_i |s_i x_ij|, with linear ones sum_i s_i x_ij (signed), where
+    They are sum_i |s_i x_ij| for softplus learners, and derivatives sum_i s_i x_ij for linear ones;
     s_i is the derivative of row i's weighted loss by its linear predictor."""
     shape = state.loss, state.settings.softplus
     if state.on_workers:

@@ -66,10 +66,10 @@ def drift_indicators(learners, reference, batch, k, numeric, threads):
 
 
 def path_distances(Z, W, learners, tolerance):
-    """Return path distances (n, r) of rows (Eq. 6 of Patron et al. 2024), exact to `tolerance`.
+    """Return path distances (n, r) between n rows and r other rows, exact to `tolerance`.
 
-    A distance is the integral of |df/dt| along the segment between two rows, summed over classes. Z
-    (n, M) and W (r, M) are the rows' intercept_j + w_j'x."""
+    A distance is the integral of |df/dt| along the segment between two rows, summed over classes
+    (Eq. 6 of Patron et al. 2024). Z (n, M), W (r, M) : intercept_j + w_j'x of the rows"""
     out = np.zeros((len(Z), len(W)))
     shape = learners.beta, learners.activation, tolerance / learners.n_scores
     for k in range(learners.n_scores):
@@ -90,10 +90,9 @@ def _activate(z, beta, activation):
 
 @njit(cache=True, inline="always")
 def _change(z0, z1, sign, s, t, beta, activation):
-    """Return the change of f from position s to t of a segment, and bounds of its derivative there.
+    """Return the change of f from s to t on a segment, and lower and upper bounds of df/dt there.
 
-    f = sum_j sign_j g(z_j), g the activation; z goes from z0 (position 0) to z1 (position 1). The
-    results are the change, the lower bound and the upper bound."""
+    f = sum_j sign_j g(z_j), g the activation; z goes from z0 (position 0) to z1 (position 1)"""
     change, low, high = 0.0, 0.0, 0.0
     for j in range(z0.size):
         speed = sign[j] * (z1[j] - z0[j])

@@ -60,7 +60,7 @@ def _project(X, Q, k, Z):
 
 @njit(**OPTIONS, inline="always")
 def _combine(X, Z, k, Q):
-    """Compute Q[:k] = Z X' for row weights Z (k, n) and data X (p, n)."""
+    """Fill Q[:k] with weighted sums of rows, Z X'; Z (k, n) : weights, X (p, n) : the rows."""
     for j in range(k):
         for c in range(X.shape[0]):
             Q[j, c] = _dot(Z[j], X[c])
@@ -134,10 +134,10 @@ def _to_unit_variance(k, curvature, room):
 
 @njit(**OPTIONS, inline="always")
 def _hinge(z, side, knot, slope, curvature, level, total, ridge):
-    """Fit c h + constant, for the hinge h = max(side z - knot, 0), by one Newton step on the loss.
+    """Fit c h + constant by a Newton step on loss + ridge c^2 / 2; h is max(side z - knot, 0).
 
-    Return the decrease of the loss, c, and the mean of h. z (n,) : the rows' projections; slope,
-    curvature : loss derivatives; total : sum(curvature); level : sum(slope) / total; ridge of c"""
+    Return the decrease of the loss, c, and the mean of h. z : rows' projections; side : 1 or -1
+    slope, curvature : loss derivatives; total, level : sum(curvature), sum(slope) / total"""
     centre, square, fall, spread = 0.0, 0.0, 0.0, 0.0
     for i in range(z.size):
         h = max(side * z[i] - knot, 0.0)
@@ -157,8 +157,8 @@ def _hinge(z, side, knot, slope, curvature, level, total, ridge):
 def _pick_best(k, level, n_starts, room):
     """Write the best n_starts learners per sign to room.theta and room.sign; return their number.
 
-    They are the hinges that lower the loss most (room.gain), along the first k rows of room.U or
-    their opposites. An added constant makes each mean -level, the step of a constant learner."""
+    They are the hinges of largest room.gain (decrease of the loss) along the first k rows of room.U
+    or their opposites. A constant makes each mean -level, the Newton step of a constant learner."""
     U, gain, theta, sign = room.U, room.gain, room.theta, room.sign
     (knots, steps, centres), count = (room.rest[0], room.rest[1], room.rest[2]), 0
     for b in range(2):
@@ -252,8 +252,8 @@ def draw_starts(X, slope, curvature, waves, ridge, hinges, n_starts, room=None):
 def starts_along(U, X, slope, curvature, ridge, n_starts):
     """Return the best starting learners along the directions U (k, p), and their signs.
 
-    There are at most n_starts per sign. X is (p, n); slope and curvature are loss derivatives;
-    `ridge` penalizes squared weights."""
+    Learners are rows (a, intercept, weights), at most n_starts per sign. X is (p, n); slope and
+    curvature (n,) are loss derivatives; `ridge` penalizes squared weights."""
     room = HingeArrays.of_size(len(U), *X.shape, n_starts)
     room.clear()
     room.U[:] = U

@@ -103,7 +103,7 @@ def _choose(problem):
 
 
 def _search(problem, first_guess):
-    """Choose m and lambda_ by held-out loss, near `first_guess` first; return problem, table."""
+    """Choose m and lambda_ (tried around `first_guess`) by held-out loss; return Problem, table."""
     exact, batch = problem.settings, problem.batch
     n, p = batch.n, batch.X.shape[1]
     tried = replace(problem, settings=exact.for_comparison(n, p))

@@ -34,7 +34,7 @@ class NewtonResult(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """Loss function that `newton` minimizes, and when it stops."""
+    """Data, loss and penalty of the learners that `newton` fits, and limits of the search."""
 
     # X, weight: features and row weights in blocks of 64 rows
     X: np.ndarray
@@ -105,9 +105,9 @@ def _newton_step(H, damping, slope, L, step):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _straighten(H, slope, b, beta, intercept, convex):
-    """Change variables in the Hessian H and gradient `slope`, in place: parameter c replaces a.
+    """Replace parameter a by c = a + b softplus(intercept) in the Hessian H and gradient `slope`.
 
-    c = a + b softplus(intercept), the value at w'x = 0. `convex` omits a negative term of H."""
+    Both change in place; c is the learner at w'x = 0. `convex` omits a negative term of H."""
     e = math.exp(-abs(beta * intercept))
     share = 1.0 / (1.0 + e) if intercept > 0.0 else e / (1.0 + e)
     t = b * share
@@ -126,10 +126,10 @@ def _softplus(z, beta):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _set_trial(theta, step, b, beta, unit, exact, trial):
-    """Write theta - step to `trial`; step[0] changes c, as in `_straighten`.
+    """Write theta - step to `trial`; step[0] is a step of c, which replaces a in `_straighten`.
 
-    Unless `exact`, parameters become multiples of a power of two, about 2^-12 times the step. So
-    rounding errors do not grow from step to step."""
+    Unless `exact`, parameters become multiples of a power of two, about 2^-12 times the step. This
+    keeps rounding errors from growing from step to step."""
     longest = 1e-150
     for k in range(2, theta.size):
         longest = max(longest, abs(step[k]) / unit[k])
@@ -144,10 +144,10 @@ def _set_trial(theta, step, b, beta, unit, exact, trial):
 
 
 def rounded(theta, unit, bits=FEW_BITS):
-    """Round each learner's parameters, theta (r, d) in units `unit` (d,), to a common precision.
+    """Round each learner's parameters, theta (r, d), to multiples of one power of two per learner.
 
-    They become multiples of a power of two: a learner's largest weight keeps `bits` bits. So its
-    rounding errors do not grow in later learners. Learners without weights are not rounded."""
+    In units `unit` (d,), the largest weight keeps `bits` bits, so that rounding errors do not grow
+    in later learners. Learners without weights are not rounded."""
     u = theta / unit
     exponent = np.frexp(np.abs(u[:, 2:]).max(axis=1, initial=0.0))[1]
     grid = np.ldexp(1.0, np.maximum(exponent, -500) - bits)[:, None]

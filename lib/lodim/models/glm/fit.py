@@ -393,7 +393,7 @@ class GlmFit(Described, Fit):
         return coef.ravel(order="F"), cov, np.array(names)
 
     def _ordered_terms(self, values):
-        """Return an ordered response's slopes, then thresholds, from coefficient values (q, S)."""
+        """Return slopes, then thresholds, in one column, from coefficients (q, S) of S splits."""
         return np.append(values[1:, 0], -values[0])[:, None]
 
     @property
@@ -417,7 +417,7 @@ class GlmFit(Described, Fit):
         return full, offset
 
     def _predictions_of(self, coef, X, offset, type):
-        """Return predictions by other coefficients, `coef`, for the rows of `_matrix`."""
+        """Return predictions with the coefficients `coef`, for X and offset from `_matrix`."""
         score = all_scores(X @ coef.reshape(X.shape[1], -1, order="F"), self.family)
         score = score if offset is None else score + offset
         if type == "response":

@@ -91,9 +91,9 @@ class Divergence:
         return self._potentials(V, np.zeros(1, np.int64), np.zeros_like(V))[0]
 
     def _potentials(self, V, active, gradient):
-        """Return logs of integrals of products of two class densities, for each of V[active].
+        """Return logs of integrals of f_A f_B, (len(active), C, C), along each V in V[active].
 
-        The shape is (len(active), C, C). Their gradients by V go to gradient[active]."""
+        gradient[active] gets the gradients by V of the logs' sum, weighted by the shares."""
         s, q, k, r = self._sample, len(active), self.k, self.r
         C, n, units = s.n_classes, self._Z.shape[1], q * self._stripes
         threads = self._threads if self._many else 1
@@ -116,7 +116,7 @@ class Divergence:
         return potential
 
     def _sum_pairs(self, rows, root, shift, totals, forces, threads):
-        """Fill `totals` and `forces` with sums over pairs of rows, as `cpu_kernels.pair_sums` does.
+        """Fill `totals` and `forces` with sums over pairs of rows: see `cpu_kernels.pair_sums`.
 
         rows : projected rows (q, k, n), or on a GPU projections (q, r, k)
         root, shift : kernels' inverse Cholesky factors, and numbers to add to exponents"""
@@ -127,9 +127,9 @@ class Divergence:
         for_blocks(pair_sums, len(totals), *args, totals, forces, threads=threads)
 
     def _shift_to_closest(self, V, root, shift):
-        """Fill shift (q, C, C), added to log kernels, so that two classes' closest rows have 1.
+        """Fill shift (q, C, C), to be added to log kernels, so that sums of kernels are not 0.
 
-        This avoids underflow. V (q, r, k) : projections; root : inverse Cholesky factors"""
+        Two classes' closest rows get kernel 1. V (q, r, k) : projections; root : from `prepare`"""
         spans = [slice(*ends) for ends in pairwise(self._sample.start)]
         for q, P in enumerate(V.transpose(0, 2, 1) @ self._sample.Z):
             for a, b in zip(*np.triu_indices(len(spans), 1), strict=True):
@@ -138,7 +138,7 @@ class Divergence:
 
 
 def normal_entropy(cov, V):
-    """Return Renyi's quadratic entropy (Eq. 1) along orthonormal V (r, k) of normals with `cov`."""
+    """Return Renyi's entropy (Eq. 1) of a normal with covariance `cov`, projected by V (r, k)."""
     return 0.5 * (V.shape[1] * np.log(4.0 * np.pi) + np.linalg.slogdet(V.T @ cov @ V)[1])
 
 
@@ -153,7 +153,7 @@ def bound(log_potential, log_volume):
 
 
 def kernel_widths(sample, theta, gamma):
-    """Return SDs (C, k) of the kernels of a sample's classes, along directions theta (r, k)."""
+    """Return SDs (C, k) of kernels along theta (r, k) in a Sample; gamma : as in `bandwidths`."""
     form = np.einsum("rj,crs,sj->cj", theta, sample.cov, theta, optimize=True)
     return np.sqrt(bandwidths(sample.size, theta.shape[1], gamma)[:, None] * form)
 
@@ -174,7 +174,8 @@ def _boxes(Z, weight, width):
 def overlaps(Z, code, weight, width, potential):
     """Return upper bounds (C, C) of the integrals of min(f_A, f_B), the overlap of classes A < B.
 
-    width (C, k) are the SDs of the kernels, potential (C, C) the log integrals of f_A f_B."""
+    Z, code, weight : projected rows, classes, weights; width (C, k) : SDs of the kernels
+    potential (C, C) : log integrals of f_A f_B"""
     C = len(potential)
     boxes = [_boxes(Z[code == c], weight[code == c], width[c]) for c in range(C)]
     out = np.zeros((C, C))

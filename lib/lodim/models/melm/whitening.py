@@ -65,7 +65,7 @@ class Basis:
         return np.ascontiguousarray(((X - self.mean) @ self.into).T)
 
     def directions(self, theta):
-        """Convert directions theta (r, k) of coordinates to directions V (p, k) of features."""
+        """Return V (p, k): projecting features by V is projecting coordinates by theta (r, k)."""
         return self.into @ theta
 
     def of_directions(self, V):
@@ -83,10 +83,10 @@ def center_by_class(X, code, weight):
 
 
 def _shrinkage(rows, values, share, n, shrinkage_factor):
-    """Return a and v such that a S + v I is the shrunk covariance of `rows` with weights `share`.
+    """Return a and v such that a S + v I is the shrunk covariance of `rows`, with covariance S.
 
-    S is their covariance, `values` are its nonzero eigenvalues. The intensity is 1 - a; its odds
-    are shrinkage_factor times those of Ledoit and Wolf's intensity for n rows."""
+    share : row weights of sum 1; values : nonzero eigenvalues of S; n : sum of the original weights
+    The odds of the intensity 1 - a are shrinkage_factor times those of Ledoit and Wolf's."""
     p = rows.shape[1]
     mean, square = values.sum() / p, (values**2).sum()
     s = _intensity(mean, square, share @ (rows**2).sum(axis=1) ** 2, n, p)
@@ -107,9 +107,9 @@ def _with_means(vectors, values, between, varies):
 
 
 def _units(X, residual, share):
-    """Return standard deviations within classes (p,), and whether each feature varies, (p,).
+    """Return each feature's SD within classes (p,), and whether it varies, (p,) bool.
 
-    If it does not, its largest |x| is returned instead. `residual` are rows X minus class means."""
+    Constant ones have max |x| instead of SD. residual : X minus class means; share : row weights"""
     deviation, largest = np.sqrt(share @ residual**2), np.abs(X).max(axis=0)
     varies = deviation > CONSTANT * largest
     unit = np.where(varies, deviation, largest)
@@ -117,9 +117,9 @@ def _units(X, residual, share):
 
 
 def _separates(rows, between, vectors):
-    """Return whether class means vary more than rows within classes, outside given directions.
+    """Return whether class means differ in directions other than `vectors` (p, m).
 
-    The directions are the columns of `vectors` (p, m); `between` are centred class means."""
+    They do if `between`, centred class means, then varies more than `rows`, centred by class."""
     row_rest = rows - rows @ vectors @ vectors.T
     mean_rest = between - between @ vectors @ vectors.T
     rounding = NULL**2 * ((between**2).sum() + (rows**2).sum())
@@ -168,8 +168,8 @@ def _intensity(mean, square, fourth, n, p):
 def class_covariance(X, weight, kind, into, kept=1.0, added=0.0):
     """Return a class's shrunk covariance (r, r) in coordinates X @ into, from rows X (n, p).
 
-    kind : Ledoit and Wolf's (2004) rule shrinks towards a multiple of the identity, "ledoit-wolf",
-        or of the pooled covariance S, "shrunk"; a Basis had shrunk S to kept * S + added
+    kind : target of Ledoit and Wolf's (2004) rule: a multiple of the identity ("ledoit-wolf") or of
+        the pooled covariance ("shrunk", applied to kept * covariance + added, as in `Basis`)
     Eigenvalues are at least 1e-4, since a constant direction would have infinite divergence."""
     if kind == LEDOIT_WOLF:
         cov = into.T @ ledoit_wolf(X, weight) @ into
@@ -261,7 +261,7 @@ class Sample:
 def draw_by_class(key, code, n_rows, least, seed):
     """Return positions of about `n_rows` random rows, at least `least` per class, class by class.
 
-    key (n,) are the numbers of the rows by `row_keys`, code (n,) their classes."""
+    key (n,) : numbers from `row_keys.keys`, on which the draw depends; code (n,) : classes"""
     rows = []
     for c in np.unique(code):
         of_class = np.flatnonzero(code == c)

@@ -16,7 +16,7 @@ RARE = 1e-4  # smallest level of a response; more extreme levels are not reliabl
 
 
 def calibrate(problem, prototypes, widen=True):
-    """Return the Calibration of a fit; `widen` scales errors up to their size on new rows."""
+    """Return the Calibration of a fit; `widen`: scale errors up to the size on held-out rows."""
     state = _state_with(problem, problem.batch, prototypes)
     familiarity = _percentiles(state.b - 1.0, state.weight)
     none = np.empty(0)
@@ -41,7 +41,7 @@ def _state_with(problem, batch, prototypes):
 
 
 def _growth(problem):
-    """Return the ratio of mean absolute errors on held-out to training rows; 1 if it is smaller."""
+    """Return mean absolute error on held-out rows / on training rows of refits, at least 1."""
     if count_units(problem.batch) < 2:
         return 1.0
     fitted = new = 0.0
@@ -56,16 +56,16 @@ def _growth(problem):
 
 
 def _error_sizes(state, prototypes):
-    """Return the absolute error of each training row, (n,), in SD, without its own prototype.
+    """Return training rows' absolute errors (n,) in SD; each estimate leaves out the row itself.
 
-    With loss="density", it is the absolute normal quantile that corresponds to the response."""
+    With loss="density", an error is |z|, z being the normal quantile of the estimated P(Y <= y)."""
     if state.loss == DENSITY:
         return np.abs(ndtri(_cdf_at_response(state, prototypes)))
     return np.abs(state.y - state.a / state.b)
 
 
 def _new_error_sizes(state, prototypes, batch):
-    """Return the absolute errors (n,) of held-out rows `batch`, in the units of `_error_sizes`."""
+    """Return the errors (n,) that `_error_sizes` defines, for `batch`, rows not used in the fit."""
     y = (batch.y - batch.offset_matrix(1)[:, 0] - state.level) / state.scale
     X, n = batch.X, batch.n
     if state.loss == DENSITY:
@@ -76,7 +76,7 @@ def _new_error_sizes(state, prototypes, batch):
 
 
 def _variances(state, prototypes):
-    """Return prototypes' variances (M,), the null model's, and each row's residual / SD (n,).
+    """Return variances of prototypes (M,) and of the null model, and residual / SD per row (n,).
 
     A prototype's variance is the mean squared residual of its rows. A row's variance is a weighted
     mean of these (weight times similarity) and of the null model's variance (weight 1)."""

@@ -94,7 +94,7 @@ def _squared(X, centres):
 
 
 def kmeans(X, weight, n_clusters, rng):
-    """Return centres (n_clusters, features) of the best of ten k-means, and sum of squares."""
+    """Return centres (n_clusters, features) of the best of ten k-means, and its sum of squares."""
     draws = rng.random((10 if n_clusters > 1 else 1, n_clusters))
     rows = np.ascontiguousarray(X, np.float64)
     best, least = None, np.inf

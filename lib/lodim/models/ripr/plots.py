@@ -47,7 +47,7 @@ def objective(fit, ax):
 
 
 def _rows(fit, data):
-    """Return the values of rows, their colours, and the feature set that predicts each."""
+    """Return features, values to colour, and predicting view per row of `data` (None: training)."""
     e = fit.estimates
     if data is None:
         X, served, y = e.X, e.assigned_view, e.y
@@ -66,15 +66,15 @@ def _rows(fit, data):
 
 
 def _query(fit, row):
-    """Return the star to draw for a row: its values, the number of its view, and its label."""
+    """Return an explained row's features, the position of its predicting view, and its label."""
     batch = one_row(fit, row)
     return fit.estimates.rows(batch)[0], int(fit._answers(batch).view[0]), batch.index[0]
 
 
 def _view(fit, j, X, served, star, training):
-    """Return the panel of feature set j with rows X; those that it predicts (`served`) are solid.
+    """Return the View (panel) of feature set j with rows X; served == j if it predicts the row.
 
-    star : result of `_query` for an explained row, or None; training : whether X is for training"""
+    star : result of `_query` for a row, or None; training : whether X are training rows"""
     e = fit.estimates
     at = e.columns(j)
     chosen, near, place = False, None, None
@@ -89,7 +89,7 @@ def _view(fit, j, X, served, star, training):
 
 
 def _drawn(fit, j, X):
-    """Return coordinates (rows, features) of rows X in feature set j: original units, or codes."""
+    """Return X in feature set j, (rows, features): numbers in original units, factors as codes."""
     e = fit.estimates
     each = zip(e.columns(j), view_values(fit, X, j), strict=True)
     return np.column_stack([X[:, a] if e.is_factor(a) else x for a, x in each]).astype(float)

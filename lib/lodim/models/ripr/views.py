@@ -60,7 +60,7 @@ def _coarse(x):
 
 
 def rows_by_content(X, first=None):
-    """Return positions of the rows in an order by their values; first by `first` if given."""
+    """Return the order of rows sorted by their values in X; `first`, if given, is the first key."""
     columns = X[:, by_content(X)].T[::-1]
     return np.lexsort(columns if first is None else (*columns, first))
 
@@ -83,7 +83,7 @@ def of_one_factor(views, axis_of):
 
 
 def _originals(X):
-    """Return the position of the feature that each feature copies; its own if there is none."""
+    """Return, for each feature, the position of the feature that it copies; its own if none."""
     out, random = np.arange(X.shape[1]), np.random.default_rng(0).random(len(X))
     total = np.einsum("if,i->f", np.nan_to_num(X), random)  # equal for copies, rarely otherwise
     for a, b in pairwise(np.argsort(total, kind="stable")):
@@ -129,8 +129,8 @@ def merit(L, weight=None):
 def screened_views(p, min_dim, max_dim, losses_of, max_views, weight=None):
     """Return at most max_views sets of min_dim to max_dim of p features, and whether these are all.
 
-    If there are more, a set of d features must extend a set of d - 1 features of most `merit`.
-    losses_of(sets) returns the losses (rows, sets)."""
+    If there are more, sets of d features are extensions of those of d - 1 with the largest `merit`.
+    losses_of(sets) returns the losses (rows, sets); weight : of the rows"""
     max_dim = min(max_dim, p)
     if count(p, min_dim, max_dim) <= max_views:
         return enumerate_views(p, min_dim, max_dim), True
@@ -191,8 +191,8 @@ class Axes:
     def category_distance(self, A, weight):
         """Return the squared distance of two levels of the factor on each axis; 0 for numbers.
 
-        It is 1 for unscaled features. For scaled ones, it depends on the frequency of the levels in
-        A (rows, axes): two random rows then differ on average by 2, as on a standardized number."""
+        It is 1 for unscaled features. For scaled ones, the mean squared distance of two random rows
+        of A (rows, axes) is 2, as for a standardized number."""
         out = np.zeros(A.shape[1])
         for axis in factors(self.of):
             known = ~np.isnan(A[:, axis])
@@ -204,7 +204,7 @@ class Axes:
 
 
 def factors(axis_of):
-    """Return positions of factors, axes that several features share; axis_of : axis per feature."""
+    """Return the axes that several features share, i.e. factors. axis_of : axis of each feature"""
     return np.flatnonzero(np.bincount(axis_of) > 1)
 
 
@@ -222,6 +222,6 @@ def axis_values(X, axis_of):
 
 
 def spread_codes(A, category_distance):
-    """Return A (rows, axes) with codes of a factor's levels spread out, so that none are close."""
+    """Return A (rows, axes) with level codes spread to twice the distance of two levels."""
     # Twice the distance of the levels, so that no two codes are close.
     return A * np.where(category_distance > 0.0, 2.0 * np.sqrt(category_distance), 1.0)

@@ -288,10 +288,10 @@ def explain(
 
 
 def _nearest_rows(fit, query, data, on):
-    """Return a table of the rows of `data` nearest to the explained row, `query`, without itself.
+    """Return a table of the five rows of `data`, except `query` itself, that are nearest to it.
 
-    The distance is sqrt(sum_d (v_d z_d)^2), with differences z_d in SD and the largest weight v_d
-    over the batches; the features at positions `on` are shown."""
+    The distance is sqrt(sum_d (v_d z_d)^2): z_d are differences in SD, v_d the largest weight over
+    the batches. on : positions of the features to show"""
     batch = fit.design.apply(data, offset=zero_offset(fit), response=True)
     x, labels = active_values(fit, batch), batch.index[batch.rows]
     v = fit.estimates.v.max(axis=0, initial=0.0)
@@ -309,7 +309,7 @@ def _nearest_rows(fit, query, data, on):
 
 
 def _dominant(fit, impact, mixture):
-    """Return which prototypes decide the estimate, (M,) bool, given their impacts and a Mixture."""
+    """Return which prototypes decide the estimate, (M,) bool, by impacts (M,) and a Mixture."""
     if fit.levels is None:
         return dominant_for_numbers(impact, fit.estimates.y)
     return dominant_for_classes(impact, fit.estimates.y.astype(int), mixture.prior[0])
@@ -319,7 +319,7 @@ def _table(fit, query, mixture, estimate, impact, dominant, shown):
     """Return the table of an explanation: the row, and the parts of which its estimate is the sum.
 
     The parts are the null model (one row per class), the prototypes at positions `shown`, and all
-    others together. impact, dominant : (M,), of each prototype"""
+    others together. query : Query; mixture : Mixture; impact, dominant : (M,), of the prototypes"""
     t, mass, unknown = fit.estimates, impact.sum(), [None]
     rest = np.setdiff1d(np.arange(len(t)), shown)
     known = None if np.isnan(query.y) else query.y
@@ -353,7 +353,7 @@ def _table(fit, query, mixture, estimate, impact, dominant, shown):
 
 
 def _with_features(fit, frame, query, shown, on):
-    """Add the features `on` (positions) to `frame`, for the row `query` and prototypes `shown`."""
+    """Return `frame` with columns for the features at positions `on`, of the row and prototypes."""
     x = original_units(fit, np.vstack([query.x[None], fit.estimates.x[shown]]))[:, on]
     places = [0, *np.flatnonzero(frame["role"] == PROTOTYPE)]
     for k, name in enumerate(distinct_names([active_names(fit)[a] for a in on], frame.columns)):
@@ -380,9 +380,9 @@ def _prediction(fit, estimate):
 def dominant_for_classes(impact, code, prior):
     """Return which of M prototypes decide the most probable class, bool (M,) (Algorithm 4.1).
 
-    Prototypes enter by decreasing impact, equal ones together, until one class would stay ahead
-    whatever classes the others had. No prototype is marked if no class stays ahead. `code` (M,) are
-    the prototypes' classes, `prior` the null model's probabilities."""
+    Prototypes are added by decreasing impact, equal ones together, until one class would stay first
+    whatever the classes of the rest. If no class stays first, none is marked. impact, code : (M,),
+    code being the prototypes' classes; prior : (K,) probabilities in the null model"""
     order, last = _by_impact(impact)
     by_class = np.eye(len(prior))[code[order]] * impact[order, None]
     q = prior + np.cumsum(by_class, axis=0)[last]
@@ -393,8 +393,8 @@ def dominant_for_classes(impact, code, prior):
 def dominant_for_numbers(impact, y):
     """Return which of M prototypes keep a numeric estimate above or below the null mean, bool (M,).
 
-    Prototypes enter by decreasing impact, until the estimate would stay on its side whatever
-    responses, from those observed, the others had. y (M,) are responses minus the null mean."""
+    Prototypes are added by decreasing impact, until the estimate stays on that side even if all
+    others have the most extreme response in y. y (M,) : responses minus the null mean"""
     order, last = _by_impact(impact)
     moved = np.cumsum(impact[order] * y[order])[last]
     least, most = min(y.min(initial=0.0), 0.0), max(y.max(initial=0.0), 0.0)
@@ -414,9 +414,9 @@ def _later_sums(impact):
 
 
 def _dominant_set(order, last, decided):
-    """Return a mask (M,) of the prototypes in all groups up to the first group g with decided[g].
+    """Return a mask (M,) of the prototypes up to the first group g of ties with decided[g].
 
-    If there is none, all are False. order : positions by decreasing impact; g ends at last[g]"""
+    If none is decided, all are False. order : positions by decreasing impact; g ends at last[g]"""
     dominant = np.zeros(len(order), bool)
     if decided.any():
         dominant[order[: last[np.argmax(decided)] + 1]] = True

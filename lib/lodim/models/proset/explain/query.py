@@ -107,7 +107,7 @@ def _missing(fit, data):
 
 
 def _response(fit, data):
-    """Return the response of the row as class code or number; NaN if unknown."""
+    """Return the response of `data`, a frame of one row, as code or number; NaN if unknown."""
     if not fit.design.has_response(data):
         return np.nan
     batch = fit.design.apply(data, offset=zero_offset(fit), response=True)
@@ -175,7 +175,7 @@ def familiarity_quantile(fit, value):
 
 
 def _known_values(fit, held_out):
-    """Return sorted `familiarity` values of rows `held_out`; by default, training percentiles."""
+    """Return familiarities of rows `held_out`, sorted; for None, percentiles of training rows."""
     if held_out is None:
         return fit._calibrated().familiarity
     values = fit._familiarity(fit.design.apply(held_out, offset=zero_offset(fit)))

@@ -33,7 +33,7 @@ class Typical:
 
     @classmethod
     def from_batch(cls, batch, prototypes, seed, threads):
-        """Return the most central training row; if there are many, that of a random sample."""
+        """Return the most central of the training rows, or of 20,000 of them if there are more."""
         rows = batch.positive_weight
         if len(rows) > MOST_ROWS:
             rows = np.sort(np.random.default_rng(seed).choice(rows, MOST_ROWS, replace=False))
@@ -117,7 +117,7 @@ def _typical(fit):
 
 
 def central_row(prototypes, x, threads):
-    """Return the position of the row of x (n, A) that is most central in features and estimates."""
+    """Return the position of the most central row of x (n, A), by features and estimates."""
     estimate, _ = estimates_at(prototypes, x, threads)
     tie = entr(estimate).sum(axis=1) if prototypes.loss == CLASSES else np.zeros(len(x))
     return reference_point(x, estimate, tie)
