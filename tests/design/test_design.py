@@ -354,7 +354,7 @@ REFUSED = [
         {"inputs": RowInputs(weights=np.ones(3))},
         "has 3 values, but must have one per row, 60",
     ),
-    ("y ~ x", {"inputs": RowInputs(weights="ww")}, "there is no column 'ww'"),
+    ("y ~ x", {"inputs": RowInputs(weights="ww")}, "weights: there is no column 'ww'"),
     ("y ~ x", {"inputs": RowInputs(offset="np.log(x)")}, r"no column 'np.log\(x\)'.*column first"),
     (
         "y ~ x",

@@ -147,6 +147,7 @@ GOOD = "x,y,z\n1,2,3\n4,5,6\n"
         ("x,y,z,w\n1,2,3,4\n", r"part-1\.csv has 'w', which .*part-0\.csv lacks"),
         ("x,x,z\n1,2,3\n", r"part-1\.csv has two columns called 'x'"),
         ("", r"part-1\.csv is empty: it has 0 bytes"),
+        ("x;y;z\n1,5;2;3\n", r"part-1\.csv has semicolons .*read_csv\(file, sep=';'\)"),
         ("\n\n", r"part-1\.csv cannot be read as CSV"),
         ("x,y,z\n1,2,3\n4,5", r"part-1\.csv, line 3: 2 cells, but the header has 3; .*incomplete"),
         ("x,y,z\n1,2,3\n4\n5,6,7\n", r"part-1\.csv, line 3: 1 cells?, but the header has 3"),

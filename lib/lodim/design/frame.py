@@ -332,13 +332,18 @@ def read_column(frame, name):
 def check_name(frame, name):
     """Raise DataError unless exactly one column of a frame has this name, in valid Unicode."""
     if name not in frame.keys:
-        hint = suggestion(name, frame.names)
-        if re.search(r"[(*/+^]", name) and frame.keys.keys() & set(re.findall(r"\w+", name)):
-            hint += " (make a computed value a column first: data['new'] = ...)"
-        raise DataError(f"there is no column {name!r} in the data; {hint}")
+        raise DataError(absent(name, frame.names))
     if name in frame.repeated:
         raise DataError(f"two columns of the data are called {name!r}; rename one")
     _check_text(name, f"the column name {name!r}", "rename it")
+
+
+def absent(name, names):
+    """Return an error message for a column that is not among the data's columns `names`."""
+    hint = suggestion(name, names)
+    if re.search(r"[(*/+^]", name) and set(names) & set(re.findall(r"\w+", name)):
+        hint += " (make a computed value a column first: data['new'] = ...)"
+    return f"there is no column {name!r} in the data; {hint}"
 
 
 def _check_text(text, what, cure):

@@ -55,6 +55,7 @@ class Reading:
         data : Frame or Source; source : the same Source, or None for data in memory
         request : ColumnRequest of the features; answers : names of the response's columns
         inputs : RowInputs of all rows, before sampling; missing : as in Design"""
+        inputs.check_names(data.names)
         if self.sample is not None:
             whole("sample", self.sample, most=MOST_ROWS)
             needed = list(dict.fromkeys([*request.names, *answers, *inputs.names]))

@@ -12,7 +12,7 @@ from lodim import forms
 from lodim.design import columns, factors
 from lodim.design.column_kernels import ALL_ROWS, read_only
 from lodim.design.expressions import tree
-from lodim.design.frame import check_numeric_text, read_column
+from lodim.design.frame import absent, check_numeric_text, read_column
 from lodim.engine.blocks import each
 from lodim.errors import DataError
 from lodim.family import NUMERIC
@@ -79,6 +79,12 @@ class RowInputs:
     @property
     def names(self):
         return [value for value in vars(self).values() if isinstance(value, str)]
+
+    def check_names(self, names):
+        """Raise DataError if an input is a column that is not among the data's columns `names`."""
+        for what, value in vars(self).items():
+            if isinstance(value, str) and value not in names:
+                raise DataError(f"{what}: {absent(value, names)}")
 
     def map(self, work):
         """Return the row inputs (weights etc.), each one replaced by work(value, name)."""

@@ -161,6 +161,13 @@ def _header(file: FileState, dialect: Dialect) -> tuple[list[str], list[str]]:
     if not file.size:
         raise DataError(f"{file.name} is empty: it has 0 bytes")
     with reading(file, CSV):
+        with _text(file.path) as text:
+            lines = text.read(1000).splitlines()[:2]
+        if len(lines) == 2 and dialect.sep not in lines[0] and all(";" in line for line in lines):
+            raise DataError(
+                f"{file.name} has semicolons between its columns, not {dialect.sep!r}: read it by "
+                "pandas.read_csv(file, sep=';') and give lodim the frame"
+            )
         # The second row is read too: pandas takes an additional cell in it for a row label.
         options = {**dialect.options(), "header": None, "nrows": 2, "dtype": str}
         with _text(file.path) as text:

@@ -80,6 +80,7 @@ def test_constraints_of_ones_own_and_files(tmp_path):
     ("constraints", "words"),
     [
         (3, "must be a dict"),
+        (np.zeros(3), "must be a dict"),
         ({"price": {}}, "must only have the entries prices.*, not 'price'"),
         ({"prices": {"x1": 1.0}}, "given together"),
         ({"prices": {"z": 1.0}, "budget": 1.0}, "prices must be for features .*, not 'z'"),

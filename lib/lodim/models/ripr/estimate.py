@@ -35,6 +35,8 @@ INITIAL_SCALE = (0.5, 0.5)
 def checked(problem):
     """Check that the settings of a problem agree; return it with method and constraints set."""
     s = problem.settings
+    if not isinstance(s.constraints, dict | Constraints | None):
+        raise ArgumentError(f"constraints must be a dict, not {s.constraints!r:.80}")
     if len(parse(problem.design.formula).responses) < 2:
         refuse_unused_arguments([problem])
     if s.k is not None and s.k > most_neighbours(problem.batch):

@@ -143,8 +143,6 @@ class Constraints:
     @classmethod
     def from_dict(cls, entries, design, n):
         """Check a user's dict of constraints, `entries`, for n rows of data; return Constraints."""
-        if not isinstance(entries, dict):
-            raise ArgumentError(f"constraints must be a dict, not {entries!r}")
         unknown = [name for name in entries if name not in ENTRIES]
         if unknown:
             raise ArgumentError(
