@@ -77,9 +77,9 @@ def combine(parts):
 
 
 def joint_refit(batch, family, settings, learners, log, from_boosts=True):
-    """Optimize the parameters of all learners together, from `learners`; return learners, log.
+    """Optimize all parameters of `learners` together, but not their signs; return learners and log.
 
-    Signs are kept. from_boosts : round the start first, to remove boosting's rounding errors"""
+    from_boosts : whether to round the parameters first, which removes boosting's rounding errors"""
     state = BoostState.from_batch(batch, family, settings)
     level, start = np.zeros((len(learners), 1)), learners.theta.copy()
     first = [np.flatnonzero(learners.target == k)[0] for k in range(family.n_functions)]
@@ -139,10 +139,10 @@ def reweigh(problem, fit):
 
 
 def _centred(learners, first, batch, threads):
-    """Return learners shifted so that all but each class's first have mean 0 over rows.
+    """Return learners shifted so that each, except the first of each class, has mean 0 over rows.
 
-    The first ones, at positions `first` (K,), are shifted by the opposite amounts. If K > 1, the
-    linear predictors get mean 0 over rows and classes."""
+    The first learner of class k, number first[k], is shifted by the sum of the other means. If
+    K > 1, the linear predictors get mean 0 over rows and classes."""
 
     work = partial(_weighted_embedding, learners, threads)
     with single_blas():

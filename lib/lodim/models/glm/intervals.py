@@ -68,56 +68,56 @@ def of_observation(family, score, error, level, df, dispersion, df_resid):
     out = np.full((len(score), 2), np.nan)
     known = np.flatnonzero(np.isfinite(score) & np.isfinite(error))
     for at in np.array_split(known, -(-len(known) // BLOCK) or 1):
-        for side, share in enumerate((0.5 - 0.5 * level, 0.5 + 0.5 * level)):
-            out[at, side] = _quantile(family, score[at], error[at], share, dispersion)
+        for side, prob in enumerate((0.5 - 0.5 * level, 0.5 + 0.5 * level)):
+            out[at, side] = _quantile(family, score[at], error[at], prob, dispersion)
     return out
 
 
-def _quantile(family, score, error, share, dispersion):
-    """Return `share` quantiles (n,) of new responses; linear predictors are N(score, error^2)."""
+def _quantile(family, score, error, prob, dispersion):
+    """Return the `prob` quantile of each new response, (n,); predictors are N(score, error^2)."""
     counts, variance = family.counts, dispersion
     if counts:
         mean = np.exp(np.clip(score, -LARGEST_LOG, LARGEST_LOG))
         variance = 1.0 / mean + 1.0 / getattr(family, "theta", np.inf)
     spread = np.sqrt(np.broadcast_to(variance, score.shape))  # about the SD of log(y)
     # If an observation varies little relative to its mean, its logarithm is about normal.
-    z = stats.norm.ppf(share)
+    z = stats.norm.ppf(prob)
     normal = np.exp(np.clip(score + z * np.sqrt(error**2 + spread**2), -LARGEST_LOG, LARGEST_LOG))
     least = MIN_LOG_SPREAD if counts else 0.0
     mixed = np.flatnonzero((error < NARROW * spread) & (spread > least))
     if len(mixed):
         score = np.clip(score[mixed], -LARGEST_LOG, LARGEST_LOG)
         if counts:
-            normal[mixed] = _count(family, score, error[mixed], share)
+            normal[mixed] = _count(family, score, error[mixed], prob)
         else:
-            normal[mixed] = np.exp(_log_amount(score, error[mixed], share, dispersion))
+            normal[mixed] = np.exp(_log_amount(score, error[mixed], prob, dispersion))
     return np.floor(normal) if counts else normal
 
 
-def _count(family, score, error, share):
-    """Return `share` quantiles (n,) of counts, if their linear predictors are N(score, error^2)."""
+def _count(family, score, error, prob):
+    """Return the `prob` quantile of each count, (n,); linear predictors are N(score, error^2)."""
     means = np.exp(np.clip(score[:, None] + error[:, None] * NODES, -LARGEST_LOG, LARGEST_LOG))
     # Quantiles of a mixture lie between those of its parts.
-    low, high = family.quantile(share, means[:, 0]) - 1.0, family.quantile(share, means[:, -1])
+    low, high = family.quantile(prob, means[:, 0]) - 1.0, family.quantile(prob, means[:, -1])
     for _ in range(HALVINGS):
         at = np.flatnonzero(high - low > 1.0)
         if not len(at):
             break
         middle = np.floor(0.5 * (low[at] + high[at]))
-        under = family.distribution(middle[:, None], means[at]) @ WEIGHTS < share
+        under = family.distribution(middle[:, None], means[at]) @ WEIGHTS < prob
         low[at], high[at] = np.where(under, middle, low[at]), np.where(under, high[at], middle)
     return high
 
 
-def _log_amount(score, error, share, dispersion):
-    """Return logs of quantiles (n,) of positive responses if predictors are N(score, error^2)."""
+def _log_amount(score, error, prob, dispersion):
+    """Return logs (n,) of `prob` quantiles of gamma responses; predictors are N(score, error^2)."""
     shape = 1.0 / dispersion
-    log_y = score + np.log(stats.gamma.ppf(share, shape, scale=dispersion))
+    log_y = score + np.log(stats.gamma.ppf(prob, shape, scale=dispersion))
     low, high = log_y - WIDE * error, log_y + WIDE * error
     for _ in range(HALVINGS):
         log_ratio = log_y[:, None] - score[:, None] - error[:, None] * NODES
         ratio = shape * np.exp(np.minimum(log_ratio, LARGEST_LOG))
-        excess = gammainc(shape, ratio) @ WEIGHTS - share
+        excess = gammainc(shape, ratio) @ WEIGHTS - prob
         low, high = np.where(excess < 0.0, log_y, low), np.where(excess < 0.0, high, log_y)
         with np.errstate(all="ignore"):
             slope = np.exp(shape * np.log(ratio) - ratio - gammaln(shape)) @ WEIGHTS

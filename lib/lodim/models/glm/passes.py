@@ -102,8 +102,8 @@ def joined(R, rows):
 def sums(X, y, weights, offset, *, kept, T, family, coef, observed):
     """Return totals, gradient and information of the rows in one vector, which `parts` splits.
 
-    Vectors of several ranges of rows can be added. coef (S, q) are coefficients of combinations z =
-    T'x of the design columns `kept`. The information is expected unless `observed`."""
+    Vectors of several ranges of rows can be added. coef (S, q) : coefficients of z = T'x in S
+    linear predictors, x the design columns `kept`. Information is expected unless `observed`."""
     S, q = coef.shape
     totals, gradient, blocks = np.zeros(N_TOTALS), np.zeros((S, q)), _no_blocks(S, q)
     for part in RowBlock.of_span(X, kept, T, weights, y, offset):
@@ -124,7 +124,7 @@ def sums(X, y, weights, offset, *, kept, T, family, coef, observed):
 def parts(found, coef):
     """Split a vector from `sums` into totals (3,), gradient (S q,) and information (S q, S q).
 
-    Totals: deviance, squared Pearson residuals, weight of rows in Huber's limit. coef : (S, q)"""
+    Totals: deviance, squared Pearson residuals, weight within Huber's limit. coef : as in `sums`"""
     size = coef.size
     totals, gradient = found[:N_TOTALS], found[N_TOTALS : N_TOTALS + size]
     return totals, gradient, found[N_TOTALS + size :].reshape(size, size)
@@ -132,11 +132,11 @@ def parts(found, coef):
 
 @np.errstate(all="ignore")
 def squares(X, y, weights, offset, *, kept, T, family, coef, B, power):
-    """Return Z' diag(u^2 / (1 - h)^power) Z, the middle of a robust (HC) covariance, as a vector.
+    """Return an array: number of rows with leverage h = 1, then the middle M of an HC covariance.
 
-    Its first entry is the number of rows with leverage h = 1. Rows of Z are combinations z = T'x of
-    the design columns `kept`, with coefficients coef (S, q); u are derivatives of log-likelihoods.
-    B is the nonrobust covariance divided by the dispersion."""
+    M = Z' diag(u^2 / (1 - h)^power) Z, (S q, S q), is flat. Rows of Z are z = T'x, x the design
+    columns `kept`; coef (S, q) are coefficients of z in S linear predictors; u are derivatives of
+    log-likelihoods. B is the nonrobust covariance divided by the dispersion."""
     (S, q), whole = coef.shape, 0
     blocks, (value, vector) = _no_blocks(S, q), np.linalg.eigh(B)
     for part in RowBlock.of_span(X, kept, T, weights, y, offset):
@@ -159,7 +159,7 @@ def cluster_sums(X, y, weights, offset, clusters, *, bounds, kept, T, family, co
     """Sum the gradients of the rows' log-likelihoods over the rows of each cluster.
 
     Return the codes of the clusters, from bounds[0] to bounds[1] - 1, and the sums (clusters, S q).
-    coef (S, q) are coefficients of combinations z = T'x of the design columns `kept`."""
+    coef (S, q) : coefficients of z = T'x in S linear predictors, x the design columns `kept`."""
     known, group = np.unique(clusters.astype(np.int64), return_inverse=True)
     first, last = np.searchsorted(known, bounds)
     weights = np.where((first <= group) & (group < last), weights, 0.0)

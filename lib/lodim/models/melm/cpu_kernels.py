@@ -48,8 +48,8 @@ def prepare(lo, hi, active, V, Z, cov, h2, results):
     """Compute what `pair_sums` needs for projections v = V[active[q]] (r, k), q from lo to hi - 1.
 
     Z : (r, n) rows; cov : (C, r, r) class covariances; h2 : (C,) squared bandwidths
-    results : (P, spread, root, log_det). Entry q gets v'Z, and cov v per class; for classes A and B
-        it gets inverse Cholesky factor and log determinant of h2_A v'cov_A v + h2_B v'cov_B v"""
+    results : (P, spread, root, log_det). P[q] gets v'Z, spread[q, A] cov_A v, root[q, A, B] L^-1,
+        log_det[q, A, B] the log determinant of L L' = h2_A v'cov_A v + h2_B v'cov_B v"""
     P, spread, root, log_det = results
     r, k = V.shape[1:]
     C, S = h2.size, np.empty((k, k))
@@ -111,7 +111,7 @@ def add_squares(x, U, e):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def weigh_kernels(scale, w, shift, e):
-    """Replace squared distances e by kernels, scale * w * exp(shift - e / 2); return their sum."""
+    """Replace squared distances e (n,) by kernels scale w exp(shift - e / 2); return their sum."""
     total = 0.0
     for i in range(e.size):
         t = scale * w[i] * kernel(shift - 0.5 * e[i])
@@ -122,9 +122,9 @@ def weigh_kernels(scale, w, shift, e):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def subtract_forces(x, U, e, T):
-    """Subtract the forces e * (x - U) between a point x and points U from T; return their sum.
+    """Subtract the forces e_i * (x - U_i) from T_i, in one dimension; return the sum of the forces.
 
-    All are in one dimension; e are the kernels between x and each of U."""
+    x : a point; U : points; e : kernels between x and each point of U"""
     total = 0.0
     for i in range(e.size):
         t = e[i] * (x - U[i])
@@ -139,7 +139,7 @@ def row_sums(u, scale, U, w, after, size, shift, e, T, R):
 
     A pair's kernel is scale[a] w[i] exp(shift - distance^2 / 2). Kernel times difference is the
     force, which is added to R[:, a] and subtracted from T[:, i].
-    after : negative for all pairs, or such that pairs of points of one block are not counted twice
+    after : negative for all pairs; else so large that no pair of rows is counted twice
     size : number of columns of U before its padding; e : work space"""
     k, total = len(u), 0.0
     for a in range(scale.size):
@@ -202,10 +202,10 @@ def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
     """Sum kernels and forces over all pairs of rows, for parallel tasks lo to hi - 1.
 
     A row's force by a class is the sum, over the rows of the class, of kernel times difference.
-    stripes : number of tasks per projection, which share its rows; shift : added to exponents
+    stripes : number of tasks that share the rows of a projection; w : row weights
     P, root : projected rows and inverse Cholesky factors of the kernels, from `prepare`
-    w : weights; start : class c has rows start[c] to start[c + 1] - 1
-    totals : kernels of task t in [t], (C, C); forces : forces by class c in [t, c], (k, n)"""
+    start : class c has rows start[c] to start[c + 1] - 1; shift : added to the kernels' exponents
+    totals[t] (C, C) gets sums of kernels of task t, forces[t, c] (k, n) the forces by class c"""
     k, C, wide = P.shape[1], start.size - 1, CHUNK + LANES
     u, R = np.empty((k, BLOCK)), np.empty((k, BLOCK))
     U, T = np.empty((k, wide)), np.empty((k, wide))
@@ -228,8 +228,8 @@ def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
 def add_forces(P, F, first, stop, share, root, M, g):
     """Add what rows first to stop - 1 contribute to a gradient, given the forces F on them.
 
-    g (k, n), the gradient by the projected rows, gets share * root' F. M (k, k) gets P F'.
-    P, F : (k, n), projected rows and forces, as in `pair_sums`"""
+    g (k, n), the gradient by projected rows, gets share * root' F. M (k, k) gets P F'.
+    P, F : (k, n), projected rows and forces; root : (k, k) kernel's inverse Cholesky factor"""
     for j in range(M.shape[0]):
         for m in range(M.shape[0]):
             s, x = 0.0, share * root[m, j]
@@ -241,12 +241,12 @@ def add_forces(P, F, first, stop, share, root, M, g):
 
 @njit(cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
 def finish(lo, hi, active, stripes, rows, sums, potential, gradient):
-    """Compute log integrals of products of class densities, and the gradient of their weighted sum.
+    """Compute log integrals of products of two class densities, and the gradient of a weighted sum.
 
-    potential, gradient : for each projection active[q], q from lo to hi - 1, the logs (C, C) in
-        potential[q] and the gradient (r, k) in gradient[active[q]]
-    rows : (rows, projected rows, first row of each class, class sizes, squared bandwidths, shares)
-    sums : results of `prepare` and `pair_sums`; stripes : number of tasks per projection"""
+    For q from lo to hi - 1, potential[q] gets the logs (C, C), and gradient[active[q]] (r, k) the
+    derivative of the sum of share * log by projection active[q]. stripes : tasks per projection
+    rows : (Z, P, start, class sizes, h2, share (C, C)), as in `prepare` and `pair_sums`
+    sums : (spread, root, log_det) of `prepare`, then (shift, totals, forces) of `pair_sums`"""
     Z, P, start, size, h2, share = rows
     spread, root, log_det, shift, totals, forces = sums
     C, (k, n) = size.size, P.shape[1:]
@@ -337,9 +337,9 @@ def gap(u, low, high):
 def log_sum(u, classes, c, tile, place, gaps, e):
     """Return the log of the sum of w_i exp(-1/2 |u - U_i|^2) over the rows U_i of class c.
 
-    `classes` are fields of `Densities`: root, rows U and their weights w, corners low and high of
-    boxes around blocks of 64 rows, and start, each class's first block. Row `place` of the block
-    `tile` is left out (-1: none). Blocks far from u are skipped. gaps and e are work arrays."""
+    classes : (root, U, w, low, high, start) of `Densities`; low and high are corners of boxes
+        around blocks of 64 rows, start is each class's first block. Distant blocks are skipped.
+    tile, place : block and position in it of a row to leave out, or -1; gaps, e : work arrays"""
     _, U, w, low, high, start = classes
     first, stop = start[c], start[c + 1]
     nearest = first
@@ -372,9 +372,8 @@ def log_sum(u, classes, c, tile, place, gaps, e):
 def log_sums(lo, hi, step, P, classes, tile, place, out):
     """Fill out[i, c] with the log of class c's summed kernels at points P[:, i].
 
-    lo, hi, step : i runs from lo * step to hi * step - 1
-    tile, place : for a training row i, its block of 64 rows in `classes` and its position there,
-        which are left out; else -1"""
+    i runs from lo * step to hi * step - 1; classes : as in `log_sum`
+    tile, place : for each i, block and position in it of a training row to leave out, or -1"""
     root, _, _, _, _, start = classes
     k, m = P.shape
     u, at, e = np.empty((k, 1)), np.empty(k), np.empty(TILE)

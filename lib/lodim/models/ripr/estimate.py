@@ -64,10 +64,10 @@ ASSIGNMENT_DEFAULTS |= {"tolerance": Settings.tolerance, "smooth": Settings.smoo
 
 
 def _with_method(problem):
-    """Return a problem with its method and axes; raise if method="vote" cannot be used.
+    """Return a problem with the settings `method` and `axes`; raise if method="vote" is impossible.
 
-    The method is "assignment" if the response or an argument needs it. It may stay None: with a
-    penalty, a fit then uses "assignment", else "vote"."""
+    The method is "assignment" if the response or an argument needs it, else the user's. If None, a
+    fit uses "assignment" with a penalty, else "vote"."""
     s = problem.settings
     reasons = [
         ("needs a response; use 'assignment'", task_of(problem.family) == CLUSTERS),
@@ -218,7 +218,7 @@ def _assigned(e, search):
 
 
 def _cluster_views(common, search):
-    """Return ClusterViews with their clusters; `common` has the other fields."""
+    """Return ClusterViews fitted to the rows of `search`; common : dict of an Ensemble's fields."""
     views, settings = common["views"], search.settings
     e = ClusterViews(
         **common,
@@ -233,10 +233,10 @@ def _cluster_views(common, search):
 
 
 def calibrate(evidence, y, weight):
-    """Return the two factors t that calibrate class probabilities: t[0] of ratios, t[1] of votes.
+    """Return the factors t (2,) that calibrate class probabilities softmax(t[1] vote - t[0] ratio).
 
-    Probabilities are softmax(t[1] vote - t[0] ratio), from the `evidence` (ratio, vote) in the
-    row's view. t minimizes the deviance, with targets smoothed (Platt 1999) so that t is finite."""
+    evidence : (ratio, vote), arrays (rows, views, classes); a row uses its view of smallest ratio
+    t minimizes the deviance, with targets smoothed (Platt 1999) so that t is finite."""
     ratio, vote = evidence
     view = nearest_view(ratio)
     known = np.flatnonzero((view >= 0) & np.isfinite(y) & (weight > 0))
@@ -280,9 +280,9 @@ def fit_shared(problems):
 
 
 def _select_shared(searches, losses, weight, ks):
-    """Choose a penalty for all responses together; return it and the Assignment of their rows.
+    """Choose one penalty for all responses; return it, and the Assignment of all their rows.
 
-    searches, losses, ks : ViewSearch, losses (rows, views) and number of neighbours per response"""
+    searches, losses, ks : per response, ViewSearch, losses (rows, views), number of neighbours"""
     c, threads = searches[0].data.control, searches[0].threads
     grid, path = assignment_path(
         np.concatenate(losses), 1.0, c.least, weight=weight, threads=threads

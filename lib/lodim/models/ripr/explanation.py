@@ -143,7 +143,7 @@ def one_row(fit, row):
 
 
 def _view_frame(fit, answers, X):
-    """Return a table of the views: weight or loss, prediction, whether it predicts the row."""
+    """Return a table of `answers` for row X, by view: weight or loss, prediction, whether used."""
     e, value, loss = fit.estimates, answers.value[0], answers.loss[0]
     if e.task == CLASSES:
         value = by_code(fit.levels, value).tolist()
@@ -160,7 +160,7 @@ def _view_frame(fit, answers, X):
 
 
 def _neighbour_frame(fit, X, j, k, label):
-    """Return a table with a row, X (1, axes), and its k nearest training rows in feature set j."""
+    """Return a table of the row X (1, axes), named `label`, and its k neighbours in view j."""
     e, d = fit.estimates, fit.design
     distance, where = (z[0] for z in e.nearest(j, X, k))
     distance, where = distance[where >= 0], where[where >= 0]

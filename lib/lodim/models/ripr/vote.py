@@ -36,7 +36,7 @@ class Voters:
 
     @classmethod
     def from_rows(cls, A, category_distance, y, weight, n_classes):
-        """Return Voters for responses y (n,): class codes, or numbers if n_classes is 0."""
+        """Return Voters with values A (n, axes) and class codes y, or numbers if n_classes is 0."""
         weight = weight / weight.mean()
         if n_classes:
             target = (y[:, None] == np.arange(n_classes)).astype(np.float64)
@@ -63,10 +63,10 @@ class Voters:
         return self.target.shape[1] > 1
 
     def sums(self, views, k, Q=None, threads=1, own=None):
-        """Return sums (views, rows, C + 1) over the k nearest voters: of C targets, and of weights.
+        """Return sums (views, rows, C + 1) over k nearest voters: of C targets, then of weights.
 
-        Weights fall with the distance. Q has the rows to predict, by default all voters.
-        own : (rows of Q,) position of each row among the voters, which is left out, or -1"""
+        Each row of Q, by default all voters, has k neighbours in each of `views`. Weights fall with
+        the distance. own : position of each row of Q among the voters, to leave out, or -1"""
         values = self.weight[:, None] * np.column_stack([self.target, np.ones(len(self.A))])
         near = Neighbours.among(Q, self.A, self.category_distance, own)
         return near.sums(views, k, values, FALLING, threads)
@@ -142,7 +142,7 @@ def choose_views(voters, seed, *, min_dim, max_dim, k, n_views, max_views, threa
 
 
 def _axes_to_compare(*samples):
-    """Return positions of the axes that vary in the first sample (rows, axes) with such an axis.
+    """Return positions of the axes that vary in the first sample (rows, axes) where any varies.
 
     If no axis varies in any of the `samples`, return those with a known value in the last one."""
     for A in samples:
@@ -169,8 +169,8 @@ def sample(voters, most, seed):
 def compare(voters, on, bounds, k, max_views, threads):
     """Return up to 200 views of lowest leave-one-out loss, and the number of views compared.
 
-    A view is a set of axes, bounds[0] to bounds[1] of those at positions `on`. If there are too
-    many views with d axes, only extensions of the best views with d - 1 axes are compared."""
+    A view has bounds[0] to bounds[1] of the axes (features or factors) at positions `on`. If views
+    of d axes are too many, only extensions of the best views with d - 1 axes are compared."""
     low, high = bounds
     p, room, parents, kept = len(on), max_views, None, []
     if room is not None and room < p:

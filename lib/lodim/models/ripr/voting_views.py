@@ -47,7 +47,7 @@ class VotingViews(Ensemble):
         return Answers(view, by_view, loss, scores(self, voters, evidence), code)
 
     def nearest(self, j, X, k):
-        """Return distances and positions of the k training rows nearest to X in set j."""
+        """Return distances and positions (m, k) of training rows nearest to m rows X in view j."""
         refs, k = self.references, min(k, len(self.references))
         distance, at = nearest(X, self.X[refs], self.views[j], k, self.category_distance)
         return distance, np.where(at >= 0, refs[at], -1)
@@ -76,7 +76,7 @@ def evidence_of(e, voters, X=None, threads=1):
 
 
 def calibrated(e, threads=1):
-    """Return Ensemble e with the factor of least leave-one-out loss, and rows' shares and views."""
+    """Return VotingViews e with fitted factor (least leave-one-out loss) and assigned views."""
     voters = voters_of(e)
     evidence, known = evidence_of(e, voters, threads=threads), e.complete(e.X)
     total = evidence[:, e.references].sum(axis=0)
@@ -88,7 +88,7 @@ def calibrated(e, threads=1):
 
 
 def scores(e, voters, evidence):
-    """Return linear predictors (rows, K), or predicted numbers, given evidence (sets, rows, K)."""
+    """Return linear predictors (rows, K), or numbers, of ensemble e; evidence : (sets, rows, C)."""
     total = e.factor * evidence.sum(axis=0)
     if not voters.classes:
         return voters.mean + voters.spread * total
@@ -99,7 +99,7 @@ def scores(e, voters, evidence):
 def shares(e, voters, evidence, known):
     """Return each feature set's share of the evidence for a row's prediction, (rows, sets).
 
-    known : (rows, sets) whether the row has all features of a set; if of none, shares are 0"""
+    known : (rows, sets) whether the row has all features of a set; without any, shares are 0"""
     if voters.classes:
         code = codes(e, voters, evidence)
         own = np.take_along_axis(evidence, code[None, :, None], axis=2)[:, :, 0]
@@ -113,17 +113,17 @@ def shares(e, voters, evidence, known):
 
 
 def codes(e, voters, evidence):
-    """Return the most probable class of each row, from evidence (feature sets, rows, classes)."""
+    """Return the most probable class of each row from evidence (sets, rows, C) of VotingViews e."""
     return best_class(e, np.log(voters.prior) + e.factor * evidence.sum(axis=0))
 
 
 def best_class(e, z):
-    """Return the class of largest score in each row of z; of ties, the one of largest weight."""
+    """Return the class of the largest score in each row of z (rows, C); e.preferred orders ties."""
     return e.preferred[ties.argmin(-z[:, e.preferred])]
 
 
 def predictions_by_view(e, voters, evidence, known):
-    """Return predictions (rows, sets) by each set alone: class or number, NaN where not `known`."""
+    """Return what each set alone predicts, (rows, sets): class or number; NaN where not `known`."""
     if voters.classes:
         each = [best_class(e, np.log(voters.prior) + own) for own in evidence]
     else:

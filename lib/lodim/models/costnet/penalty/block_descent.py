@@ -17,10 +17,10 @@ from lodim.models.costnet.penalty.prox import (
 
 @njit(**INNER)
 def _newton_direction(H, c, w, lam, groups, g0, g1, at, position):
-    """Return the Newton step (K s,) of w (K, A) for s of its columns, those at positions `at`.
+    """Return the Newton step (K s,) of coefficients w (K, A) in the s columns at positions `at`.
 
     The objective is a quadratic plus lam sum_g cost_g ||w_g|| over groups g0 to g1 - 1. H is its
-    Hessian, c its negative gradient. position (A,) is a column's place in `at`, or -1."""
+    Hessian, c its negative gradient. `position` has the index of each column in `at`, or -1."""
     start, member, cost = groups.start, groups.member, groups.cost
     K, s = w.shape[0], at.size
     M, rhs = np.empty((K * s, K * s)), np.empty(K * s)
@@ -77,7 +77,7 @@ def newton_steps(span, groups, H, c, w, lam, d, eps):
 
 @njit(**INNER)
 def _newton_step(span, groups, H, c, w, lam, d):
-    """Make one Newton step of `newton_steps`, with the same arguments, in place.
+    """Change w and c in place by one step of `newton_steps`, which describes the arguments.
 
     Return by how much the objective falls, and whether a group became zero."""
     lo, hi, g0, g1 = span
@@ -133,7 +133,7 @@ def stop_at_zero(w, d, sign, lo, hi):
 
 @njit(**INNER)
 def _zero_crossings(w, d, groups, g0, g1):
-    """Return which multiple of step d makes each group of w zero (inf: none), and the smallest."""
+    """Return t < 1 with w'(w + t d) = 0 for each group g0 to g1 - 1 (inf: none), and the least."""
     start, member = groups.start, groups.member
     out, nearest = np.full(g1 - g0, np.inf), np.inf
     for g in range(g0, g1):
@@ -198,9 +198,9 @@ def _proximal_step(b, groups, H, c, w, dual, lam, L, u, d, eps):
 
 @njit(**INNER)
 def _minimize_block(b, groups, H, c, w, dual, lam, L, spaces, eps):
-    """Minimize over the coefficients w of block b, in place; return the largest gain of a step.
+    """Minimize the objective of `minimize` over the coefficients w of block b, in place.
 
-    The negative gradient c, and the dual vectors `dual` of overlapping groups, are updated.
+    c and `dual` are updated. Steps end when the gain L |step|^2 is at most eps; return the largest.
     L : upper bound of the eigenvalues of the Hessian H in the block; spaces : three work arrays"""
     u, d, old = spaces
     K, lo, hi = w.shape[0], groups.block[b], groups.block[b + 1]

@@ -140,8 +140,9 @@ class Layout(GroupArrays):
         """Return the Layout of coefficients and groups that are sorted by block.
 
         at, sign : positions of the coefficients among all q, and their required signs (0 for none)
-        block, block_of_group : block of each coefficient and group; size : coefficients per group
-        member : coefficients of all groups; nested : whether each block's groups form a tree"""
+        block, block_of_group : block of each coefficient and group
+        size, cost : number of coefficients and cost of each group; member : coefficients, by group
+        nested : whether the groups of each block form a tree"""
         kept, width = np.unique(block, return_counts=True)
         _, n_groups = np.unique(block_of_group, return_counts=True)
         block, first, start = (np.cumsum(np.r_[0, count]) for count in (width, n_groups, size))

@@ -29,11 +29,11 @@ def scores_after(X, columns, step, f, threads):
 
 
 def derivatives(X, y, weight, f, *, loss, columns, curvatures, step, threads):
-    """Return half the weighted mean deviance and its derivatives, as one flat array.
+    """Return the loss (half the weighted mean deviance) and its derivatives, as one flat array.
 
-    Its parts: the loss; the sum over rows of l'^2 / l'', where l is a row's loss; the negative
-    gradient (K, C) by K coefficients of each of C columns; second moments (J, J, C, C).
-    curvatures : weights of moments per row: K^2 for all l'' (J = K), 1 for their mean, 0: none
+    The parts are the loss; the sum over rows of l'^2 / l'', with l a row's loss; the negative
+    gradient (K, C) by K coefficients of each of C columns; second moments (J, J, C, C) of columns.
+    curvatures : 0 for no moments, 1 to weight by the mean of l'' (J = 1), K^2 by all l'' (J = K)
     f : linear predictors in blocks of 64 rows; step : (K, C) change of the coefficients, or None"""
     if step is not None:
         f = scores_after(X, columns, step, f, threads)
@@ -221,7 +221,7 @@ def _add_moments(lo, hi, partials, X, columns, h, bounds):
 
 
 def _moments(X, columns, h, threads):
-    """Return second moments of C columns, with J^2 weights h per row, (J, J, C, C)."""
+    """Return sums of h x x' over rows, (J, J, C, C), for J^2 weights h per row; x : C columns."""
     J = round(h.shape[1] ** 0.5)
     size = (h.shape[1] * len(columns) ** 2) or 1
     chunks = max(1, min(count_blocks(X), 2**25 // size))  # their sums take at most 256 MiB

@@ -62,7 +62,7 @@ class ConicSolver(NewtonSolver):
 
 
 def _loss(problem, n, w, b):
-    """Return half the weighted mean deviance as a CVXPY expression of coefficients w and b."""
+    """Return half the mean deviance of n rows in CVXPY; w, b : penalized and free coefficients."""
     import cvxpy as cp
 
     if problem.loss == SQUARED:

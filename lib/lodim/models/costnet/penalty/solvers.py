@@ -194,14 +194,14 @@ class NewtonSolver:
             t *= 0.5
         return 0.0
 
-    def _adapt(self, size):
+    def _adapt(self, moved):
         """Adapt the lower limit of the rows' curvatures to a step; return whether to continue.
 
-        size : share of the step that was moved, 0 if it failed. A failure resets the limit to its
-            first value. If the limit is there already, the search ends."""
+        moved : share of the step that was moved. If 0, the limit is set to its first value, and the
+            result is False if it had this value already."""
         first, last = self.problem.loss[1], self._least
-        self._least = next_least(last, size) if size else first
-        return size > 0.0 or last < first
+        self._least = next_least(last, moved) if moved else first
+        return moved > 0.0 or last < first
 
     def _objective(self, w, loss, lam, ridge):
         return loss + self.problem.penalty(w, lam) + 0.5 * ridge * float((w * w).sum())
@@ -258,7 +258,7 @@ class NewtonSolver:
         return gap, max_iter
 
     def _strong_set(self, lam, ridge, target):
-        """Return which coefficients can be nonzero (strong rule, Tibshirani et al. 2012)."""
+        """Return which of A coefficients can be nonzero (strong rule, Tibshirani et al. 2012)."""
         before, self._last_lam = self._last_lam, lam
         _, left = self._gap(max(2.0 * lam - before, 0.1 * lam), ridge, target)
         return self.w.any(axis=0) | (np.abs(left).max(axis=0) > 0.0)
@@ -282,9 +282,9 @@ class NewtonSolver:
         return True
 
     def _model_step(self, lam, ridge, target):
-        """Minimize the quadratic model plus penalty; return steps of w and b, and the largest gain.
+        """Minimize the quadratic model plus penalty; return steps of w and b, and the gain.
 
-        w and b are the penalized and the unpenalized coefficients."""
+        w, b : penalized and unpenalized coefficients; gain : upper bound of the model's decrease"""
         model = self._model
         # compress() keeps rows contiguous, unlike indexing by a mask.
         w, c = self.w.compress(model.keep, axis=1), self.c.compress(model.keep, axis=1)

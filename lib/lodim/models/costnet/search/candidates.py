@@ -120,7 +120,7 @@ def with_free_columns(network, p):
 def _single_prices(network, incidence, bases):
     """Return the price of each candidate with everything that it needs, (m,).
 
-    incidence : (m, B), 1 for each purchase that a candidate needs; bases : (B,) purchases' nodes"""
+    bases : (B,) node of each purchase; incidence : (m, B), 1 if a candidate needs the purchase"""
     if network.set_cost is None:
         return incidence @ network.cost[bases]
     names = [frozenset(network.names[v] for v in bases[row > 0.0]) for row in incidence]
@@ -128,9 +128,9 @@ def _single_prices(network, incidence, bases):
 
 
 def _sources(network, nodes):
-    """Return the node that each of `nodes` needs from each series, (nodes, series); -1 if none.
+    """Return the source that each node needs from each series, (nodes, series); -1 for none.
 
-    A series is a quantity that any one of several nodes of the network can supply."""
+    A series is a quantity that several nodes of the network, its sources, can supply."""
     numbers = np.unique(network.series[network.series >= 0])
     out = np.full((len(nodes), len(numbers)), -1)
     for s, number in enumerate(numbers):

@@ -167,9 +167,9 @@ def _column_sets(space, sets):
 
 
 def _best_switch(search, state, budget):
-    """Return the best model that gets one quantity from another of its alternative sources.
+    """Return the best model within a budget that replaces one source of a quantity by another.
 
-    It costs at most `budget`; the result is None if no such model is better than `state`."""
+    The result is None if no such model is better than `state`."""
     best = state
     for used in source_switches(search.space, state.used):
         if not used.any() or not affordable(search.space.price(used), budget):
