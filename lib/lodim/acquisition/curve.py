@@ -40,10 +40,10 @@ def by_rule(policy, X, y, kinds, trade_offs):
 
 
 def frontier_by_row(policy, fit, data, rows, y):
-    """Yield a result like those of `by_rule` for each model on the frontier of a costnet fit.
+    """Yield the price and the test losses of each model on the frontier of a costnet `fit`.
 
-    A result has the model's price and its losses on the test rows. `rows` are the positions of
-    these rows in `data`; y are their class codes, or numbers in original units."""
+    A result is ("frontier", NaN, price, loss, hit), in the form of `by_rule`. The test rows are at
+    positions `rows` of `data`; y has the class codes of the rows, or numbers in original units."""
     if getattr(fit, "name", None) != "costnet" or fit.levels != policy.levels:
         raise ArgumentError(
             f"frontier must be a costnet fit of the same response {policy.design.response.name!r}"

@@ -89,10 +89,10 @@ class Mixture:
         return out
 
     def losses(self, V, y, columns, scales=None):
-        """Return losses (scales, rows) of predicting y from the values V of some features.
+        """Return losses (scales, rows) of predicting y from values V (columns, rows) of features.
 
-        V is (columns, rows). Losses are log-losses, or squared errors of numbers. `scales` are
-        tuples (temperature, repetition, contamination) to compare; by default the mixture's own."""
+        Losses are log-losses, or squared errors of numbers. `scales` are tuples (temperature,
+        repetition, contamination) to compare; by default only the fields with these names."""
         scales = scales or self.arrays[-1:]
         density, centre, _ = self.scaled(1.0, 0.0)._conditional(V, columns)
         share, out = self.log_share[:, None], np.empty((len(scales), V.shape[1]))
@@ -168,9 +168,9 @@ def group(X, y, weight, n_classes, seed, per_class):
 def _shrink_differences(label, common, share, rows, mean, cov):
     """Shrink differences between clusters of different classes; return new shares and means.
 
-    label : class of each cluster; rows : number of rows in each cluster
-    common : identifier of each cluster's k-means start; clusters with the same start are compared
-    Differences with sum of squares d shrink by max(0, 1 - noise / d) (James-Stein)."""
+    label, share, rows, mean, cov : class, share, size, mean and covariance matrix of each cluster
+    common : number of each cluster's k-means start; clusters with equal numbers are compared
+    Differences get the factor max(0, 1 - noise / d); d : sum of squares, noise : d by chance"""
     same_class, same_cluster = label[:, None] == label, common[:, None] == common
     equal = (same_class @ share) * (same_cluster @ share)
     found = rows.sum() * ((share - equal) ** 2 / equal).sum()
@@ -242,9 +242,10 @@ def choose(X, y, weight, fold, n_classes, item_of, seed):
 
 
 def _choose(X, y, weight, fold, n_classes, item_of, seed):
-    """Choose the settings of a mixture of X by cross-validation; return it and a dict of these.
+    """Return a Mixture whose settings cross-validation chose, and a dict of settings and losses.
 
-    Settings are optimized one by one on predictions from random subsets of the data's columns."""
+    Arguments are those of `choose`. Settings are optimized one by one on predictions from random
+    subsets of the data's columns."""
     rng = np.random.default_rng([seed, 1])
     rows = np.flatnonzero(fold >= 0)
     rows = rows if len(rows) <= ROWS else np.sort(rng.choice(rows, ROWS, replace=False))
@@ -304,7 +305,7 @@ def _choose(X, y, weight, fold, n_classes, item_of, seed):
 
 
 def _normal_scores(X):
-    """Return quantiles of each column of X, and the normal scores that replace them."""
+    """Return quantiles (p, KNOTS) of the p columns of X, and a normal score for each quantile."""
     levels = (np.arange(KNOTS) + 0.5) / KNOTS
     knots = np.nanquantile(X, levels, axis=0, method="inverted_cdf").T
     scores = np.empty_like(knots)

@@ -60,9 +60,7 @@ class Levels:
 
     @classmethod
     def from_levels(cls, name, called, levels, labels, matrix=None):
-        """Return a Levels factor without rules for missing values, which `_with_missing` adds.
-
-        called : whether `name` is an expression; labels : features' names; matrix : contrasts"""
+        """Return a Levels factor from its first five fields, without rules for missing values."""
         return cls(name, called, levels, labels, matrix, (), None, None)
 
     def _check_fields(self):
@@ -121,10 +119,11 @@ def columns_of(key):
 
 
 def learn(key, summaries, table, missing, polynomials=False):
-    """Learn a factor from the training rows; its key is (column, None) or (None, text of a call).
+    """Learn the factor of a key, (column, None) or (None, text of a call), from the training rows.
 
     summaries : dict of Summary by column name, or by key for computed values in C()
-    polynomials : whether orthogonal polynomials code ordered categories; missing : as in Design"""
+    table : Table of the training rows; missing : "drop", "keep" or "indicator"
+    polynomials : whether orthogonal polynomials code ordered categories"""
     name, code = key
     if code is not None and not (is_category(code) or _is_column_of_bools(code, summaries)):
         return learn_expression(code, table)
@@ -426,7 +425,7 @@ def is_read_as_number(factor, name):
 
 
 def _inner(code, node, table):
-    """Evaluate `node`, the argument of C() or I(); return a Column, and the table's rows in it."""
+    """Return the argument `node` of C() or I() as a Column, and the positions of the rows in it."""
     name = language.column_name(node)
     if name is not None:
         return table.columns[name], table.rows
@@ -434,7 +433,7 @@ def _inner(code, node, table):
 
 
 def as_column(code, node, values):
-    """Return an expression's values (n,) as a Column: of levels for a condition, else numbers."""
+    """Return values (n,) of the expression `code` as a Column: levels if `node` is a condition."""
     if language.is_condition(node):
         return columns.Column(code, "level", None, values.astype(np.int8), TRUTH)
     return columns.Column(code, "number", values)

@@ -25,18 +25,18 @@ _READ = "read its rows into memory first, or some of them"
 EAGER = (PANDAS, "polars", "pyarrow", "modin", "cudf")  # readable kinds of frames
 
 
-def read_narwhals(data, words):
-    """Return the module narwhals, and the data as its DataFrame.
+def read_narwhals(data, allowed):
+    """Return the module narwhals, and `data` as a narwhals DataFrame.
 
-    words : text on what data may be, for the error if narwhals cannot read them"""
+    allowed : what data may be, such as "a frame", for the error if narwhals cannot read `data`"""
     kind = f"{type(data).__module__}.{type(data).__qualname__}"
     if is_path(data):
         path = os.fspath(data) if isinstance(data, str | os.PathLike) else data
-        raise DataError(f"data must be {words} here, not a path ({path!r:.300}): {_READ}")
+        raise DataError(f"data must be {allowed} here, not a path ({path!r:.300}): {_READ}")
     if kind.startswith(("dask.", "pyarrow._dataset.")):
-        raise DataError(f"data must be {words} here, not {kind}: {_READ}")
+        raise DataError(f"data must be {allowed} here, not {kind}: {_READ}")
     if not hasattr(type(data), "columns"):
-        raise DataError(f"data must be {words}, not {kind}")
+        raise DataError(f"data must be {allowed}, not {kind}")
     try:
         import narwhals as nw
     except ImportError:
@@ -46,7 +46,7 @@ def read_narwhals(data, words):
         frame = nw.from_native(data, eager_only=True)
     except TypeError:
         lazy = "; collect it first" if "lazy" in kind.lower() else ""
-        raise DataError(f"data must be {words}, not {kind}{lazy}") from None
+        raise DataError(f"data must be {allowed}, not {kind}{lazy}") from None
     return nw, frame
 
 
@@ -202,7 +202,7 @@ def as_given(method: F) -> F:
 
 
 def in_pandas(method: F) -> F:
-    """Return the original form of a method decorated by `as_given`; it returns pandas objects."""
+    """Undo `as_given`: return the method in a form that always returns pandas objects."""
     bound: Any = method
     return cast(F, functools.partial(bound.in_pandas, bound.__self__))
 
@@ -390,7 +390,7 @@ def check_numeric_text(column, levels, n, answer=False):
 
 
 def _are_many(levels, others):
-    """Return whether `others`, levels that are no numbers or dates, are too many to be mistakes."""
+    """Return whether `others`, the levels that are not numbers (or dates), are more than typos."""
     return len(levels) - len(others) < 2 or len(others) > max(2, len(levels) // 10)
 
 
@@ -399,14 +399,14 @@ def _is_number(level):
     return digits and bool(NUMBER.fullmatch(level) or AMOUNT.fullmatch(level))
 
 
-def _check_dates(what, name, levels, answer):
-    """Raise DataError if a text column has over 10 levels, and nearly all are dates."""
+def _check_dates(subject, name, levels, answer):
+    """Raise DataError if a text column, called `subject`, has over 10 levels, nearly all dates."""
     others = [level for level in levels if not columns.ISO_DATE.fullmatch(level)]
     if len(levels) <= SOME_LEVELS or _are_many(levels, others):
         return
     example = next(level for level in levels if level not in others)
     but = f", all except {first_few(others)}" if others else ""
-    what = f"{what} has dates as text, such as {example!r}{but}"
+    what = f"{subject} has dates as text, such as {example!r}{but}"
     make = f"pd.to_datetime(df[{name!r}], errors='coerce') makes other values missing; "
     cure = f"write days({quote(name)}) for a number" if answer else columns.date_advice(name)
     levels_cure = f"for levels write {_category(name, answer)}"

@@ -225,7 +225,7 @@ class Limits:
 
     @property
     def ends(self):
-        """Bounds of values that are no outliers: 10 * (greatest - least) beyond these two."""
+        """Lower and upper bound: `least` minus, and `greatest` plus, 10 times their difference."""
         with np.errstate(over="ignore"):
             gap = GAP * (np.float64(self.greatest) - self.least)
             ends = max(self.least - gap, -LARGEST), min(self.greatest + gap, LARGEST)
@@ -316,10 +316,10 @@ def limits_by_position(limits, names):
 
 
 def apply_limits(x, rows, limits):
-    """Replace outliers in x[rows] by a middle value; return the result as (values, positions).
+    """Replace outliers of x[rows] by a middle value; return values, and row positions in them.
 
-    limits : (lower, upper, middle), or None to return x and `rows` as they are
-    Empty positions mean all rows; they are empty if `limits` is given."""
+    limits : (lower, upper, middle), or None to return x and `rows` unchanged
+    Otherwise the values are only those of `rows`, and the positions are ALL_ROWS."""
     if limits is None:
         return x, rows
     lower, upper, middle = limits

@@ -283,7 +283,7 @@ def _memory(batch: Batch, rows: int, n: int, needs: Needs, source: Any, n_names:
     """Return the peak memory (bytes) of reading the data and fitting, without the feature matrix.
 
     batch : sample of the rows; rows, n : numbers of complete and of all rows
-    source : None for a frame; n_names : number of columns read"""
+    needs : memory of the fit; source : None for a frame; n_names : number of columns read"""
     given = [x for x in (getattr(batch, name) for name in INPUTS) if x is not None]
     held = 16 * rows + sum(8 * rows * (x.size // max(1, batch.n)) for x in given)
     fit = needs.row * rows + needs.fixed
@@ -306,9 +306,9 @@ def _source_passes(problem, rows):
     return 2 + learnt + examined + ((filled or not plain) and rows > ROWS_PER_CHUNK)
 
 
-def _of_worker(workers, rows, tiles, needs, names):
-    """Return the bytes that each Dask worker needs: features, arrays of the model, and data."""
-    chunks = -(-count(rows) * TILE // ROWS_PER_CHUNK // workers)
+def _of_worker(n_workers, rows, tile_bytes, needs, names):
+    """Return the bytes that each Dask worker needs: features, arrays of the fit, columns read."""
+    chunks = -(-count(rows) * TILE // ROWS_PER_CHUNK // n_workers)
     share = chunks * ROWS_PER_CHUNK if rows > ROWS_PER_CHUNK else rows
-    row = tiles / max(1, rows) + 16 + needs.row
+    row = tile_bytes / max(1, rows) + 16 + needs.row
     return int(share * row + needs.fixed + ROWS_PER_CHUNK * 8 * len(names))

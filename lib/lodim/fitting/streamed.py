@@ -147,7 +147,7 @@ class _Offsets:
         self.offset, self.first = offset, 0
 
     def next(self, n, place):
-        """Return {"offset": values of the next n rows}, or {} if no array; place : for errors."""
+        """Return {"offset": values of the next n rows}, {} if no array; errors name `place`."""
         if not self.is_array:
             return {}
         part = np.asarray(self.offset[self.first : self.first + n])
@@ -175,25 +175,25 @@ def _frame(chunk, source, stop=None):
     return replace(frame, index=index, names=tuple(source.names))
 
 
-def _with_place_of_errors(answer, chunk, source, offset):
-    """Return answer(rows, **offset) for a chunk of a source; errors name the chunk and the row."""
+def _with_place_of_errors(function, chunk, source, offset):
+    """Return function(rows, **offset) for the rows of a chunk; errors name the chunk and row."""
     frame = _frame(chunk, source)
     try:
-        return answer(frame, **offset)
+        return function(frame, **offset)
     except DataError as error:
-        row = _first_refused(answer, chunk, source, offset)
+        row = _first_refused(function, chunk, source, offset)
         said = "" if row is None or "in row" in str(error) else f", row {frame.index[row]}"
         raise DataError(f"{chunk.place}{said}: {error}") from error
 
 
-def _first_refused(answer, chunk, source, offset):
-    """Return the first row of a chunk for which `answer` raises DataError; None if none does."""
+def _first_refused(function, chunk, source, offset):
+    """Return the position of a chunk's first row for which `function` raises DataError, or None."""
     # low, high: number of leading rows that are accepted, and that raise an error
     low, high = -1, len(_frame(chunk, source).index)
     while high - low > 1:
         stop = max(0, (low + high) // 2)
         try:
-            answer(_frame(chunk, source, stop), **{k: v[:stop] for k, v in offset.items()})
+            function(_frame(chunk, source, stop), **{k: v[:stop] for k, v in offset.items()})
             low = stop
         except DataError:
             high = stop

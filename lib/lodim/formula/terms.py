@@ -7,7 +7,7 @@ MAX_WORK = 1_000_000  # largest total number of products of two terms
 
 
 def expand(text, tree, dot):
-    """Return a tuple of the terms of one side `tree` of a formula; columns `dot` replace a dot."""
+    """Return a tuple of the terms of `tree`, one side of a formula; columns `dot` replace a dot."""
     return tuple(_Algebra(text, dot).terms(tree).values())
 
 

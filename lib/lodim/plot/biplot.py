@@ -135,7 +135,7 @@ def _chosen(ax, ground):
 
 
 def _contours(ax, ground, legend):
-    """Draw class densities, `ground`; return labels [(class, peak, colour), ...] if many, or []."""
+    """Draw class densities (Ground); return labels [(class, peak, colour), ...], [] if few."""
     peaks, C = [], ground.density.shape[2]
     room = NARROW if C <= MANY_CLASSES else SHORT_NAME
     named = shorten(legend.labels, room) if C > MAX_CONTOURS else ()
@@ -240,9 +240,9 @@ def _beyond(ax, xy, ends):
 
 
 def line(rows, legend, name, ax, *, x, density, best=None, arrows=None, title=None):
-    """Draw rows as ticks, and densities (len(x), C) of C classes at positions x.
+    """Draw rows as ticks, and densities (len(x), C) of C classes at positions x, on an axis `name`.
 
-    `best` is the predicted class at each x, to draw where it changes; `arrows` are loadings."""
+    best : (len(x),) predicted classes, to mark where they change; arrows : loadings (Arrows)"""
     top, entries = float(np.nanmax(density)), []
     for k, label in enumerate(legend.entries):
         ax.fill_between(x, density[:, k], color=colour(k), alpha=0.18, lw=0)

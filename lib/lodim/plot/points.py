@@ -210,7 +210,7 @@ def _draw_over(ax, x, y, names, key, *, points=None, edge=None, star=None, title
 
 
 def _legend(ax, points, key, faint, star, edge=None):
-    """Draw the legend of points, faint points, star and hatched region (`edge`), on the right."""
+    """Draw the legend on the right: classes of a Key, sizes, faint points, star, hatched `edge`."""
     entries = class_marks(ax, key, s=55, lw=0.8, edgecolor="black")
     if faint is not None:
         entries.append(legend_mark(ax, "rows of data", s=13, color=GREY, lw=0, alpha=0.6))

@@ -144,7 +144,7 @@ def _column(table, name):
 
 
 def _names(value, where):
-    """Return one or several names as a tuple of distinct texts; () for a missing value."""
+    """Return one or several names as distinct texts, () if missing; errors call them `where`."""
     if is_missing(value):
         return ()
     if isinstance(value, str | numbers.Number):

@@ -231,7 +231,7 @@ class _Grid:
 def _shown(table: Table, whole: str) -> tuple[str, _Grid, list[str]]:
     """Return title, texts and notes of a table.
 
-    Unless `whole` is empty, a long table is shortened; a note says that `whole` shows all rows."""
+    whole : code that shows all rows, named below a shortened long table; "" shows all rows here"""
     grid, notes = _grid(table), list(table.notes)
     if not whole or (table.keep is None and len(grid.rows) <= _LONG):
         return table.title, grid, notes

@@ -54,7 +54,7 @@ def _in_all_rows(batch, fold):
 def assign_in_place(batch, folds, seed):
     """Return each row's fold for data that do not fit into memory.
 
-    folds : array with each row's fold; or the number of folds, made of blocks of 4,096 rows"""
+    folds : array with each row's fold; or number of folds, each of random blocks of 4,096 rows"""
     if batch.units is not None:
         what = "clusters" if batch.groups is None else "groups"
         why = f"folds are blocks of {BLOCK_ROWS:,} rows"
@@ -130,7 +130,7 @@ def _whole_units(batch, folds, key, of_class, seed):
     """Return each row's fold; rows of a group (or cluster) have the same fold.
 
     Each group goes to the fold with the fewest rows of the group's most frequent class.
-    key, of_class : (n,) and (n_classes,) numbers that decide the order of rows and of classes"""
+    key, of_class : (n,) and (n_classes,) numbers that decide the order of groups and of classes"""
     names, code = np.unique(batch.units, return_inverse=True)
     main, size = _main_class(batch, code, of_class), np.bincount(code)
     of_unit = np.bincount(code, key) / size
@@ -142,9 +142,9 @@ def _whole_units(batch, folds, key, of_class, seed):
 
 
 def _main_class(batch, code, of_class):
-    """Return each group's most frequent class, (n_groups,), as its rank in the order by `of_class`.
+    """Return the most frequent class of each group, (n_groups,), as position in argsort(of_class).
 
-    code : (n,) group of each row; of_class : (n_classes,) numbers; if empty, ranks are 0"""
+    code : (n,) group of each row; of_class : (n_classes,) numbers; if empty, positions are 0"""
     C = len(of_class)
     if not C or batch.y is None:
         return np.zeros(code.max() + 1, np.int64)

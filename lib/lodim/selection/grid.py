@@ -90,10 +90,10 @@ def checked_settings(problem, points):
 
 
 def summarize(problem, points, settings, losses, stage, draws=1):
-    """Return a frame with each grid point's `mean` and `se` of the held-out loss, and its settings.
+    """Return a frame of grid points, with `mean` and `se` of held-out loss, and a list of settings.
 
     losses : result of `grid_losses`, from `draws` sets of folds
-    stage : number of stages (such as learners) per point, used if the settings leave it open"""
+    stage : number of stages (such as learners) per point, for points whose settings give none"""
     stages = problem.model.stage_setting
     rows, chosen = [], []
     for point, own, curve, last in zip(points, settings, losses, stage, strict=True):

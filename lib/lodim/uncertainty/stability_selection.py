@@ -48,9 +48,9 @@ def unimodal(q, p, cutoff, n_pairs):
 def r_concave(q, p, cutoff, n_pairs):
     """Bound the expected number of terms that are stable by chance, if their shares are r-concave.
 
-    A term's share of halves has r = -1/4; its share of the n_pairs pairs whose halves both select
-    it has r = -1/2 (Shah and Samworth 2013, Eq. 8). For other arguments, see `worst_case`. NaN if
-    cutoff is too small or q too large."""
+    r is -1/4 for shares of halves, -1/2 for shares of the n_pairs pairs whose halves both select
+    a term (Shah and Samworth 2013, Eq. 8). q, p, cutoff : as in `worst_case`. NaN if cutoff is too
+    small or q too large."""
     theta, B = q / p, n_pairs
     t = int(np.ceil(cutoff * 2.0 * B - ROUNDING))
     most = min(largest_tail(theta**2, t - B, B, 0.5), largest_tail(theta, t, 2 * B, 0.25))
