@@ -41,14 +41,14 @@ def cost(fit, ax, *, log=False):
     return axes.tidy(ax)
 
 
-def _models_by_rule(ax, frontier, share):
-    """Draw the deviance explained by each model against its price, marked by search rule."""
+def _models_by_rule(ax, frontier, explained):
+    """Plot the percentage of deviance explained by each model against price; marks show rules."""
     for k, rule in enumerate(dict.fromkeys((*RULES, *frontier.rule))):
         of = np.array([r == rule for r in frontier.rule])
         if of.any():
             style = {"marker": mark(k), "color": colour(k), "s": 34}
             style |= {"edgecolor": "white", "lw": 0.5, "zorder": 3, "label": rule}
-            ax.scatter(frontier.cost[of], share[of], **style)
+            ax.scatter(frontier.cost[of], explained[of], **style)
 
 
 def _share(deviance, null):
@@ -56,7 +56,7 @@ def _share(deviance, null):
 
 
 def _held_out(ax, frontier, null):
-    """Draw the held-out deviance explained by the models; `null` is the null model's deviance."""
+    """Plot held-out deviance explained against price; `null` : mean deviance of the null model."""
     error, mean = 100.0 * frontier.error / null, frontier.held_out.mean(axis=1)
     style = {"fmt": "o-", "ms": 3, "lw": 0.9, "elinewidth": 0.7, "capsize": 2, "color": axes.RED}
     style |= {"zorder": 1.5, "label": "held out, one standard error"}

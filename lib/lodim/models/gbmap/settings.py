@@ -32,7 +32,7 @@ WIDE = 64  # columns from which a Hessian costs as much as dozens of gradients
 
 
 def most_learners(n, p, K):
-    """Return the most boosts of K learners, of `ROUND`, with at most n parameters; 0 if too few."""
+    """Return the largest m in ROUND for which m K learners have at most n parameters; 0 if none."""
     return max((m for m in ROUND if p and m <= n / (K * (2 + p))), default=0)
 
 
@@ -132,7 +132,7 @@ class Settings:
 
     @property
     def bits(self):
-        """Bits to which learners are rounded: fewer than correct, unless tolerances are given."""
+        """Bits to which learners are rounded: 12, 20 or 53, more with strict tolerances."""
         if self.low_precision:
             return 12
         return 20 if self.tol is None and self.ftol is None else 53
@@ -159,7 +159,7 @@ class Settings:
         return self.smooth and not (exact or given)
 
     def tolerances(self, exact, preconditioned):
-        """Return the optimizer's tol and ftol, a dict; strict defaults if `exact` (few rows)."""
+        """Return a dict of tol and ftol for the optimizer; strict if `exact` (few rows)."""
         tol, ftol = (1e-8, 1e-12 if preconditioned else 1e-8) if exact else (1e-5, 1e-6)
         if not self.softplus:  # estimates of linear models must be accurate
             tol, ftol = 1e-8, 1e-13
@@ -170,7 +170,7 @@ class Settings:
 
 
 def needs(problem, n):
-    """Estimate the memory and the number of passes over the data that a fit to n rows needs."""
+    """Return the Needs (memory and number of passes over the data) of a fit to n rows."""
     settings, K = problem.settings, problem.family.n_scores
     p, number = len(problem.design.names), np.dtype(problem.design.dtype).itemsize
     row = 8 + 8 * (problem.family.link == "identity") + 8 * K + 3 * number

@@ -28,9 +28,9 @@ TOLERANCE = 1e-10  # change of the estimates, per standard deviation of the feat
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
-    """Fit the model to `batch`; yield once its Estimates, a log, and linear predictors.
+    """Fit the model to `batch`; yield one tuple: Estimates, a log, and linear predictors.
 
-    The linear predictors are those of `eval_batch` (None without it)."""
+    The linear predictors are those of the rows of `eval_batch`; None without it."""
     with single_blas():
         estimates, log = _fit(Rows(batch, family), settings)
         scores = None if eval_batch is None else estimates.scores_of(eval_batch, family)
@@ -84,7 +84,7 @@ def _restricted(free, matrix):
 
 
 def _level(rows):
-    """Return the intercept-only model's intercept of each linear predictor, (predictors,)."""
+    """Return the intercepts (S,) of the intercept-only model, one per linear predictor."""
     batch, family = rows.batch, rows.family
     level = family.null_intercept(batch.y, batch.weight, batch.offsets(family.n_scores))
     return level[1:] - level[0] if family.name == "multinomial" else level
@@ -145,7 +145,7 @@ def theta_error(problem, estimates):
 
 
 def maximize(rows, basis, start, at_null, max_iter):
-    """Maximize the likelihood; return the last Sums, whether it converged, and the step count.
+    """Maximize the likelihood over coefficients of a Basis; return Sums, convergence, step count.
 
     It starts at the Sums `start` or `at_null` (the intercept-only model), whichever has the lower
     deviance. It ends one step after the predicted decrease is negligible."""
@@ -204,8 +204,8 @@ def _solve(H, gradient):
 def is_separated(family, X, y, H, zero_limit, free=None):
     """Return whether the likelihood has no maximum at finite coefficients (Konis 2007, ch. 4).
 
-    There is a maximum if all eigenvalues of the information H exceed `zero_limit`. X (n, q) has the
-    used columns. If `free` is given, H and the coefficients' moves are along its columns."""
+    There is a maximum if all eigenvalues of the information H exceed `zero_limit`.
+    X (n, q) : used columns; free : basis of allowed coefficients, in which H is given, or None"""
     if family.name in ("gaussian", "gamma", "huber"):  # no mean at the edge of its range fits a row
         return False
     if np.linalg.eigvalsh(H).min(initial=np.inf) > zero_limit:
@@ -243,7 +243,7 @@ def _separating_conditions(family, X, y):
 
 
 def _likelier_directions(family):
-    """Return pairs of a class and a change of the linear predictors that makes it more likely."""
+    """Return pairs (k, change (S,) of the linear predictors that makes class k more likely)."""
     S = family.n_linear
     if family.shared_slopes:
         unit = np.eye(S)

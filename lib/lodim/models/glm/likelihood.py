@@ -39,7 +39,7 @@ def curvatures(family, y, weight, mean, observed=False):
 
 
 def joined_blocks(blocks, S):
-    """Return the symmetric matrix of S x S blocks, given the blocks of its lower triangle."""
+    """Return a symmetric matrix (S q, S q); `blocks` (q, q) are its lower triangle, row by row."""
     q = blocks.shape[1]
     out = np.empty((S, q, S, q))
     for block, s, t in zip(blocks, *np.tril_indices(S), strict=True):

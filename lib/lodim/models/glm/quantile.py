@@ -16,7 +16,7 @@ IQR = 1.34  # interquartile range of normal numbers per standard deviation, as i
 def fit(rows, basis, combination):
     """Fit a quantile regression; return Estimates and a dict of measures.
 
-    `combination` tells how aliased columns depend on the others; it is stored in the Estimates."""
+    basis : Basis of independent columns; combination : matrix that gives the others from them"""
     X, y, weight, offset = rows.in_memory(basis.kept)
     y, X, share = weight * (y - offset[:, 0]), weight[:, None] * X, rows.family.quantile
     coef, log = _minimize(X, y, share)
@@ -44,14 +44,14 @@ def _minimize(X, y, share):
     return start - scale * found.eqlin.marginals, log
 
 
-def _sparsity(rest, spread, share):
-    """Return 1 / density of the residuals `rest` at zero, as statsmodels' QuantReg does.
+def _sparsity(residual, sd, quantile):
+    """Return 1 / density of the residuals at zero, as statsmodels' QuantReg does.
 
-    `spread` is the standard deviation of the response; the bandwidth is Hall and Sheather's."""
+    sd : standard deviation of the response, for the bandwidth of Hall and Sheather"""
     known = import_module("statsmodels.regression.quantile_regression")
-    width = known.hall_sheather(len(rest), share)
-    lower, upper = np.percentile(rest, [25, 75])
+    width = known.hall_sheather(len(residual), quantile)
+    lower, upper = np.percentile(residual, [25, 75])
     with np.errstate(all="ignore"):
-        width = norm.ppf(share + width) - norm.ppf(share - width)
-        width *= min(spread, (upper - lower) / IQR)
-        return float(1.0 / np.mean(known.kernels["epa"](rest / width) / width))
+        width = norm.ppf(quantile + width) - norm.ppf(quantile - width)
+        width *= min(sd, (upper - lower) / IQR)
+        return float(1.0 / np.mean(known.kernels["epa"](residual / width) / width))

@@ -32,34 +32,34 @@ def upload_classes(sample):
 
 
 def projections_at_once(n_tiles, C, k):
-    """Return how many projections the GPU processes at once, for C classes in k dimensions."""
+    """Return how many k-dimensional projections the GPU handles together, for C classes."""
     return int(min(PROBLEMS, max(1, MAX_BYTES // (16 * C * k * n_tiles * TILE))))
 
 
 def pair_sums(X, weight, owner, begin, V, root, shift):
     """Return sums of kernels over pairs of rows, (q, C, C), and moments of forces, (q, C, k, C r).
 
-    A row's force by class b, (k,), sums kernel times difference of projections over the rows of b.
+    A row's force by class b, (k,), sums kernel times difference of coordinates over rows of b.
     moments[i, b, :, a r + d] sums feature d times this force over the rows of class a.
     X : rows on the GPU; weight, owner, begin : from `upload_classes`; V : (q, r, k) projections
     root : inverse Cholesky factor of the kernel per pair of classes; shift : added to exponents"""
     (q, r, k), C = V.shape, root.shape[1]
     U = _project(X, owner, V, root)
     forces = X.scratch("forces", U.shape)
-    ends = X.scratch("ends", (len(U), C, len(X)))
+    sums = X.scratch("kernel_sums", (len(U), C, len(X)))
     moments = X.scratch("moments", (len(U), C, k, C * r))
     launch(
-        _pair_sums, (len(X), C, q), THREADS, U, weight, owner, begin, upload(shift), forces, ends
+        _pair_sums, (len(X), C, q), THREADS, U, weight, owner, begin, upload(shift), forces, sums
     )
     launch(_moments, (-(-r // WARPS), C * C, q), WARPS * LANES, X.array, forces, begin, moments)
-    totals = np.add.reduceat(ends[:q].copy_to_host(), begin.copy_to_host()[:-1], axis=2)
+    totals = np.add.reduceat(sums[:q].copy_to_host(), begin.copy_to_host()[:-1], axis=2)
     return totals.transpose(0, 2, 1), moments[:q].copy_to_host()
 
 
 def _project(X, owner, V, root):
-    """Return each row's coordinates in units of the kernels, (at least q, C, k, n_tiles, 64).
+    """Return coordinates of the rows in units of the kernels, (q or more, C, k, n_tiles, 64).
 
-    Entry [i, c] is for projection V[i] and the kernel between class c and the row's class.
+    Entry [i, c] is for projection V[i] and the kernel between class c and the row's own class.
     owner : class of each block of 64 rows; root : inverse Cholesky factors of the kernels"""
     (q, _, k), C = V.shape, root.shape[1]
     U = X.scratch("coordinates", (projections_at_once(len(X), C, k), C, k, len(X), TILE))
@@ -70,9 +70,9 @@ def _project(X, owner, V, root):
 
 @cuda.jit(cache=True)
 def _coordinates(X, owner, into, U):
-    """Fill U with the rows' coordinates; each GPU block does this for one block of 64 rows.
+    """Write the rows' coordinates to U; each GPU block does this for one block of 64 rows.
 
-    into[q, a, b], (r, k), converts features X to coordinates of projection q, in units of the
+    into[q, a, b], (r, k), maps r features X to the coordinates of projection q, in units of the
     kernel between classes a and b. owner : the class of each block of rows"""
     t, c, q = cuda.blockIdx.x, cuda.blockIdx.y, cuda.blockIdx.z
     row, tile_class = cuda.threadIdx.x, owner[t]
@@ -86,10 +86,10 @@ def _coordinates(X, owner, into, U):
 
 @cuda.jit(device=True)
 def _squares(U, q, c, tile_class, t, s, last, point, E):
-    """Fill E with squared distances of this thread's row of block t to its rows of block s.
+    """Write to E the squared distances of a thread's row in block t to its partners in block s.
 
     U : coordinates from `_project`, for projection q; c, tile_class : classes of blocks s and t
-    point : shared memory for one chunk of dimensions at a time; chunk `last` is its last content"""
+    point : shared memory for a chunk of dimensions; last : chunk that `point` holds at the end"""
     thread, k = cuda.threadIdx.x, U.shape[2]
     row, first = thread % TILE, thread // TILE * PARTNERS_PER_THREAD
     chunks = (k + CHUNK - 1) // CHUNK
@@ -111,7 +111,7 @@ def _squares(U, q, c, tile_class, t, s, last, point, E):
 
 @cuda.jit(device=True)
 def _sum_over_segments(room, x):
-    """Return the sum of x over all threads of the same row; `room` is shared memory."""
+    """Return the sum of x over the threads that share a row; `room` is shared memory."""
     row, segment = cuda.threadIdx.x % TILE, cuda.threadIdx.x // TILE
     cuda.syncthreads()
     room[segment, row] = x
@@ -123,11 +123,12 @@ def _sum_over_segments(room, x):
 
 
 @cuda.jit(cache=True, **limit_registers(REGISTERS))
-def _pair_sums(U, weight, owner, begin, shift, forces, ends):
-    """Write the force of one class on each row of a block to `forces`, kernels' sum to `ends`.
+def _pair_sums(U, weight, owner, begin, shift, forces, sums):
+    """Compute forces of a class on the rows of a block, and the sum of kernels between them.
 
-    A force sums kernel times difference over the rows of the class. U : result of `_project`
-    weight, owner, begin : as in `upload_classes`; shift : added to the kernels' exponents"""
+    A force on a row sums kernel times difference of coordinates over the rows of the class.
+    U : from `_project`; weight, owner, begin : from `upload_classes`; shift : added to exponents
+    forces, sums : outputs, of the shape of U, and (q, C, n_tiles)"""
     point = cuda.shared.array((CHUNK, TILE), np.float64)
     room = cuda.shared.array((SEGMENTS, TILE), np.float64)
     E, pull = cuda.local.array(PARTNERS_PER_THREAD, np.float64), cuda.local.array(CHUNK, np.float64)
@@ -166,12 +167,12 @@ def _pair_sums(U, weight, owner, begin, shift, forces, ends):
                 total = 0.0
                 for i in range(TILE):
                     total += room[0, i]
-                ends[q, c, t] = total
+                sums[q, c, t] = total
 
 
 @cuda.jit(cache=True)
 def _moments(X, forces, begin, out):
-    """Fill `out` with sums of feature times force per class, as `pair_sums` returns them.
+    """Write to `out`, per class, sums over rows of feature times force: `moments` of `pair_sums`.
 
     begin : each class's first block of 64 rows"""
     parts = cuda.shared.array((CHUNK, WARPS, LANES), np.float64)

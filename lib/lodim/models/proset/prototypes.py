@@ -1,4 +1,4 @@
-"""Prototypes (the estimates of proset), sums over them, and estimates for rows."""
+"""Prototypes of a proset fit, weighted sums over them, and predictions from these sums."""
 
 from dataclasses import dataclass, replace
 
@@ -171,12 +171,12 @@ def impacts(prototypes, X, n, threads=1):
     return out
 
 
-def batch_points(prototypes, c, of):
-    """Return the prototypes at positions `of`, of batch c, as Points."""
+def batch_points(prototypes, c, at):
+    """Return the prototypes of batch c as Points; `at` : their positions among all prototypes."""
     t, v = prototypes, prototypes.v[c - 1]
     on = np.flatnonzero(v)
     x = np.ascontiguousarray(t.x)  # avoids another compilation of `similarity_matrix`
-    return Points(t.features[on], v[on], similarity_matrix(x, v[on], of, on), t.w[of], t.y[of])
+    return Points(t.features[on], v[on], similarity_matrix(x, v[on], at, on), t.w[at], t.y[at])
 
 
 def run_kernel(kernel, X, threads, *args):
@@ -227,7 +227,7 @@ def link_scores(null, sums, base):
 
 
 def prior(level, base, n_classes):
-    """Return the null model's class probabilities (n, n_classes); level + base is its score."""
+    """Return null class probabilities (n, n_classes) from the linear predictors level + base."""
     score = level + base
     if n_classes > 2 or score.shape[1] > 1:
         return softmax(score, axis=1)
@@ -256,7 +256,7 @@ class Mixture:
         return cls(shift, np.zeros_like(shift), prototypes.scale * prototypes.y[:, None])
 
     def estimate(self, total, mass):
-        """Return estimates (n, K), given total = sum_j W_j targets_j and mass = sum_j W_j."""
+        """Return estimates (n, K) from sums over j: `total` of W_j targets_j, and `mass` of W_j."""
         return self.shift + (self.prior + total) / (1.0 + mass)[:, None]
 
 
@@ -306,11 +306,11 @@ def _kernel_sum(t, values, features):
     return weighted(0.0, [1.0] * len(parts), parts) if parts else ZERO
 
 
-def _prior(t, offset):
-    """Return the null model's class probabilities as symbolic expressions, given an offset."""
+def _prior(prototypes, offset):
+    """Return the null model's class probabilities as expressions; the offset is an expression."""
+    level = prototypes.level
     if isinstance(offset, Constant):
-        return [
-            Constant(float(p)) for p in prior(t.level, np.zeros((1, len(t.level))), t.n_classes)[0]
-        ]
-    p = call("logistic", weighted(t.level[0], [1.0], [offset]))  # only with two classes
+        p = prior(level, np.zeros((1, len(level))), prototypes.n_classes)[0]
+        return [Constant(float(share)) for share in p]
+    p = call("logistic", weighted(level[0], [1.0], [offset]))  # only with two classes
     return [weighted(1.0, [-1.0], [p]), p]

@@ -41,30 +41,30 @@ class PathProblem(TrainingRows):
 
     @cached_property
     def columns(self):
-        """Column of X to which each penalized coefficient belongs; copies of a column repeat it."""
+        """Column of X of each penalized coefficient; repeated if several groups share it."""
         return self.groups.feature[self.layout.at]
 
     def at_offset(self):
-        """Return loss, two negative gradients and second moments where all coefficients are zero.
+        """Return the loss, which must be quadratic, and its derivatives at zero coefficients.
 
-        The first gradient is by penalized coefficients, the second by unpenalized ones, with a row
-        per linear predictor. Moments have unpenalized columns first. The loss must be quadratic."""
+        Results: loss, negative gradients by penalized (K, A) and unpenalized (K, F) coefficients,
+        and second moments of the columns, the unpenalized ones first."""
         columns, F = np.r_[self.free_columns, self.columns], len(self.free_columns)
         loss, gradient, G, _ = self.derivatives(self.offset, columns, 1)
         return loss, gradient[:, F:], gradient[:, :F], G
 
     def at_scores(self, f):
-        """Return the loss at linear predictors f, two negative gradients, and a sum over rows.
+        """Return the loss and its derivatives at linear predictors f.
 
-        The first gradient is by penalized coefficients, the second by unpenalized ones, with a row
-        per linear predictor. The weighted sum is that of l'^2 / l'', where l is a row's loss."""
+        Results: loss, negative gradients by penalized (K, A) and unpenalized (K, F) coefficients,
+        and the sum of l'^2 / l'' over rows, where l is a row's loss."""
         loss, gradient, _, bend = self.derivatives(f, np.arange(-1, self.X.shape[1]))
         return loss, *(gradient.take(at, axis=1) for at in self._at), bend
 
     def moments_at(self, f, columns, least=None):
         """Return second moments of columns, weighted by the rows' curvatures at f, (K, K, C, C).
 
-        least : smallest curvature of a row of weight one, by default that of the loss"""
+        least : lower limit of a row's curvature per unit of weight; None for the usual limit"""
         return self.derivatives(f, columns, self.n_scores**2, least=least)[2]
 
     @cached_property
@@ -102,10 +102,10 @@ class PenaltyPath:
 
     @classmethod
     def from_steps(cls, problem, lambdas, scaled, ridges, steps, null, tol):
-        """Return the path in units of the response, from a solver's solutions for its penalties.
+        """Return the path in units of the response, from a solver's solutions `steps` per penalty.
 
         scaled, ridges : (L,) factors of the group penalty and of |w|^2 / 2, in the solver's units
-        null : objective without penalized coefficients; gaps of at most tol * null are converged"""
+        null : objective with no penalized coefficients; gaps up to tol * null count as converged"""
         w, b, loss, gap, n_iter = map(np.array, zip(*steps, strict=True))
         L, spread, groups = len(loss), problem.spread, problem.groups
         unit = spread**problem.family.degree  # of the deviance
@@ -168,17 +168,19 @@ class ReducedQuadratic:
         return cls(np.ascontiguousarray(H), elimination, inverse, alone, least)
 
     def slope(self, c, free):
-        """Return minus the gradient by penalized coefficients, with the unpenalized ones optimal.
+        """Return the negative gradient (J, A) of the loss minimized over unpenalized coefficients.
 
-        c, free : negative gradients at one point, by penalized and by unpenalized coefficients"""
+        c, free : negative gradients of the loss by penalized (J, A) and unpenalized (J, F) ones"""
         return (c - self._multiply(free, self.elimination.T).reshape(c.shape)) * self.alone
 
     def free_step(self, free, step):
-        """Return the unpenalized coefficients' best step after a `step` of the penalized ones."""
+        """Return the step (J, F) of the unpenalized coefficients that minimizes the loss.
+
+        free : negative gradient (J, F) by these; step : (J, A) step of the penalized ones"""
         return self._multiply(free, self.inverse) - self._multiply(step, self.elimination)
 
     def decrement(self, free):
-        """Return twice the decrease of the loss that unpenalized coefficients alone can achieve."""
+        """Return twice the loss decrease of the best unpenalized step, at gradient -free."""
         return float((free * self._multiply(free, self.inverse)).sum())
 
     def _multiply(self, v, matrix):
@@ -193,10 +195,10 @@ def _spread(y, weight, offset):
 
 
 def _pseudo_inverse(M, J):
-    """Return the pseudo-inverse of a semidefinite matrix M, and its smallest eigenvalue.
+    """Return the pseudo-inverse of a semidefinite matrix M, and smallest / largest eigenvalue.
 
-    The eigenvalue is relative to the largest; eigenvalues near 0 are ignored. M has a block of rows
-    and columns for each of J predictors; coefficients are scaled alike in all blocks."""
+    M has J x J blocks, for pairs of linear predictors. The eigenvalues are those of M after a
+    scaling of coefficients that is equal in all blocks; values near 0 are ignored."""
     unit = np.tile(np.sqrt(np.diag(M).reshape(J, -1).mean(axis=0)), J)
     unit = 1.0 / np.where(unit > 0.0, unit, np.inf)
     value, vector = np.linalg.eigh(0.5 * (M + M.T) * unit * unit[:, None])

@@ -26,14 +26,14 @@ class RuleResults:
 
     @cached_property
     def used_by_rule(self):
-        """Dict from search rule to the candidates that each model on its path uses, (L, m) bool."""
+        """Dict search rule -> (L, m) bool: candidates that each model on the rule's path uses."""
         space = self.search.space
         return {rule: selections_along(space, path) for rule, path in self.paths.items()}
 
     def models_along(self, rule, choice):
         """Return selections (L, m) and prices (L,) of the L models on a search rule's path.
 
-        choice : one source per quantity; candidates that need another source are left out"""
+        choice : node that supplies each quantity; candidates that need another node are left out"""
         if (rule, choice) not in self.known:
             space = self.search.space
             used = self.used_by_rule[rule] & computable_from(space, choice)
@@ -60,7 +60,7 @@ def counterpart(model, results):
 
 
 def _state(search, used, relax):
-    """Return the model of candidates `used`, refitted if relax > 0; None if it is too large."""
+    """Return the SearchState of candidates `used`, refitted if relax > 0; None if too many."""
     if relax == 0.0:
         return SearchState(used, search.space.price(used), np.nan, -1, np.nan)
     state = search.state(used)
@@ -68,9 +68,9 @@ def _state(search, used, relax):
 
 
 def models_to_compare(results, relax=None):
-    """Return each affordable model in `results` as a CandidateModel, the null model first.
+    """Return CandidateModels for the models in `results` within the budget, the null model first.
 
-    relax : share of the unpenalized refit in models of a penalized path; None: 0, 0.5 and 1"""
+    relax : weight of the unpenalized refit in the coefficients of path models; None: 0, 0.5, 1"""
     search = results.search
     nothing = search.state(np.zeros(len(search.space), bool))
     out = [CandidateModel(nothing, "null")]
@@ -135,9 +135,9 @@ class HeldOut:
 
 
 def _losses(models, results, test, family):
-    """Return the deviance (V, n) of each `test` row under the counterparts of V models.
+    """Return deviances (V, n) of the `test` rows under V models, each fitted to the other rows.
 
-    It is inf if a model has no counterpart. results : RuleResults of the other rows"""
+    In `results` (RuleResults of the other rows), `counterpart` finds each model; inf if none."""
     X = tiles.unpack(test.X, test.n).astype(np.float64)
     offset, space, known = test.offset_matrix(family.n_scores), results.search.space, {}
     most = family.most_deviance(np.append(results.search.refits.data.given[0], test.y))
@@ -157,7 +157,7 @@ def _losses(models, results, test, family):
 
 
 def select_held_out(search, models, held_out):
-    """Return positions, by price, of models with lower held-out loss than all cheaper ones."""
+    """Return positions, by price, of the models with less held-out loss than all cheaper models."""
     value = search.criterion(held_out.mean, 0)
     price = np.array([float(f"{model.state.price:.9g}") for model in models])
     out: list[int] = []

@@ -48,7 +48,7 @@ class Quadratic:
 
 @dataclass(frozen=True, eq=False)
 class Refits:
-    """Store of unpenalized models for the rows `data`; each set of columns is fitted once."""
+    """Cache of unpenalized models for the rows `data`: one per set of columns, fitted once."""
 
     data: SearchData
     null: Refit  # without columns
@@ -94,9 +94,9 @@ class Refits:
 
 
 def _ridge(refits, on, size=0.0):
-    """Return a ridge penalty matrix (r, r) that makes the fit of r columns `on` unique.
+    """Return a ridge penalty matrix (r, r) for which the r columns `on` have unique coefficients.
 
-    It is `size` times the covariance, plus a penalty in directions that rows do not determine."""
+    It is `size` times the Gram matrix, plus a penalty on combinations of columns that are zero."""
     gram = refits.at_null.gram[np.ix_(on, on)]
     ridge = size * gram
     if refits.rank(on) == len(on):
@@ -156,7 +156,7 @@ def _least_squares(refits, on):
 
 
 def _newton(refits, on, cold=False):
-    """Return the Refit of the columns `on` by Newton's method, `cold` from the null model."""
+    """Return the Refit of the columns `on` by Newton's method; `cold` : start at the null model."""
     data, null = refits.data, refits.null.intercept
     null = np.vstack([null, np.zeros((len(on), len(null)))])
     theta, near = null if cold else _start(refits, on, null), 1.0
@@ -213,7 +213,7 @@ def _derivatives_at(data, on, theta, ridge, least=None):
 
     The loss is half the mean deviance plus half of theta' ridge theta per linear predictor.
     theta : (1 + r, K) intercepts and coefficients of r columns `on`
-    least : smallest curvature of a row of weight one; None: that of the loss"""
+    least : lower limit of a row's curvature per unit of weight; None for the usual limit"""
     K, size = data.n_scores, theta.size
     value, slope, G = data.at_model(theta, on, K**2, least)
     np.einsum("kkab->kab", G)[:] += ridge

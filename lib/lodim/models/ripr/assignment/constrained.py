@@ -43,9 +43,9 @@ class Mixture:
 def solve(L, delta, lambda_, constraints=None, *, weight=None, **solver):
     """Assign rows to views by one convex program; return the shares (rows, views) and objective.
 
-    The shares minimize squared excess losses + lambda_ * penalties (Fiterau 2014, Algorithm 2.1.1).
-    L (rows, views) has the losses, delta (views,) the penalties. Raise ArgumentError if no shares
-    satisfy the constraints."""
+    The shares minimize squared losses in excess of a row's smallest loss, plus lambda_ * penalties
+    (Fiterau 2014, Algorithm 2.1.1). L : losses (rows, views); delta : penalties (views,)
+    solver : options of CVXPY. Raise ArgumentError if no shares satisfy the constraints."""
     import cvxpy as cp  # a second and a half to import
 
     c = constraints or ViewConstraints()
@@ -199,7 +199,7 @@ def _checked_constraints(rules):
 
 
 def _prices(prices, design):
-    """Return a user's q prices, (q,), and which of the p features each of them is for, (q, p)."""
+    """Return q prices from a dict name -> price, and which features each is for, (q, p) bool."""
     if prices is None:
         return None, None
     if not isinstance(prices, Mapping):

@@ -71,10 +71,10 @@ class RecoveryData:
         return losses.class_ratios(self.X, self.X, self.y, self.views[columns], k, **how)
 
     def held_out_errors(self, L, k, columns):
-        """Return a function of an Assignment and some views: leave-one-out errors of the rows.
+        """Return a function errors_of(assignment, J): leave-one-out errors with only views J.
 
-        The errors are those of predictions by k neighbours in the given views only.
-        columns : all views that may be given, as columns of the losses L (rows, views)"""
+        Rows are predicted by k neighbours. L : losses (rows, views)
+        columns : positions of all views that J may contain, ascending"""
         X, y = self.X, self.y
         if self.task == "class":
             return lambda_path.class_errors(self.log_ratios(k, columns), y, columns)
@@ -100,9 +100,8 @@ class Recovery:
 def recover(data, *, k=None, lambda_=None, L=None):
     """Select views (feature sets) by Algorithm 2.1.1 of Fiterau (2014); return the Recovery.
 
-    lambda_ : penalty in units of `Recovery.unit`. By default leave-one-out errors choose it; for
-        clusters it is 2. For classes, the default also tries forward selection, and prefers it if
-        it has clearly fewer errors.
+    lambda_ : penalty, a multiple of `Recovery.unit`; by default 2 for clustering, else chosen by
+        leave-one-out errors; or, for classes, forward selection if it has clearly fewer errors
     k : number of neighbours; L : losses (rows, views), if known"""
     number = k or data.default_k
     best, errors = _by_penalty(data, number, lambda_, L)
@@ -115,13 +114,13 @@ def recover(data, *, k=None, lambda_=None, L=None):
     return rival if _better(rival_errors, errors, more, data.weight) else best
 
 
-def _better(rival, best, n_more, weight):
-    """Return whether a rival with n_more more views has clearly fewer errors than the best so far.
+def _better(rival_errors, best_errors, n_more, weight):
+    """Return whether rival views have clearly smaller errors (rows,) than the best views so far.
 
-    The sum of the errors (rows,) must fall by more than (n_more + 0.5) times its standard error."""
-    known = ~np.isnan(rival) & ~np.isnan(best)
+    The sum must fall by (n_more + 0.5) standard errors of this fall; n_more : extra views"""
+    known = ~np.isnan(rival_errors) & ~np.isnan(best_errors)
     w = np.where(known, 1.0 if weight is None else weight, 0.0)
-    gain = w * np.where(known, best - rival, 0.0)
+    gain = w * np.where(known, best_errors - rival_errors, 0.0)
     margin = max(0.0, 0.5 + n_more)
     return gain.sum() > margin * np.sqrt((gain**2).sum()) + ties.EQUAL
 
@@ -129,7 +128,7 @@ def _better(rival, best, n_more, weight):
 def _by_penalty(data, k, lambda_, L):
     """Select views with the penalty lambda_; return the Recovery, and errors of the rows or None.
 
-    If lambda_ is None, leave-one-out errors choose it, and are returned; for clusters, it is 2.
+    If lambda_ is None, leave-one-out errors choose it, and are returned; it is 2 for clustering.
     k : number of neighbours; L : losses (rows, views), or None to compute them"""
     L = data.losses(k) if L is None else L
     unit = (1.0 - data.control.alpha) ** 2
@@ -170,10 +169,10 @@ def _by_forward_selection(data, k, L):
 
 
 def keep_largest(L, search, control, weight=None):
-    """Keep only the views with many rows, and assign all rows to them again.
+    """Keep only the views with many rows, and assign all rows to these views again.
 
     Return the kept views as columns of the losses L (rows, views), the view with most rows first,
-    and their Assignment. `search` is the Assignment before; `control` says which views to keep."""
+    and the new Assignment. search : the Assignment to all views; control : limits of kept views"""
     order = largest(search.mass, control)
     columns = search.views[order]
     return columns, reassign(L[:, columns], search, search.mass[order], weight)
@@ -188,7 +187,7 @@ def largest(mass, control):
 
 
 def refit(L, columns, lambda_, weight=None):
-    """Assign rows only to the views `columns`; return these, largest first, and the Assignment."""
+    """Assign rows only to the views `columns`; return columns, most rows first, and Assignment."""
     own = assign(L[:, columns], lambda_, weight=weight)
     mass = np.zeros(len(columns))
     mass[own.views] = own.mass
@@ -209,7 +208,7 @@ def single_errors(L, weight=None):
 
 
 def candidates(L, weight=None, most=60):
-    """Return columns of the losses L (rows, views): up to `most` views that predict best alone."""
+    """Return positions of up to `most` views that predict best alone; L : losses (rows, views)."""
     return np.sort(ties.descending(-single_errors(L, weight))[:most])
 
 
