@@ -29,9 +29,9 @@ def check(record: Any, name: str, kind: Any, allowed: Any, words: str) -> None:
     _require(right and allowed(value), name, words, value)
 
 
-def _require(right: Any, name: str, words: str, value: Any) -> None:
-    """Raise ArgumentError, with `words` for the allowed values, unless an argument is right."""
-    if not right:
+def _require(is_valid: Any, name: str, words: str, value: Any) -> None:
+    """Raise ArgumentError, with `words` for valid values, unless `is_valid`."""
+    if not is_valid:
         raise ArgumentError(f"{name} must be {words}, not {value!r:.80}")
 
 
@@ -117,7 +117,7 @@ def numbers(name: str, values: Any) -> np.ndarray:
 
 
 def _as_floats(name, values, allowed, words):
-    """Return one or several numbers as floats (n,); raise unless allowed(array) is true for all."""
+    """Return numbers as floats (n,), if allowed(array) is all true; else raise, using `words`."""
     try:
         array = np.atleast_1d(np.asarray(values, dtype=float))
     except (TypeError, ValueError, OverflowError):

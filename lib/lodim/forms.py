@@ -345,10 +345,10 @@ def _check_array(value, where, dtype, shape, sizes):
         raise ValueError(f"{where} has shape {value.shape}, not {expected}")
 
 
-def _bound(size, found, sizes):
-    """Return the length that `size` (3, "p" or "2 + p") means; an unknown "p" becomes `found`."""
+def _bound(size, actual, sizes):
+    """Return the length that `size` (3, "p" or "2 + p") requires; a new "p" is set to `actual`."""
     if isinstance(size, str) and size.isidentifier():
-        return sizes.setdefault(size, found)
+        return sizes.setdefault(size, actual)
     return _evaluated(size, sizes)
 
 

@@ -65,8 +65,8 @@ class Player:
 def play_within(mean_price, oracle, X, own, limit):
     """Simulate rows X at a mean price of at most `mean_price`; return a list of Played.
 
-    The trade-off is chosen on the training rows `own`. If the mean price jumps at a trade-off, both
-    sides of the jump are used, each for a random part of the rows. `limit` : as in `Player`"""
+    The trade-off of loss and price is found on the training rows at positions `own`. If the mean
+    price jumps there, a random part of X uses each side of the jump. `limit` : as in `Player`"""
     trade_offs = [1e-9, 1e6]  # loss of the standardized response per unit of price
     prices = [np.inf, 0.0]
     for _ in range(HALVINGS):
@@ -83,10 +83,10 @@ def play_within(mean_price, oracle, X, own, limit):
 
 
 def choose_contamination(oracle, fold, settings, trade_off):
-    """Choose the share of outliers that the mixture assumes (contamination), by held-out loss.
+    """Choose by held-out loss the share of outliers (contamination) that the mixture assumes.
 
-    A policy stops where a prediction looks certain, and so selects overconfident ones; outliers
-    make them less certain. Rows of each fold buy features, one by one, by a mixture of other rows.
+    A policy stops if a prediction looks certain, and so selects overconfident ones; outliers
+    make them less certain. Rows of a fold buy features by a mixture fitted to the other rows.
     fold : (n,) fold that holds out a row, or -1; settings : those of the mixture
     trade_off : loss that one unit of price must save"""
     rows = np.random.default_rng(oracle.seed).permutation(np.flatnonzero(fold >= 0))[:HELD_OUT]
@@ -111,7 +111,7 @@ def finished(oracle, items, state):
 
 
 def buy_all(oracle, X, items):
-    """Buy for each row of X the columns in its row of `items`; return a list of Played."""
+    """Return a Played per row of X, which buys the columns at positions `items` (n, k), by row."""
     return [
         finished(oracle, bought, oracle.buy(oracle.start(x), bought, x))
         for x, bought in zip(X, items.tolist(), strict=True)
@@ -119,7 +119,7 @@ def buy_all(oracle, X, items):
 
 
 def fixed_order(oracle):
-    """Return an order of columns for all rows: each next column saves most loss per price."""
+    """Return column positions in one buying order for all rows: most loss saved per price first."""
     items = oracle.items
     rows = np.flatnonzero(oracle.weight > 0.0)
     rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(ROWS, len(rows))).astype(int))]

@@ -94,7 +94,7 @@ def update(
 
 
 def _recent_surprises(policy, X, y):
-    """Return by how much the losses of the last rows, at most 100, exceeded their expectations.
+    """Return loss minus the loss that the policy expected, for each of the last rows, at most 100.
 
     If the mean is significantly above that in training, warn of drift; return an empty array."""
     n_classes, found = len(policy.levels or ()), []

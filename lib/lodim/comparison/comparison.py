@@ -171,12 +171,12 @@ def compare(
     return Comparison(_call(formula, models, call, folds, baselines, inputs), task, chosen, records)
 
 
-def _call(formula, models, call, folds, baselines, inputs):
-    """Return the text of a call of compare() with these arguments, without defaults."""
+def _call(formula, models, options, folds, baselines, inputs):
+    """Return the text of a compare() call; `options` : dict of other arguments, None if omitted."""
     parts = [] if models is None else [f"models={report.listed(models)}"]
     parts += [] if np.ndim(folds) == 0 and folds == 10 else [f"folds={report.short(folds)}"]
     parts += [] if baselines else ["baselines=False"]
-    given = call | vars(inputs)
+    given = options | vars(inputs)
     parts += [f"{name}={report.short(v)}" for name, v in given.items() if v is not None]
     return f"compare({as_literal(formula)}, data=df{''.join(', ' + part for part in parts)})"
 
@@ -416,9 +416,9 @@ class Comparison(Summarized):
         return found
 
     def _sizes(self):
-        """Return a dict of lists, one entry per model: features, parts, price, part, seconds.
+        """Return a dict of lists, one entry per model, of mean sizes and times over folds.
 
-        They are means over folds; parts counts components, and part is their name ("learners")."""
+        Keys: features, parts (components), price, part (name such as "learners"), seconds."""
         records = [self._records[label] for label in self._known]
         found = {k: [_mean([need.get(k) for need in r.needs]) for r in records] for k in COUNTS}
         found["part"] = [r.needs[0].get("part", "") for r in records]

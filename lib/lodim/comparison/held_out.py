@@ -95,9 +95,8 @@ def hold_out(candidates, task):
 def _results(task, pairs):
     """Yield the FoldResult of each pair (Candidate, fold).
 
-    With few rows, several processes share the work once the fits so far have taken as long as
-    starting processes would. A function of
-    the user is always called in this process."""
+    If rows are few, but the fits take longer than starting processes would, several processes
+    share the remaining fits; not if a candidate is a function of the user."""
     few, began = task.batch.n <= FEW_ROWS, time.perf_counter()
     jobs = (task.threads or available_threads()) if few else 1
     movable = all(candidate.kind != "call" for candidate, _ in pairs)

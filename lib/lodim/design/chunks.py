@@ -38,7 +38,7 @@ class Span:
 
 
 def spans_of(rows, n):
-    """Divide n complete rows, at positions `rows` of the data (empty: all), into chunks (Spans)."""
+    """Return the Spans (chunks) of n complete rows; `rows` : their positions, empty if all rows."""
     spans = []
     for first in range(0, n, ROWS_PER_CHUNK):
         last = min(first + ROWS_PER_CHUNK, n)
@@ -48,7 +48,7 @@ def spans_of(rows, n):
 
 
 def span_of(rows, first):
-    """Return the Span (chunk) of complete rows at positions `rows`, after `first` earlier ones."""
+    """Return the Span of a chunk: complete rows at positions `rows`, after `first` earlier ones."""
     start, stop = int(rows[0]), int(rows[-1]) + 1
     whole = stop - start == len(rows)
     return Span(first, start, stop, ALL_ROWS if whole else rows - start, len(rows))
@@ -85,7 +85,7 @@ class Chunks:
         return self.table.n
 
     def summaries(self, request):
-        """Return a dict name -> Summary (moments, levels etc.) of the columns in `request`."""
+        """Return a dict name -> Summary (moments, levels etc.) of columns in a ColumnRequest."""
         return merge(self.map(lambda _, table: summarize(table, request), request.names))
 
 
@@ -378,11 +378,11 @@ class WorkerChunks(SourceChunks):
     client: object = None
 
     @classmethod
-    def of_client(cls, read, client):
-        """Return the chunks `read` for a Dask client's workers; unchanged without client."""
-        if client is None or read.n <= ROWS_PER_CHUNK:
-            return read
-        return cls(read.store, read.table, read.n_rows, read.known, client)
+    def of_client(cls, chunks, client):
+        """Return `chunks` as WorkerChunks; unchanged for one chunk or if `client` is None."""
+        if client is None or chunks.n <= ROWS_PER_CHUNK:
+            return chunks
+        return cls(chunks.store, chunks.table, chunks.n_rows, chunks.known, client)
 
     def map(self, work, names):
         """Let workers call work(span, table with columns `names`) per chunk; return the results."""
@@ -393,7 +393,7 @@ class WorkerChunks(SourceChunks):
         return dask_cluster.run_tasks(self.client, part_task, self.store, each)
 
     def tiles(self, design, all_inputs, inputs):
-        """Compute all features on the Dask workers; return X (there), y (n,), and RowInputs.
+        """Compute features on Dask workers; return X as WorkerTiles, y (n,), and RowInputs.
 
         all_inputs : the user's RowInputs of all rows, complete or not, which the workers read
         inputs : RowInputs of the complete rows; weights and offset are replaced by those read"""

@@ -198,13 +198,13 @@ class Design:
         y = None if target is None else code_response(target, table, self.family)
         return Batch(X, y, **vars(inputs), index=frame.index, rows=rows)
 
-    def _complete_rows(self, frame, answers, inputs, known):
-        """Return a Table of the complete rows of a Frame, without missing values, and positions."""
-        read = read_complete(frame, self.features, answers, inputs, self.missing, known=known)
+    def _complete_rows(self, frame, targets, inputs, known):
+        """Return a Table of a Frame's complete rows, with gaps filled, and their positions."""
+        read = read_complete(frame, self.features, targets, inputs, self.missing, known=known)
         return filled(read[0], self.fills), read[1]
 
     def wild_rows(self, data):
-        """Find extreme outliers in data; return (Limits, row positions, values) per feature."""
+        """Return (Limits, row positions, values) of outliers in data per feature with Limits."""
         at = [self.names.index(one.feature) for one in self.wild]
         design, kept = self.restrict(at)
         known = design.known_levels("missing")
@@ -282,10 +282,10 @@ class Design:
         return list(dict.fromkeys([*self.features, *_answers(self.response), *others]))
 
     def known_levels(self, new_levels):
-        """Return how to treat levels of new data: dict column -> (training levels, other levels).
+        """Return rules for new levels: dict column -> (training levels, levels made missing).
 
-        The other levels count as missing values; None stands for all levels unknown in training. A
-        level in neither is an error. Columns without such rules are not in the dict."""
+        If the second part is None, all levels unknown in training become missing. Levels in neither
+        part are an error. Columns without such rules are not in the dict."""
         one_of("new_levels", new_levels, ("error", "missing"))
         found, parts = {}, list(itertools.chain.from_iterable(self.terms))
         for name, part in [(factors.column_with_levels(part), part) for part in parts]:
@@ -307,7 +307,7 @@ class Design:
 
     @property
     def limits(self):
-        """Dict feature position -> (lower, upper, middle); the middle replaces values outside."""
+        """Dict feature position -> (lower, upper, middle); values out of range become middle."""
         return limits_by_position(self.wild, self.names)
 
     def _check_fields(self):

@@ -28,7 +28,7 @@ COMPARISONS = {
 
 @dataclass
 class _Scope:
-    """State while one expression is evaluated: what its splines, centres and scales learn."""
+    """State of the evaluation of one expression: the table, and what calls such as bs(x) learn."""
 
     table: columns.Table
     code: str  # for messages

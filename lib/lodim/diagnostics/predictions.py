@@ -200,12 +200,12 @@ FIFTHS = "lowest", "second", "middle", "fourth", "highest"
 
 
 def recalibration(residual, predictor, n_training, variance=None):
-    """Test whether an intercept and slope would improve predictions; return statistic, p-value.
+    """Test whether an intercept and slope would improve predictions; return chi-square, p-value.
 
     residual : response minus mean; predictor : the mean, or the logit of a probability
-    n_training : number of training rows, which affect the predictions; variance : of responses
-    The statistic, chi-square with two degrees of freedom, is the smaller of two: one is robust
-    (Davidson and MacKinnon 1993, Sect. 13.7), the other is based on `variance`, if given."""
+    n_training : number of training rows (few reduce the statistic); variance : of responses
+    The statistic (2 degrees of freedom) is the smaller of a robust one (Davidson and MacKinnon
+    1993, Sect. 13.7) and, if `variance` is given, one that uses this."""
     centred = predictor - predictor.mean()
     size = np.sqrt((centred**2).mean())
     slope = centred / size if size > 1e-12 else np.zeros_like(centred)

@@ -42,7 +42,7 @@ def free_bytes():
 
 
 class DeviceTiles:
-    """Features in GPU memory, (n_tiles, p, 64), for which kernels' CUDA versions are called."""
+    """Features (n_tiles, p, 64) in GPU memory; methods run the CUDA versions of CPU kernels."""
 
     def __init__(self, array):
         self.array, self.shape, self.dtype = array, tuple(array.shape), array.dtype
@@ -63,7 +63,7 @@ class DeviceTiles:
         return DeviceTiles(self.array[part])
 
     def scratch(self, name, shape):
-        """Return an uninitialized work array (`shape`) on the GPU; calls with its name reuse it."""
+        """Return an uninitialized GPU array; calls with the same name and shape share it."""
         kept = self._scratch.get(name)
         if kept is None or kept[0] != shape:
             self._scratch.pop(name, None)
@@ -77,11 +77,11 @@ class DeviceTiles:
         return kept[1]
 
     def over_rows(self, kernel, *args):
-        """Run the CUDA version of a CPU kernel; it writes values per row to its last argument."""
+        """Run the CUDA version of a CPU kernel that writes values per row to the last of `args`."""
         self.run(kernel, *args)
 
     def sum_blocks(self, kernel, shape, *args):
-        """Return the sum, of this shape, over all rows by the CUDA version of a CPU kernel."""
+        """Run the CUDA version of a CPU kernel; return the sum over rows, of the given shape."""
         return self.run(kernel, *args)
 
     def run(self, kernel, *args):

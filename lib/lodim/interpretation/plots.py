@@ -104,28 +104,28 @@ def _draw(effects, ax, term, *, explain, label):
     tidy(ax)
 
 
-def _lines(ax, parts, rug, labels):
-    """Draw a numeric feature's effect as curves (`parts`) with bands; `rug` are its quantiles."""
-    for k, (part, label) in enumerate(zip(parts, labels, strict=True)):
-        x = part["value"].to_numpy(float)
-        ax.plot(x, part["estimate"], color=colour(k), lw=1.5, label=label)
-        if part["conf_low"].notna().any():
+def _lines(ax, frames, rug, labels):
+    """Draw effects of a numeric feature as curves, a frame per label; `rug` : feature quantiles."""
+    for k, (frame, label) in enumerate(zip(frames, labels, strict=True)):
+        x = frame["value"].to_numpy(float)
+        ax.plot(x, frame["estimate"], color=colour(k), lw=1.5, label=label)
+        if frame["conf_low"].notna().any():
             band = {"color": colour(k), "alpha": 0.2, "lw": 0}
-            ax.fill_between(x, part["conf_low"], part["conf_high"], **band)
+            ax.fill_between(x, frame["conf_low"], frame["conf_high"], **band)
     style = {"transform": ax.get_xaxis_transform(), "color": GREY, "lw": 0.5, "alpha": 0.6}
     ax.vlines(np.unique(rug), 0.0, 0.03, **style)
 
 
-def _levels(ax, parts, shares, labels):
-    """Draw effects of levels as points; `parts` : a curve per label; `shares` decide the sizes."""
-    names = list(dict.fromkeys(value for part in parts for value in part["value"]))
-    for k, (part, label) in enumerate(zip(parts, labels, strict=True)):
-        place = np.array([names.index(value) for value in part["value"]])
-        place = place + 0.16 * (k - 0.5 * (len(parts) - 1))
-        size = 12.0 + 90.0 * np.sqrt([shares[value] for value in part["value"]])
-        if part["conf_low"].notna().any():
-            ax.vlines(place, part["conf_low"], part["conf_high"], color=colour(k), lw=1.5)
-        ax.scatter(place, part["estimate"], s=size, color=colour(k), label=label, zorder=3)
+def _levels(ax, frames, shares, labels):
+    """Draw effects of levels as points, a frame per label; dict `shares` gives the point sizes."""
+    names = list(dict.fromkeys(value for frame in frames for value in frame["value"]))
+    for k, (frame, label) in enumerate(zip(frames, labels, strict=True)):
+        place = np.array([names.index(value) for value in frame["value"]])
+        place = place + 0.16 * (k - 0.5 * (len(frames) - 1))
+        size = 12.0 + 90.0 * np.sqrt([shares[value] for value in frame["value"]])
+        if frame["conf_low"].notna().any():
+            ax.vlines(place, frame["conf_low"], frame["conf_high"], color=colour(k), lw=1.5)
+        ax.scatter(place, frame["estimate"], s=size, color=colour(k), label=label, zorder=3)
     turned = sum(len(str(name)) for name in names) > TURNED
     style = {"rotation": 30, "ha": "right"} if turned else {}
     ax.set_xticks(range(len(names)), shorten(names, LETTERS), fontsize=8, **style)

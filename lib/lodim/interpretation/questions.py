@@ -30,7 +30,7 @@ class Question:
     seed: int
 
     def of(self, rows, features, terms):
-        """Return the requested effect of each term, averaged over rows, as a list of TermEffect."""
+        """Return a TermEffect per term, averaged over rows; features : dict name -> Feature."""
         if self.kind == "importance":
             return self._importance(rows, features, terms)
         drawn = plans.drawn_rows(self.fits[0], rows, self.seed) if self.kind == "pd" else None

@@ -24,7 +24,7 @@ class Legend:
 
     @property
     def entries(self):
-        """Texts of the classes; one text for all rows without classes."""
+        """Texts of the legend, such as "species = setosa"; one text "rows" without classes."""
         named = self.labels is not None
         return class_labels(self.name, self.labels, NAME_LENGTH) if named else ["rows"]
 

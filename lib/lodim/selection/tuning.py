@@ -23,7 +23,7 @@ ROUND = 1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0  # numbers of stages fr
 
 
 def quick_splits(problem, draws=1, folds=FOLDS):
-    """Return (training, held-out) batches for `draws` sets of folds; DataError if not possible."""
+    """Return (training, held-out) batches for `draws` sets of folds; DataError for a single row."""
     model = problem.model
     needed = [k for k, penalty in model.penalties.items() if penalty.needed]
     names = filter(None, [*needed, model.stage_setting, model.shared_setting])
@@ -74,11 +74,11 @@ def count_draws(batch, most=None):
 
 
 def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs=None):
-    """Choose settings by held-out deviance; return the problem with them, and a frame of the grid.
+    """Choose settings by held-out deviance; return the Problem with them, and a frame of the grid.
 
-    The choice is a mean of the grid points, rounded; points with a low loss have most weight.
+    The settings are the rounded mean of the grid points; points with a low loss weigh most.
     grid : dict setting -> values; spread, tie, parts : as in `weights` and `centre`
-    most_draws : largest number of sets of folds; runs : dict that keeps fits for a later grid"""
+    most_draws : largest number of sets of folds; runs : dict of fits, kept for a later grid"""
     grid = {name: values_of(name, values, problem.model) for name, values in grid.items()}
     points = points_of(grid, problem.model)
     draws = count_draws(problem.batch, most_draws)
@@ -97,9 +97,9 @@ def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs
 
 
 def _centre(problem, grid, points, losses, draws=1, *, spread, parts, tie):
-    """Return the settings at the mean of grid points, weighted by low loss, and a frame of points.
+    """Average the grid points, weighted by low loss; return settings, and a frame of the points.
 
-    grid : dict setting -> values; points : combinations; losses : result of `grid_losses`
+    grid : dict setting -> values; points : combinations of these; losses : from `grid_losses`
     draws : number of sets of folds; spread, tie : as in `weights`; parts : as in `centre`"""
     stages = problem.model.stage_setting
     open_stages = stages and getattr(problem.settings, stages) is None
@@ -115,9 +115,8 @@ def _centre(problem, grid, points, losses, draws=1, *, spread, parts, tie):
 def weights(losses, draws, stages_open, spread=0.5, tie=0.0):
     """Return the weight of each stage (fit after 1, 2, ... steps) of each grid point.
 
-    It is proportional to exp(-(loss - lowest loss) / s), where s is `spread` standard errors of the
-    lowest loss, and at least `tie`.
-    losses : (stages, folds, 3) per point, as from `grid_losses` with `draws` sets of folds
+    It is exp(-(loss - lowest loss) / s), normalized; s = max(tie, spread * SE of the lowest loss).
+    losses : per point, mean, weight and SE (stages, folds, 3), with `draws` sets of folds
     stages_open : False gives weight only to the last stage"""
     means = [fold_means(rows) for rows in losses]
     if not stages_open:
@@ -144,10 +143,10 @@ def central_count(weight):
 
 
 def centre(grid, weight, penalties, parts=2):
-    """Return the position of the grid point nearest to the weighted mean, and a dict of penalties.
+    """Return the index of the grid point nearest to the weighted mean, and a dict of penalties.
 
     grid : dict setting -> values; weight : one per combination, the last setting varies fastest
-    penalties : names of settings whose mean may lie between two values; the dict has these means
+    penalties : settings whose mean may lie between two grid values; the dict has these means
     parts : number of equal log steps between two values, to which the means are rounded"""
     shape = [len(values) for values in grid.values()]
     nearest, between = [], {}

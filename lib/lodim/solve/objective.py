@@ -25,7 +25,7 @@ class ElasticNet:
 
 @njit(cache=True, forceinline=True)
 def pseudo_slope(theta, gradient, l1):
-    """Return the slope of f + l1 |theta| in the descent direction, or 0; `gradient` is of f."""
+    """Return the slope of f + l1 |theta| toward descent, 0 at a minimum; `gradient` is of f."""
     if theta > 0.0 or (theta == 0.0 and gradient + l1 < 0.0):
         return gradient + l1
     if theta < 0.0 or gradient - l1 > 0.0:
@@ -35,7 +35,7 @@ def pseudo_slope(theta, gradient, l1):
 
 @njit(cache=True)
 def add_ridge(active, theta, ridge, value, gradient):
-    """Add sum_k ridge_k theta_k^2 to `value`, and its gradient to `gradient`, in rows `active`."""
+    """Add sum_k ridge_k theta_ck^2 to value[c], and slopes to gradient[c], for c in `active`."""
     for c in active:
         for k in range(ridge.size):
             value[c] += ridge[k] * theta[c, k] * theta[c, k]

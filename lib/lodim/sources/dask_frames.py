@@ -13,7 +13,7 @@ from lodim.sources.lazy_frames import Fingerprint
 
 @dataclass(frozen=True)
 class Partition(Piece):
-    """A partition (consecutive rows) of a Dask DataFrame, which `delayed` computes."""
+    """Partition (consecutive rows) of a Dask DataFrame; `delayed` computes it as a pandas frame."""
 
     place: str
     n: None
