@@ -2,24 +2,21 @@
 
 import shutil
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from lodim.design import factors
 from lodim.design.batch import Batch
 from lodim.design.chunks import count_rows
 from lodim.design.design import columns_read
 from lodim.design.features import fits_memory, free_memory
-from lodim.design.frame import join_frames, read_frame, take_rows
+from lodim.design.frame import read_frame
 from lodim.design.rows import INPUTS
 from lodim.engine.tiles import TILE, count
-from lodim.errors import DataError
 from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.fit_model import SCRATCH, model_of, prepare
-from lodim.fitting.model import Model as DeclaredModel
 from lodim.fitting.model import Needs
 from lodim.formula.formula import parse, written
 from lodim.report.tables import Report
@@ -29,7 +26,6 @@ from lodim.typing import Data, Model, P
 
 UNKNOWN = Needs(0, 0, None)  # of a model that cannot tell what it needs
 LOOK = 16_384  # largest number of sampled rows
-N_SAMPLED_PIECES = 8  # largest number of pieces of a source in the sample
 
 
 @dataclass(frozen=True)
@@ -58,7 +54,7 @@ class Estimate:
     worker_bytes : int or None
         Memory per worker.
     looked_at : str
-        Description of the rows from which the estimate was computed.
+        Numbers of rows that the estimate uses, and of all rows.
     notes : tuple of str
 
     See Also
@@ -110,7 +106,7 @@ class Estimate:
             head.append(("Memory of each", size_in_bytes(self.worker_bytes)))
         beside = "Memory is for arrays only; Python and its libraries need about 0.3 GB more."
         files = f"The files take {size_in_bytes(self.source_bytes)}." if self.source_bytes else None
-        looked = f"Rows read for this estimate: {self.looked_at}."
+        looked = f"Rows used for this estimate: {self.looked_at}."
         said = (self._where(), beside, files, looked, *self.notes)
         notes = tuple(note for note in said if note)
         return Report(f"Memory and passes of {self.model}()", head, (), notes)
@@ -155,9 +151,10 @@ def estimate(
 
     Notes
     -----
-    The estimate uses 16,384 rows. All rows are read once if they must be counted (lazy and Dask
-    frames), or if the sample does not suffice. Memory is the peak of arrays, without 0.3 GB for
-    Python; it was within 20% of measurements for gbmap, costnet and glm from 200,000 rows on.
+    The estimate uses 16,384 random rows. To draw them, data that are not in memory are read once,
+    or up to three times if their rows must be counted (CSV files, lazy and Dask frames). Memory is
+    the peak of arrays, without 0.3 GB for Python; it was within 20% of measurements for gbmap,
+    costnet and glm from 200,000 rows on.
 
     Examples
     --------
@@ -172,11 +169,14 @@ def estimate(
     folder, wanted = control.pop(SCRATCH, None), given.pop("sample", None)
     given["control"] = control or None
     source = read_source(data)
-    looked = _SampledCall(of, formula, arguments)
-    n, problem, words = looked.at_frame(data) if source is None else looked.at_source(source, data)
+    frame: Any = read_frame(data) if source is None else source
+    inputs = [value for name in INPUTS if isinstance(value := given.get(name), str)]
+    names = columns_read(formula, frame.names, given.get("family"), inputs)
+    n = len(frame.index) if source is None else count_rows(source, names)
+    drawn = n if wanted is None else min(n, wanted)
+    problem = prepare(of, formula, data, given | {"sample": min(drawn, LOOK)})
     design, batch = problem.design, problem.batch
-    rows = round(n * batch.n / len(batch.index))
-    rows = rows if wanted is None else min(rows, wanted)
+    rows = round(drawn * batch.n / len(batch.index))
     p = len(design.names)
     tiles = count(rows) * p * TILE * np.dtype(design.dtype).itemsize
     fits = fits_memory(rows, p, design.dtype)
@@ -184,7 +184,7 @@ def estimate(
     scratch = folder if folder is not None or in_memory else tempfile.gettempdir()
     free = free_memory() if scratch is None else shutil.disk_usage(scratch).free
     needs = of.needs(problem, rows) or UNKNOWN
-    beside = _memory(batch, rows, n, needs, source, len(looked.names))
+    beside = _memory(batch, rows, n, needs, source, len(names))
     workers = 0 if client is None else len(client.ncores())
     many = source is not None and rows > ROWS_PER_CHUNK and not (of.streams or fits)
     notes = [f"Working memory of {of.name} itself is not included."] * (needs is UNKNOWN)
@@ -205,78 +205,10 @@ def estimate(
         source_bytes=sum(f.size for f in source.files) or None if source is not None else None,
         tile_passes=needs.passes,
         workers=workers,
-        worker_bytes=_of_worker(workers, rows, tiles, needs, looked.names) if workers else None,
-        looked_at=words,
+        worker_bytes=_of_worker(workers, rows, tiles, needs, names) if workers else None,
+        looked_at=f"{len(batch.index):,} of {n:,} rows",
         notes=tuple(notes),
     )
-
-
-@dataclass
-class _SampledCall:
-    """Planned call of a model, tried on a sample of rows to estimate its memory and passes."""
-
-    model: DeclaredModel
-    formula: str
-    arguments: dict
-    names: tuple = ()
-
-    def at_frame(self, data):
-        """Return a frame's number of rows, the Problem of a sample, and a sentence about it."""
-        frame = read_frame(data)
-        n = len(frame.index)
-        self._need(frame.names)
-        at = np.arange(n) if n <= LOOK else np.linspace(0, n - 1, LOOK).astype(np.int64)
-        words = f"{len(at):,} of {n:,} rows" if len(at) < n else f"all {n:,} rows"
-        return n, self._prepare(data if len(at) == n else take_rows(data, at), at), words
-
-    def at_source(self, source, data):
-        """Return a Source's number of rows, the Problem of some rows, and a text on these rows.
-
-        data : the user's argument, from which `source` was made"""
-        every = source.names
-        self._need(every)
-        source = source.select(self.names)
-        n = count_rows(source, self.names)
-        counted = "" if source.n is not None else ", all of which were read once to count them"
-        try:
-            has_arrays = any(np.ndim(self.arguments.get(k)) for k in INPUTS)
-            parts = _first_rows(source, self.names, has_arrays)
-            some = join_frames(parts, source.kind) if len(parts) > 1 else parts[0]
-            frame = replace(read_frame(some), names=every)
-            at = np.arange(sum(map(len, parts)))
-            words = f"{len(at):,} of {n:,} rows" + counted
-            return n, self._prepare(frame, at), words
-        except DataError:
-            problem = prepare(self.model, self.formula, data, self.arguments | {"sample": LOOK})
-            index = pd.RangeIndex(round(problem.batch.n))
-            batch = replace(problem.batch, index=index)
-            return n, replace(problem, batch=batch), f"all {n:,} rows, of which a sample was drawn"
-
-    def _need(self, names):
-        """Set self.names to the columns that the call reads, among all `names` of the data."""
-        named = [v for k in INPUTS if isinstance(v := self.arguments.get(k), str)]
-        self.names = columns_read(self.formula, names, self.arguments.get("family"), named)
-
-    def _prepare(self, data, at):
-        """Return the Problem of sampled rows, at the positions `at` among all rows."""
-        arrays = {k: v for k, v in self.arguments.items() if k in INPUTS and np.ndim(v)}
-        given = self.arguments | {k: np.asarray(v)[at] for k, v in arrays.items()}
-        return prepare(self.model, self.formula, data, given)
-
-
-def _first_rows(source, names, only_first):
-    """Return frames with the first rows of up to eight files (`only_first`: one) of a source."""
-    pieces = [piece for piece in source.pieces if piece.n != 0]
-    k = 1 if only_first else min(N_SAMPLED_PIECES, len(pieces))
-    found = []
-    for j in np.linspace(0, len(pieces) - 1, k).astype(int) if pieces else ():
-        chunk = next(iter(pieces[j].read(names)), None)
-        if chunk is not None:
-            rows = min(LOOK // k, len(chunk.frame))
-            found.append(take_rows(chunk.frame, np.arange(rows)))
-    if not found:
-        raise DataError("the data has no rows")
-    return found
 
 
 def _memory(batch: Batch, rows: int, n: int, needs: Needs, source: Any, n_names: int) -> int:
