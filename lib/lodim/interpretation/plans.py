@@ -44,7 +44,7 @@ def _of_levels(rows, feature, x, others):
     used, code = np.unique(x.astype(int), return_inverse=True)
     L = len(used)
     order = np.arange(L)
-    if not feature.ordered and L > 2:
+    if not rows.columns[feature.name].ordered and L > 2:
         by = [(other.values, len(other.levels or ())) for other in others]
         order = ale.order_of_levels(code, L, by)
     rank = np.argsort(order)[code]

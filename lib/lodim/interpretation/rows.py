@@ -8,6 +8,7 @@ import pandas as pd
 
 from lodim.checks import listed
 from lodim.design import columns, factors
+from lodim.design.chunks import frame_of
 from lodim.design.frame import read_column, read_frame
 from lodim.design.rows import RowInputs
 from lodim.errors import ArgumentError, DataError
@@ -19,9 +20,7 @@ class Feature:
 
     name: str
     values: np.ndarray  # (n,) float64; positions in `levels` if there are levels
-    levels: tuple | None = None  # None for numbers
-    ordered: bool = False  # whether the order of levels was declared
-    dates: bool = False  # whether values are days since 1970-01-01
+    levels: tuple | None = None  # None for numbers and dates
 
     def take(self, at):
         return replace(self, values=self.values[at])
@@ -29,7 +28,7 @@ class Feature:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows to predict: a dict of columns, weights (n,) and offset; caches its last Batch."""
+    """Rows to predict: a dict of Columns, weights (n,) and offset; caches its last Batch."""
 
     columns: dict
     weight: np.ndarray
@@ -41,15 +40,19 @@ class Rows:
         return len(self.weight)
 
     def take(self, at):
-        held = {name: values[at] for name, values in self.columns.items()}
+        held = {name: columns.take(column, at) for name, column in self.columns.items()}
         offset = None if self.offset is None else self.offset[at]
         return Rows(held, self.weight[at], offset)
 
     def with_values(self, feature, values):
         """Return the rows with other values of a feature: (n,), or one value for all rows."""
-        values = np.broadcast_to(values, self.n)
-        columns = self.columns | {feature.name: _column(feature, values)}
-        return replace(self, columns=columns, _read={})
+        values = np.array(np.broadcast_to(values, self.n), float)
+        column = self.columns[feature.name]
+        if column.kind == "level":
+            column = replace(column, codes=np.where(np.isnan(values), -1, values).astype(int))
+        else:
+            column = replace(column, values=values, whole=False)
+        return replace(self, columns=self.columns | {feature.name: column}, _read={})
 
     def batch(self, design, response=False):
         """Return the rows as numbers (a Batch): a design's features, and the response if wanted."""
@@ -57,7 +60,8 @@ class Rows:
         if key not in self._read:
             self._read.clear()
             offset = {} if self.offset is None else {"offset": self.offset}
-            self._read[key] = design.apply(self.columns, response=response, **offset)
+            frame = frame_of(self.columns, pd.RangeIndex(self.n))
+            self._read[key] = design.apply(frame, response=response, **offset)
         return self._read[key]
 
     def answers(self, fit, type):
@@ -74,64 +78,36 @@ def read_rows(fit, data, offset, response=False, replicates=()):
 
     The Rows also have the columns of `replicates` (fits), and of the response if `response`."""
     design, frame = fit._reader, read_frame(data)
-    needed = list(design.features)
     beside = [name for one in replicates for name in one._reader.features]
     beside += factors.columns_of(design.response.key) if response else []
     beside += [design.offset] if isinstance(design.offset, str) and offset is None else []
     beside += [design.weights] if design.weights in frame.names else []
-    read = {name: read_column(frame, name) for name in dict.fromkeys([*needed, *beside])}
-    n = len(frame.index)
-    features = {name: _feature(read[name], design, n) for name in needed}
-    held = {name: _column(features[name], features[name].values) for name in needed}
-    held |= {name: _plain(read[name], n) for name in beside if name not in held}
-    weight = np.ones(n)
-    if design.weights in read:
-        weight = np.nan_to_num(columns.as_float(read[design.weights].values))
+    held = {name: read_column(frame, name) for name in dict.fromkeys([*design.features, *beside])}
+    weight = np.ones(len(frame.index))
+    if design.weights in held:
+        weight = np.nan_to_num(columns.as_float(held[design.weights].values))
+    held |= {name: _with_used_levels(held[name], design) for name in design.features}
+    features = {name: _feature(held[name]) for name in design.features}
     return Rows(held, weight, RowInputs(offset=offset).read(frame).offset), features
 
 
-def _feature(column, design, n):
-    """Return a Column of n rows as a Feature, with levels unless the design reads it as number."""
-    if column.kind == "empty":
-        return Feature(column.name, np.full(n, np.nan))
-    if column.kind == "date":
-        return Feature(column.name, column.values, dates=True)
+def _with_used_levels(column, design):
+    """Return a column with the levels that occur; unchanged if the design reads it as a number."""
     parts = [part for part in itertools.chain(*design.terms) if column.name in factors.needs(part)]
-    if column.kind == "number" and any(factors.is_read_as_number(p, column.name) for p in parts):
-        return Feature(column.name, columns.as_float(column.values))
+    numeric = any(factors.is_read_as_number(part, column.name) for part in parts)
+    if column.kind in ("empty", "date") or (column.kind == "number" and numeric):
+        return column
     column = columns.as_levels(column)
     used, codes = np.unique(column.codes, return_inverse=True)
-    values = np.where(used < 0, np.nan, np.cumsum(used >= 0) - 1.0)[codes]
     levels = tuple(column.levels[k] for k in used if k >= 0)
-    return Feature(column.name, values, levels, column.ordered)
+    return replace(column, codes=(np.cumsum(used >= 0) - 1)[codes], levels=levels)
 
 
-def _column(feature, values):
-    """Return a feature's values in the type of a column of data: dates, numbers or categories."""
-    if feature.dates:
-        return columns.to_moments(values)
-    if feature.levels is None:
-        return np.array(values, float)
-    codes = np.where(np.isfinite(values), values, -1).astype(int)
-    return _coded(codes, feature.levels, feature.ordered)
-
-
-def _plain(column, n):
-    """Return a Column as data for pandas, such as a Categorical; n : number of rows."""
-    if column.kind == "level":
-        return _coded(column.codes, column.levels, column.ordered)
-    if column.kind == "date":
-        return columns.to_moments(column.values)
-    return np.full(n, np.nan) if column.kind == "empty" else np.asarray(column.values)
-
-
-def _coded(codes, levels, ordered):
-    """Return the levels of `codes` (-1: missing) as an array: booleans, floats or a Categorical."""
-    if levels and all(isinstance(level, bool) for level in levels):
-        return pd.array([*levels, None], dtype="boolean")[codes]
-    if levels and all(isinstance(level, int | float) for level in levels) and not ordered:
-        return np.array([*levels, np.nan], float)[codes]
-    return pd.Categorical.from_codes(codes, list(levels), ordered=ordered)
+def _feature(column):
+    if column.kind != "level":
+        return Feature(column.name, columns.as_float(column.values))
+    values = np.where(column.codes < 0, np.nan, column.codes)
+    return Feature(column.name, values, column.levels)
 
 
 def features_of(terms, features):
