@@ -183,8 +183,9 @@ ax = policy.plot("curve", test)
 # loss. The settings of the mixture, and whether features are transformed to normal distributions,
 # are those with the lowest loss on held-out rows in which random features are hidden.
 #
-# A policy stops when its prediction looks certain, so predictions that are wrongly certain are too
-# frequent at the end. Each prediction is therefore a weighted mean of the mixture's prediction and
-# of the prediction for a row of which nothing is known. The weight of the latter is 0, 0.01, 0.02
+# A policy stops measuring when its prediction looks certain. So it also stops where the prediction
+# is certain but wrong, and final predictions are overconfident. Each prediction is therefore a
+# weighted mean of two: the prediction of the mixture (the model of the features and the response),
+# and the prediction for a row without any measurement. The weight of the latter is 0, 0.01, 0.02
 # or 0.05: the value with the lowest loss when the policy runs on up to 400 held-out training rows.
 # On CUBE and CUBE-NM this weight is 0.

@@ -121,10 +121,10 @@ ax = learner.plot()
 # - `"random"`: random rows.
 # - Your own function of the fit and the rows of the pool, which returns a number for each row.
 #
-# One run is not enough to compare scores. The next cell makes five random splits of the rows. In
-# each split, every score starts from the same 24 labelled rows. `learning_curves` then compares the
-# accuracies of the scores within each split, by a paired test. (`k=10`, the number of neighbours,
-# makes the fits faster.)
+# One run is not enough to compare scores, the rules that select rows to label. The next cell makes
+# five random splits of the rows. In each split, every score starts from the same 24 labelled rows.
+# Within each split, `learning_curves` then compares, by a paired test, the accuracies of the fits
+# that result from each score. (`k=10`, the number of neighbours, makes the fits faster.)
 
 # %%
 scores = ("random", "diverse", "uncertainty", "entropy")

@@ -23,7 +23,7 @@
 # B(x) = 1 + Σ_j w_j G(x − x_j) is the total weight.
 #
 # **`loss="squared"`** (the default) minimizes the mean squared error. The prediction m(x) is a
-# weighted mean of the responses of the prototypes and of 0, the prediction of the null model:
+# weighted mean of the prototypes' responses and of 0, the mean of all standardized responses:
 #
 # > m(x) = Σ_j w_j G(x − x_j) y_j / B(x),
 # > s²(x) = (s₀² + Σ_j w_j G(x − x_j) e_j²) / B(x).

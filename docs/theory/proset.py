@@ -46,10 +46,11 @@ ax = fit.plot("surface")
 # numbers](../vignettes/proset_numbers) has the formulas of both losses, "squared" and "density",
 # and examples.
 #
-# Errors on new rows are larger than on training rows. Cross-validation estimates the ratio of their
-# mean absolute values: with five folds for up to 4,000 rows, with one fold for more. With
-# `loss="squared"`, `proset` multiplies standard deviations by this ratio, so quantiles widen too.
-# With `loss="density"`, it only widens quantiles.
+# Errors on new rows are larger than on training rows. Cross-validation estimates by how much: the
+# mean absolute error on held-out rows, divided by that on training rows. It has five folds; with
+# more than 4,000 rows, only one of them is held out. With `loss="squared"`, `proset` multiplies
+# standard deviations by this ratio, which widens quantiles too. With `loss="density"`, it widens
+# the quantiles, but leaves the standard deviations.
 #
 # ## Entries of `control`, and constants
 #

@@ -97,17 +97,18 @@ ax = fit.plot("view")
 #
 # ### Clusters
 #
-# - *Loss.* Without a response, `ripr` looks for views with clusters: there, the distance ν_k from a
-#   row to its k-th neighbour is smaller than in a uniform sample over a box. With r = (ν_k(rows) /
-#   ν_k(uniform sample))^dim, for a view of dim features, the loss of a row is (r / volume)^(1 − α).
-#   If two features are strongly correlated, the rows lie near a line, and r is small even without
-#   clusters. So r is divided by `volume`, the volume of the box along the principal components
-#   relative to that of the box along the features (Tibshirani et al. 2001).
+# - *Loss.* Without a response, `ripr` looks for views with clusters. There, a row's k-th neighbour
+#   is nearer than the k-th neighbour in a uniform sample over a box. The ratio of these two
+#   distances, to the power of the view's number of features, is r. Correlated features also make r
+#   small, since the rows lie near a line even without clusters. So r is divided by `volume`: the
+#   volume of the box along the principal components, relative to that of the box along the features
+#   (Tibshirani et al. 2001). The loss of the row is (r / volume)^(1 − α), with the order α of the
+#   entropy.
 # - *Number of clusters.* Prediction strength (Tibshirani and Walther 2005) compares the clusters of
 #   two random halves of the rows. The number of clusters is the largest with a mean prediction
 #   strength of at least 0.85. On 360 synthetic samples with 1 to 8 groups, this number was correct
 #   for 93%.
-# - *Penalty.* The default of `lambda_` is 2.
+# - *Penalty.* Without a response, the default of `lambda_`, the penalty per view, is 2.
 #
 # ### Constraints
 #
