@@ -14,6 +14,7 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -23,14 +24,16 @@ from volumes import KINDS, log_volume, total_and_mean
 
 import lodim as ld
 from lodim.datasets.synthetic import informative_views, informative_views_r
+from lodim.family import make
 from lodim.models.ripr import clusters, losses
 from lodim.models.ripr.assignment import constrained
 from lodim.models.ripr.assignment.lambda_path import class_errors
-from lodim.models.ripr.assignment.recover import Control, RecoveryData, recover
 from lodim.models.ripr.assignment.solve import solve_rows
+from lodim.models.ripr.assignment.view_search import ViewSearch
 from lodim.models.ripr.clusters import kmeans
 from lodim.models.ripr.losses import class_ratios, number_answers
 from lodim.models.ripr.neighbours import nearest
+from lodim.models.ripr.settings import Settings
 from lodim.models.ripr.views import count, enumerate_views, features, most_views, screened_views
 
 SETS = ("breast_cancer_wdbc", "breast_tissue", "seeds", "ionosphere", "sonar", "concrete")
@@ -114,6 +117,19 @@ def run_memory(_):
               f"peak {added:.0f} MiB more than before, {seconds:.0f} s", flush=True)  # fmt: skip
 
 
+def view_search(X, y, dims, family="multinomial", **settings):
+    """Return a ViewSearch of all sets of dims (min, max) features X (n, p); y are codes or numbers.
+
+    A class of -1 is unknown; y is None for clusters."""
+    n, p = X.shape
+    known = {"k": None, "lambda_": None, "alpha": losses.ALPHA, "balanced": True, "n_views": None}
+    known |= {"n_clusters": None, "max_views": 100_000, "seed": 0, "threads": 1} | settings
+    s = Settings(min_dim=dims[0], max_dim=dims[1], axes=SimpleNamespace(of=np.arange(p)), **known)
+    y = np.full(n, np.nan) if y is None else np.where((family == "gaussian") | (y >= 0), y, np.nan)
+    rows = np.ones(n), np.ones(p, bool), None, np.arange(n)
+    return ViewSearch(X, y, *rows, make(family, 2), s)
+
+
 def standardized(train, *others):
     mean, scale = train.mean(axis=0), train.std(axis=0)
     scale = np.where(scale > 0, scale, 1.0)
@@ -153,14 +169,13 @@ def run_recovery(args):
     from sklearn.neighbors import KNeighborsClassifier
 
     print("P label_noise: precision recall accuracy known-views k-NN")
-    views = enumerate_views(10, 2, 2)
     for noise in (0.0, 0.1):
         for P in range(1, 8):
             rows = []
             for seed in range(args.repeats):
                 df = informative_views(P, 600, 0, seed, label_noise=noise)
                 X, Q, y, z = halves(df)
-                found, true = recover(RecoveryData(X, y, views, "class")), truth(df)
+                found, true = view_search(X, y, (2, 2)).recover(None), truth(df)
                 ours = accuracy(Q, z, X, y, found.views, found.k)
                 known = accuracy(Q, z, X, y, true, losses.default_k(len(y)))
                 knn = KNeighborsClassifier(losses.default_k(len(y))).fit(X, y).score(Q, z)
@@ -173,7 +188,6 @@ def run_table73(args):
     from sklearn.neighbors import KNeighborsClassifier
 
     print("R unlabelled: precision recall accuracy k-NN random-forest")
-    views = enumerate_views(10, 2, 2)
     for R in (0, 100, 1000):
         for every in (0, 3):
             rows = []
@@ -184,7 +198,7 @@ def run_table73(args):
                     hidden = np.random.default_rng(seed).permutation(len(y))[: len(y) // every]
                     partly[hidden] = -1
                 on = partly >= 0
-                found = recover(RecoveryData(X, partly, views, "class"))
+                found = view_search(X, partly, (2, 2)).recover(None)
                 knn = KNeighborsClassifier(losses.default_k(on.sum())).fit(X[on], y[on])
                 forest = RandomForestClassifier(100, random_state=0).fit(X[on], y[on])
                 ours = accuracy(Q, z, X, partly, found.views, found.k)
@@ -207,7 +221,7 @@ def run_regression(args):
             rows = []
             for seed in range(args.repeats):
                 X, Q, y, z = halves(df := informative_views_r(2000, q, seed))
-                found = recover(RecoveryData(X, y, enumerate_views(20, 2, max_dim), "number"))
+                found = view_search(X, y, (2, max_dim), "gaussian").recover(None)
                 true = truth(df)
                 if max_dim == 3:
                     true = np.column_stack([np.zeros(len(true), int), true])
@@ -236,21 +250,21 @@ def run_real(args):
             for train, test in folds.split(X, y):
                 A, B = standardized(X[train], X[test])
                 rows.append((real_number if number else real_class)(
-                    A, y[train], B, y[test], enumerate_views(X.shape[1], 2, max_dim)
+                    A, y[train], B, y[test], (2, max_dim)
                 ))  # fmt: skip
             best = int(np.mean(rows, axis=0)[-len(NEIGHBOURS) :].argmax()) - len(NEIGHBOURS)
             shown = [[*r[: -len(NEIGHBOURS)], r[best]] for r in rows]
             print(name, max_dim, means(shown), flush=True)
 
 
-def real_class(A, y, B, z, views):
+def real_class(A, y, B, z, dims):
     """Accuracy of ripr, its number of views, and accuracies of k-NN: of one fold.
 
     Three views have nine features at most: k-NN on nine says what they may give.
     """
     from sklearn.neighbors import KNeighborsClassifier
 
-    found = recover(RecoveryData(A, y, views, "class", control=Control(most=3), threads=2))
+    found = view_search(A, y, dims, n_views=3, threads=2).recover(None)
     knn = [KNeighborsClassifier(k).fit(A, y).score(B, z) for k in NEIGHBOURS]
     k, J = best_features(A, y)
     nine = KNeighborsClassifier(k).fit(A[:, J], y).score(B[:, J], z)
@@ -278,11 +292,11 @@ def left_out_errors(D, y, k):
     return np.count_nonzero(np.eye(y.max() + 1)[y][near].sum(axis=1).argmax(axis=1) != y)
 
 
-def real_number(A, y, B, z, views):
+def real_number(A, y, B, z, dims):
     """As for classes, R2."""
     from sklearn.neighbors import KNeighborsRegressor
 
-    found = recover(RecoveryData(A, y, views, "number", control=Control(most=3), threads=2))
+    found = view_search(A, y, dims, "gaussian", n_views=3, threads=2).recover(None)
     knn = [KNeighborsRegressor(k).fit(A, y).score(B, z) for k in NEIGHBOURS]
     ours = number_predictions(found, B, A, y, 10)
     return [1 - np.mean((ours - z) ** 2) / z.var(), len(found.views), *knn]
@@ -304,8 +318,7 @@ def run_clustering(args):
         X = (X - X.min(axis=0)) / (X.max(axis=0) - X.min(axis=0)) * (1 - 1e-9)
         rows, volumes = [], {kind: [] for kind in KINDS}
         for seed in range(args.repeats):
-            views, control = enumerate_views(X.shape[1], 2, 2), Control(most=3)
-            found = recover(RecoveryData(X, None, views, "cluster", control=control, seed=seed))
+            found = view_search(X, None, (2, 2), "none", n_views=3, seed=seed).recover(None)
             B = found.assignment.matrix().argmax(axis=1)
             each = max(2, round(n_clusters / len(found.views)))
             ours = clusters_of(X, B, found.views, each, seed)

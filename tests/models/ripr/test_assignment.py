@@ -1,21 +1,20 @@
 """ripr's assignment: the hull against CVXPY, majorization, recovery, time order."""
 
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from lodim.datasets.synthetic import informative_views, informative_views_r
 from lodim.errors import ArgumentError, DataError
+from lodim.family import make
 from lodim.models.ripr import losses
 from lodim.models.ripr.assignment.lambda_path import assignment_path
 from lodim.models.ripr.assignment.recover import (
-    Control,
-    RecoveryData,
     _better,
     candidates,
     forward_selection,
-    recover,
     single_errors,
 )
 from lodim.models.ripr.assignment.solve import (
@@ -25,9 +24,24 @@ from lodim.models.ripr.assignment.solve import (
     eligible_views,
     solve_rows,
 )
+from lodim.models.ripr.assignment.view_search import ViewSearch
+from lodim.models.ripr.settings import Settings
 from lodim.models.ripr.views import enumerate_views
 
 LAMBDA = 1e-4
+
+
+def view_search(X, y, dims, family="multinomial", **settings):
+    """Return a ViewSearch of all sets of dims (min, max) features X (n, p); y are codes or numbers.
+
+    A class of -1 is unknown; y is None for clusters."""
+    n, p = X.shape
+    known = {"k": None, "lambda_": None, "alpha": losses.ALPHA, "balanced": True, "n_views": None}
+    known |= {"n_clusters": None, "max_views": 100_000, "seed": 0, "threads": 1} | settings
+    s = Settings(min_dim=dims[0], max_dim=dims[1], axes=SimpleNamespace(of=np.arange(p)), **known)
+    y = np.full(n, np.nan) if y is None else np.where((family == "gaussian") | (y >= 0), y, np.nan)
+    rows = np.ones(n), np.ones(p, bool), None, np.arange(n)
+    return ViewSearch(X, y, *rows, make(family, 2), s)
 
 
 def matrix(n=80, A=9, seed=0, blocked=0.1):
@@ -220,7 +234,7 @@ def test_recovery_of_classes(P):
     df = informative_views(P, 300, 0, seed=0)
     X, y = df.drop(columns="y").to_numpy(), df["y"].to_numpy()
     true = {tuple(int(n[1:]) - 1 for n in v) for v in df.attrs["views"]}
-    found = recover(RecoveryData(X, y, enumerate_views(10, 2, 2), "class"))
+    found = view_search(X, y, (2, 2)).recover(None)
     assert {tuple(v) for v in found.views.tolist()} == true
     assert (np.diff(found.assignment.mass) <= 1e-6).all() and not found.forward
     B = found.assignment.matrix()
@@ -235,7 +249,7 @@ def test_recovery_of_numbers():
     df = informative_views_r(600, 2, seed=0, M=8)
     X, y = df.drop(columns="y").to_numpy(), df["y"].to_numpy()
     X = (X - X.mean(axis=0)) / X.std(axis=0)
-    found = recover(RecoveryData(X, y, enumerate_views(8, 3, 3), "number"))
+    found = view_search(X, y, (3, 3), "gaussian").recover(None)
     true = {(0, *(int(n[1:]) - 1 for n in v)) for v in df.attrs["views"]}
     assert {tuple(v) for v in found.views.tolist()} == true
 
@@ -244,11 +258,11 @@ def test_recovery_of_clusters_and_refusals():
     rng = np.random.default_rng(0)
     X = rng.random((300, 6))
     X[:, [1, 4]] = rng.choice([0.2, 0.5, 0.8], (300, 1)) + 0.02 * rng.standard_normal((300, 2))
-    found = recover(RecoveryData(X, None, enumerate_views(6, 2, 2), "cluster"))
+    found = view_search(X, None, (2, 2), "none").recover(None)
     assert found.views[0].tolist() == [1, 4] and found.lambda_ == 2.0
     with pytest.raises(DataError, match="predict any row"):
         X, y = np.full((9, 3), np.nan), np.arange(9) % 2
-        recover(RecoveryData(X, y, enumerate_views(3), "class"), lambda_=1.0)
+        view_search(X, y, (1, 3)).recover(1.0)
 
 
 @pytest.mark.long
@@ -256,8 +270,7 @@ def test_at_most_so_many_views():
     df = informative_views(4, 150, 0, seed=0)
     X, y = df.drop(columns="y").to_numpy(), df["y"].to_numpy()
     for most in (1, 2):
-        control = Control(most=most)
-        found = recover(RecoveryData(X, y, enumerate_views(10, 2, 2), "class", control=control))
+        found = view_search(X, y, (2, 2), n_views=most).recover(None)
         assert len(found.views) <= most
 
 
@@ -266,9 +279,20 @@ def test_permuted_features_are_recovered_permuted():
     df = informative_views(3, 200, 0, seed=1)
     X, y = df.drop(columns="y").to_numpy(), df["y"].to_numpy()
     order = np.random.default_rng(0).permutation(10)
-    a = recover(RecoveryData(X, y, enumerate_views(10, 2, 2), "class"))
-    b = recover(RecoveryData(X[:, order], y, enumerate_views(10, 2, 2), "class"))
+    a = view_search(X, y, (2, 2)).recover(None)
+    b = view_search(X[:, order], y, (2, 2)).recover(None)
     assert np.sort(order[b.views], axis=1).tolist() == a.views.tolist()
+
+
+@pytest.mark.long
+def test_a_recovery_tells_of_its_search():
+    df = informative_views(3, 120, 0, seed=1, M=6)
+    X, y = df.drop(columns="y").to_numpy(), df["y"].to_numpy()
+    search = view_search(X, y, (2, 2), k=9)
+    L = losses.class_losses(X, y, search.views, 9, balanced=True)
+    assignment, found = assign(L, 2.0 * 0.01**2), search.recover(2.0, L)
+    np.testing.assert_allclose(found.assignment.objective, assignment.objective, rtol=1e-9)
+    assert found.assignment.converged and len(found.views) < len(assignment.views) + 1
 
 
 def judged(ratios, y, J, weight):

@@ -8,7 +8,6 @@ import pytest
 
 import lodim as ld
 from lodim.models.ripr import losses, views
-from lodim.models.ripr.assignment.recover import RecoveryData, recover
 from lodim.models.ripr.assignment.solve import assign, assign_in_order
 from lodim.models.ripr.assignment.view_search import flat_features
 from lodim.models.ripr.neighbours import nearest
@@ -257,18 +256,6 @@ def test_a_row_of_twice_the_weight_switches_no_more():
              for c in (1, 1000)]  # fmt: skip
     np.testing.assert_array_equal(parts[0][0], parts[1][0])
     assert 1000 * parts[0][1] == pytest.approx(parts[1][1], rel=1e-6)
-
-
-@pytest.mark.long
-def test_a_recovery_tells_of_its_search():
-    df = ld.informative_views(3, 120, seed=1, M=6)
-    X, y = df.drop(columns="y").to_numpy(), df["y"].to_numpy()
-    pairs = views.enumerate_views(6, 2, 2)
-    L = losses.class_losses(X, y, pairs, 9, balanced=True)
-    search = assign(L, 2.0 * 0.01**2)
-    found = recover(RecoveryData(X, y, pairs, "class"), k=9, lambda_=2.0, L=L)
-    np.testing.assert_allclose(found.assignment.objective, search.objective, rtol=1e-9)
-    assert found.assignment.converged and len(found.views) < len(search.views) + 1
 
 
 @pytest.mark.long

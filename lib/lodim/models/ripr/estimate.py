@@ -103,7 +103,7 @@ def refuse_unused_arguments(problems):
 def largest_lambda(batch, family, settings):
     """Return the largest penalty worth trying: a larger one does not select fewer views."""
     search = ViewSearch.from_batch(batch, family, settings)
-    L, lambda_, most = search.data.losses(search.settings.k), 1.0, 2.0**20
+    L, lambda_, most = search.losses(), 1.0, 2.0**20
     fewest = len(search.recover(most, L).views)
     while len(search.recover(lambda_, L).views) > fewest and lambda_ < most:
         lambda_ *= 2.0
@@ -130,7 +130,7 @@ def fit_stages(batch, family, settings, eval_batch=None):
     penalties = settings.lambda_ if several else (settings.lambda_,)
     L = None
     if several and any(v is not None for v in penalties):
-        L = search.data.losses(search.settings.k)
+        L = search.losses()
     for lambda_ in penalties:
         if settings.method == VOTE and lambda_ is not None:
             raise ArgumentError("lambda_ needs method='assignment', not 'vote'")
@@ -260,7 +260,7 @@ def calibrate(evidence, y, weight):
 def fit_shared(problems):
     """Fit each problem (one response) with views common to all; return (Ensemble, log) of each."""
     searches = [ViewSearch.from_batch(p.batch, p.family, p.settings) for p in problems]
-    losses = [each.data.losses(each.settings.k) for each in searches]
+    losses = [each.losses() for each in searches]
     alone = [each.recover(1.0, L) for each, L in zip(searches, losses, strict=True)]
     losses = [L / np.sqrt(r.unit) for L, r in zip(losses, alone, strict=True)]
     L, first, ks = np.concatenate(losses), searches[0], [r.k for r in alone]
@@ -270,7 +270,7 @@ def fit_shared(problems):
         lambda_, assignment = _select_shared(searches, losses, weight, ks)
     else:
         assignment = assign(L, lambda_, weight=weight, threads=first.threads)
-    columns, kept = keep_largest(L, assignment, first.data.control, weight)
+    columns, kept = keep_largest(L, assignment, first.settings, weight)
     shares = np.split(kept.matrix(), np.cumsum([len(each) for each in losses])[:-1])
     views = first.views[columns]
     return [
@@ -283,16 +283,16 @@ def _select_shared(searches, losses, weight, ks):
     """Choose one penalty for all responses; return it, and the Assignment of all their rows.
 
     searches, losses, ks : per response, ViewSearch, losses (rows, views), number of neighbours"""
-    c, threads = searches[0].data.control, searches[0].threads
+    s, threads = searches[0].settings, searches[0].threads
     grid, path = assignment_path(
-        np.concatenate(losses), 1.0, c.least, weight=weight, threads=threads
+        np.concatenate(losses), 1.0, s.share, weight=weight, threads=threads
     )
-    J = np.unique(np.concatenate([a.selected(c.least) for a in path]))
+    J = np.unique(np.concatenate([a.selected(s.share) for a in path]))
     each = zip(searches, losses, ks, strict=True)
-    by_response = [search.data.held_out_errors(L, k, J) for search, L, k in each]
+    by_response = [search.held_out_errors(L, k, search.views, J) for search, L, k in each]
 
     def errors_of(assignment, columns):
         return np.concatenate([of(assignment, columns) for of in by_response])
 
-    chosen, _ = select_lambda(path, errors_of, c, weight)
+    chosen, _ = select_lambda(path, errors_of, s, weight)
     return float(grid[chosen]), path[chosen]

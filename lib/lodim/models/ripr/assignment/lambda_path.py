@@ -34,26 +34,26 @@ def assignment_path(L, unit, least, *, weight=None, threads=1):
     return np.array(grid), tuple(path)
 
 
-def select_lambda(path, errors_of, control, weight=None):
+def select_lambda(path, errors_of, settings, weight=None):
     """Return the position in `path` of the largest penalty with a low error, and the rows' errors.
 
-    A low mean error exceeds the lowest by at most `control.tolerance` SE of the difference.
+    A low mean error exceeds the lowest by at most `settings.tolerance` SE of the difference.
     path : an Assignment for each of the penalties, which increase; weight : row weights or None
     errors_of : function of an Assignment and its selected views; returns the rows' errors"""
-    views = [a.selected(control.least) for a in path]
+    views = [a.selected(settings.share) for a in path]
     by_row = _errors(path, views, errors_of)
     w = np.ones(by_row.shape[1]) if weight is None else weight
     w = np.where(np.isnan(by_row).any(axis=0), 0.0, w)
     w, errors = w / (w.sum() or 1.0), np.nan_to_num(by_row)  # without rows all penalties are equal
     mean = np.einsum("i,qi->q", w, errors)
-    allowed = np.array([control.most is None or len(J) <= control.most for J in views])
+    allowed = np.array([len(J) <= (settings.n_views or np.inf) for J in views])
     allowed |= not allowed.any()
     best = len(mean) - 1 - int(ties.argmin(np.where(allowed, mean, np.inf)[::-1]))
     difference = errors - errors[best]
     excess = np.einsum("i,qi->q", w, difference)
     centred = difference - excess[:, None]
     se = np.sqrt(np.einsum("i,qi->q", w * w, centred * centred))
-    chosen = np.flatnonzero(allowed & (excess <= control.tolerance * se + ties.EQUAL))[-1]
+    chosen = np.flatnonzero(allowed & (excess <= settings.tolerance * se + ties.EQUAL))[-1]
     return int(chosen), by_row[chosen]
 
 

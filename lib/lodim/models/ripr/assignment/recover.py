@@ -1,6 +1,6 @@
 """Search for a few feature sets (views) and the rows that each predicts."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import softmax
@@ -14,72 +14,10 @@ from lodim.models.ripr.assignment.solve import (
     reassign,
     with_log,
 )
-from lodim.models.ripr.neighbours import nearest
+from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS
 from lodim.models.ripr.views import row_blocks
 
 UNIT_LAMBDA = 1.0  # largest penalty of the final assignment to the views found, in units
-
-
-@dataclass(frozen=True)
-class Control:
-    """Rarely changed settings of the search for views (feature sets).
-
-    A view is kept if its share of the rows exceeds `least`; `most` limits the number of views."""
-
-    # order of the divergence; a loss is a ratio of distances to the power 1 - alpha
-    alpha: float = losses.ALPHA
-    least: float = 0.05
-    balanced: bool = True  # whether losses are corrected for unequal numbers of rows in the classes
-    # standard errors by which the chosen penalty's error may exceed the smallest
-    tolerance: float = 0.5
-    most: int | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class RecoveryData:
-    """Data for a search: rows X (NaN if missing), and the views (feature sets) to compare."""
-
-    X: np.ndarray
-    y: np.ndarray | None  # class codes (-1 unlabelled), numbers, or None for clustering
-    views: np.ndarray  # positions of the features of each view, padded with -1
-    task: str  # "class", "number" or "cluster"
-    weight: np.ndarray | None = None
-    control: Control = Control()
-    seed: int = 0
-    threads: int = 1
-
-    @property
-    def default_k(self):
-        labelled = self.task == "class"
-        return losses.default_k(np.count_nonzero(self.y >= 0) if labelled else len(self.X))
-
-    def losses(self, k=None):
-        """Return the loss of each row in each view (feature set), by its k nearest neighbours."""
-        X, y, views, how = self.X, self.y, self.views, {"threads": self.threads}
-        if self.task == "number":
-            return losses.regression_losses(X, y, views, k, weight=self.weight, **how)
-        how["alpha"] = self.control.alpha
-        if self.task == "class":
-            return losses.class_losses(X, y, views, k, balanced=self.control.balanced, **how)
-        return losses.cluster_losses(X, views, k, seed=self.seed, **how)
-
-    def log_ratios(self, k, columns):
-        """Return log distance ratios (rows, views, classes) in the views at positions `columns`.
-
-        They compare the k-th nearest row of a class with that of others: small for near classes."""
-        how = {"balanced": self.control.balanced, "leave_out": True, "threads": self.threads}
-        return losses.class_ratios(self.X, self.X, self.y, self.views[columns], k, **how)
-
-    def held_out_errors(self, L, k, columns):
-        """Return a function errors_of(assignment, J): leave-one-out errors with only views J.
-
-        Rows are predicted by k neighbours. L : losses (rows, views)
-        columns : positions of all views that J may contain, ascending"""
-        X, y = self.X, self.y
-        if self.task == "class":
-            return lambda_path.class_errors(self.log_ratios(k, columns), y, columns)
-        near = {j: nearest(None, X, self.views[j], k, like=y) for j in columns}
-        return lambda_path.number_errors(near, y, L, self.weight)
 
 
 @dataclass(frozen=True)
@@ -97,21 +35,21 @@ class Recovery:
     forward: bool = False  # whether forward selection was used
 
 
-def recover(data, *, k=None, lambda_=None, L=None):
+def recover(search, lambda_, L=None):
     """Select views (feature sets) by Algorithm 2.1.1 of Fiterau (2014); return the Recovery.
 
+    search : ViewSearch; L : losses (rows, views), if known
     lambda_ : penalty, a multiple of `Recovery.unit`; by default 2 for clustering, else chosen by
-        leave-one-out errors; or, for classes, forward selection if it has clearly fewer errors
-    k : number of neighbours; L : losses (rows, views), if known"""
-    number = k or data.default_k
-    best, errors = _by_penalty(data, number, lambda_, L)
-    if data.task != "class" or lambda_ is not None:
+        leave-one-out errors; or, for classes, forward selection if it has clearly fewer errors"""
+    k = search.k
+    best, errors = _by_penalty(search, k, lambda_, L)
+    if search.task != CLASSES or lambda_ is not None:
         return best
-    if k is None and L is None:
-        number = max(1, round(number / 4))  # forward selection compares fewer neighbours
-    rival, rival_errors = _by_forward_selection(data, number, L)
+    if search.settings.k is None and L is None:
+        k = max(1, round(k / 4))  # forward selection compares fewer neighbours
+    rival, rival_errors = _by_forward_selection(search, k, L)
     more = len(rival.views) - len(best.views)
-    return rival if _better(rival_errors, errors, more, data.weight) else best
+    return rival if _better(rival_errors, errors, more, search.weights) else best
 
 
 def _better(rival_errors, best_errors, n_more, weight):
@@ -125,65 +63,64 @@ def _better(rival_errors, best_errors, n_more, weight):
     return gain.sum() > margin * np.sqrt((gain**2).sum()) + ties.EQUAL
 
 
-def _by_penalty(data, k, lambda_, L):
+def _by_penalty(search, k, lambda_, L):
     """Select views with the penalty lambda_; return the Recovery, and errors of the rows or None.
 
     If lambda_ is None, leave-one-out errors choose it, and are returned; it is 2 for clustering.
     k : number of neighbours; L : losses (rows, views), or None to compute them"""
-    L = data.losses(k) if L is None else L
-    unit = (1.0 - data.control.alpha) ** 2
-    unit = lambda_path.mean_row_variance(L) if data.task == "number" else unit
+    L, settings = search.losses(k) if L is None else L, search.settings
+    unit = (1.0 - settings.alpha) ** 2
+    unit = lambda_path.mean_row_variance(L) if search.task == NUMBERS else unit
     able = eligible_views(L, unit)  # other views get no rows; drops them from a large matrix
-    L, data = np.ascontiguousarray(L[:, able]), replace(data, views=data.views[able])
-    weight, control, threads = data.weight, data.control, data.threads
-    errors = None
-    if lambda_ is None and data.task != "cluster":
-        how = {"weight": weight, "threads": threads}
-        grid, path = lambda_path.assignment_path(L, unit, control.least, **how)
-        columns = np.unique(np.concatenate([a.selected(control.least) for a in path]))
-        errors_of = data.held_out_errors(L, k, columns)
-        chosen, errors = lambda_path.select_lambda(path, errors_of, control, weight)
-        lambda_, search = float(grid[chosen]), path[chosen]
+    L, views = np.ascontiguousarray(L[:, able]), search.views[able]
+    how, errors = {"weight": search.weights, "threads": search.threads}, None
+    if lambda_ is None and search.task != CLUSTERS:
+        grid, path = lambda_path.assignment_path(L, unit, settings.share, **how)
+        columns = np.unique(np.concatenate([a.selected(settings.share) for a in path]))
+        errors_of = search.held_out_errors(L, k, views, columns)
+        chosen, errors = lambda_path.select_lambda(path, errors_of, settings, search.weights)
+        lambda_, found = float(grid[chosen]), path[chosen]
     else:
         lambda_ = 2.0 if lambda_ is None else lambda_  # clustering has no held-out error
-        search = assign(L, unit * lambda_, weight=weight, threads=threads)
-    columns, own = keep_largest(L, search, control, weight)
-    if data.task == "class":
-        columns, own = refit(L, columns, min(search.lambda_, UNIT_LAMBDA * unit), weight)
-        own = with_log(own, search)
-    return Recovery(data.views[columns], own, k, lambda_, unit), errors
+        found = assign(L, unit * lambda_, **how)
+    columns, own = keep_largest(L, found, settings, search.weights)
+    if search.task == CLASSES:
+        columns, own = refit(L, columns, min(found.lambda_, UNIT_LAMBDA * unit), search.weights)
+        own = with_log(own, found)
+    return Recovery(views[columns], own, k, lambda_, unit), errors
 
 
-def _by_forward_selection(data, k, L):
+def _by_forward_selection(search, k, L):
     """Select views one by one; return the Recovery and the leave-one-out errors of the rows.
 
     k : number of neighbours; L : losses (rows, views), or None to compute them"""
-    L, unit = data.losses(k) if L is None else L, (1.0 - data.control.alpha) ** 2
-    tried = candidates(L, data.weight)
-    ratios = data.log_ratios(k, tried)
-    taken = forward_selection(ratios, data.y, data.control.most or 6, data.weight)
+    L, unit = search.losses(k) if L is None else L, (1.0 - search.settings.alpha) ** 2
+    y, weight, tried = search.rows_used[1], search.weights, candidates(L, search.weights)
+    ratios = search.log_ratios(k, search.views[tried])
+    taken = forward_selection(ratios, y, search.settings.n_views or 6, weight)
     columns, every = tried[taken], np.arange(len(taken))
-    errors = lambda_path.class_errors(ratios[:, taken], data.y, every)(None, every)
-    columns, own = refit(L, columns, UNIT_LAMBDA * unit, data.weight)
-    return Recovery(data.views[columns], own, k, UNIT_LAMBDA, unit, forward=True), errors
+    errors = lambda_path.class_errors(ratios[:, taken], y, every)(None, every)
+    columns, own = refit(L, columns, UNIT_LAMBDA * unit, weight)
+    return Recovery(search.views[columns], own, k, UNIT_LAMBDA, unit, forward=True), errors
 
 
-def keep_largest(L, search, control, weight=None):
+def keep_largest(L, search, settings, weight=None):
     """Keep only the views with many rows, and assign all rows to these views again.
 
     Return the kept views as columns of the losses L (rows, views), the view with most rows first,
-    and the new Assignment. search : the Assignment to all views; control : limits of kept views"""
-    order = largest(search.mass, control)
+    and the new Assignment. search : the Assignment to all views; settings : limits of kept views"""
+    order = largest(search.mass, settings)
     columns = search.views[order]
     return columns, reassign(L[:, columns], search, search.mass[order], weight)
 
 
-def largest(mass, control):
+def largest(mass, settings):
     """Return the positions of the views to keep, given each view's share of the rows, `mass`.
 
-    Of those with a share above `control.least`, keep the `control.most` largest, at least one."""
+    Of those with a share above `settings.share`, keep the `settings.n_views` largest, at least
+    one."""
     order = ties.descending(mass)
-    return order[mass[order] > min(control.least, 0.999 * mass.max())][: control.most]
+    return order[mass[order] > min(settings.share, 0.999 * mass.max())][: settings.n_views]
 
 
 def refit(L, columns, lambda_, weight=None):

@@ -9,18 +9,17 @@ import numpy as np
 from lodim.engine import tiles
 from lodim.engine.blocks import available_threads
 from lodim.errors import DataError
-from lodim.models.ripr import ties
-from lodim.models.ripr.assignment import constrained
+from lodim.models.ripr import losses, ties
+from lodim.models.ripr.assignment import constrained, lambda_path
 from lodim.models.ripr.assignment.recover import (
     UNIT_LAMBDA,
-    Control,
-    RecoveryData,
     keep_largest,
     largest,
     recover,
 )
 from lodim.models.ripr.assignment.solve import assign_in_order, with_log
 from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS, task_of
+from lodim.models.ripr.neighbours import nearest
 from lodim.models.ripr.views import (
     by_content,
     count,
@@ -107,7 +106,7 @@ class ViewSearch:
             bound = max(most_views(len(self.used)), len(on))
 
         def losses_of(views):
-            return self._data(_positions(views, on)).losses(self.settings.k)
+            return self.losses(views=_positions(views, on))
 
         views, complete = screened_views(len(on), *self.dims, losses_of, bound, self.weights)
         views = _positions(views, on)
@@ -116,27 +115,59 @@ class ViewSearch:
             twice |= of_one_factor(views, self.settings.axes.of)
         return views if twice.all() else views[~twice], complete
 
-    @cached_property
-    def data(self):
-        return self._data(self.views)
+    @property
+    def k(self):
+        """Number of neighbours."""
+        n = np.count_nonzero(self.rows_used[1] >= 0) if self.task == CLASSES else len(self.used)
+        return self.settings.k or losses.default_k(n)
 
-    def _data(self, views):
-        s, y = self.settings, self.y[self.used]
+    @cached_property
+    def rows_used(self):
+        """Features X and responses y of the used rows; classes are codes, -1 if unknown."""
+        y = self.y[self.used]
         if self.task != NUMBERS:
             y = np.where(np.isfinite(y), y, -1.0).astype(np.int64)
-        control = Control(s.alpha, s.share, s.balanced, s.tolerance, s.n_views)
-        options = {"weight": self.weights, "control": control, "threads": self.threads}
-        return RecoveryData(self.X[self.used], y, views, self.task, seed=s.seed, **options)
+        return self.X[self.used], y
+
+    def losses(self, k=None, views=None):
+        """Return the loss of each row in each of the views, by its k nearest neighbours."""
+        s, (X, y), how = self.settings, self.rows_used, {"threads": self.threads}
+        k, views = k or self.k, self.views if views is None else views
+        if self.task == NUMBERS:
+            return losses.regression_losses(X, y, views, k, weight=self.weights, **how)
+        how["alpha"] = s.alpha
+        if self.task == CLASSES:
+            return losses.class_losses(X, y, views, k, balanced=s.balanced, **how)
+        return losses.cluster_losses(X, views, k, seed=s.seed, **how)
+
+    def log_ratios(self, k, views):
+        """Return log distance ratios (rows, views, classes).
+
+        They compare the k-th nearest row of a class with that of others: small for near classes."""
+        X, y = self.rows_used
+        how = {"balanced": self.settings.balanced, "leave_out": True, "threads": self.threads}
+        return losses.class_ratios(X, X, y, views, k, **how)
+
+    def held_out_errors(self, L, k, views, columns):
+        """Return a function errors_of(assignment, J): leave-one-out errors with only views J.
+
+        Rows are predicted by k neighbours. L : losses (rows, views)
+        columns : positions of all views that J may contain, ascending"""
+        X, y = self.rows_used
+        if self.task == CLASSES:
+            return lambda_path.class_errors(self.log_ratios(k, views[columns]), y, columns)
+        near = {j: nearest(None, X, views[j], k, like=y) for j in columns}
+        return lambda_path.number_errors(near, y, L, self.weights)
 
     def recover(self, lambda_, L=None):
         """Return the Recovery: selected feature sets, and the rows assigned to each.
 
         lambda_ : penalty in units of `Recovery.unit`; if None, leave-one-out errors choose it
         L : losses (rows, views); by default they are computed"""
-        recovery = recover(self.data, k=self.settings.k, lambda_=lambda_, L=L)
+        recovery = recover(self, lambda_, L)
         if self.settings.constraints is None and self.order is None:
             return recovery
-        L = self.data.losses(recovery.k) if L is None else L
+        L = self.losses(recovery.k) if L is None else L
         within = self._in_order if self.settings.constraints is None else self._constrained
         columns, own = within(L, recovery)
         return replace(recovery, views=self.views[columns], assignment=own, forward=False)
@@ -149,7 +180,7 @@ class ViewSearch:
         constraints, weight = self.settings.constraints, self.weights
         every = constraints.on_views(self.views, rows)
         search = constrained.assign(L, lambda_, every, weight=weight)
-        J = largest(search.mass, self.data.control)
+        J = largest(search.mass, self.settings)
         if self.task == CLASSES:
             lambda_ = min(lambda_, UNIT_LAMBDA * recovery.unit)
         kept = constraints.on_views(self.views[J], rows)
@@ -167,7 +198,7 @@ class ViewSearch:
         weight, lambda_ = self.weights[rank], recovery.lambda_ * recovery.unit
         switch = self.settings.smooth * lambda_
         search = assign_in_order(L[rank], lambda_, switch, weight=weight)
-        columns, _ = keep_largest(L[rank], search, self.data.control, weight)
+        columns, _ = keep_largest(L[rank], search, self.settings, weight)
         own = assign_in_order(L[rank][:, columns], lambda_, switch, weight=weight)
         back, columns = np.argsort(rank, kind="stable"), columns[own.views]
         own = replace(with_log(own, search), first=own.first[back], second=own.second[back])
