@@ -132,6 +132,8 @@ def test_rows_in_the_order_of_the_response_and_of_no_known_number(rows, tmp_path
 def test_what_a_call_refuses_is_refused(rows):
     with pytest.raises(ld.FormulaError, match="no column 'z'"):
         ld.estimate(ld.glm, "y ~ z", rows)
+    with pytest.raises(ld.DataError, match="the data has no rows"):
+        ld.estimate(ld.glm, "y ~ x0", rows[:0])
     with pytest.raises(ld.ArgumentError, match="has no argument"):
         ld.estimate(ld.glm, "y ~ x0", rows, nonsense=1)
     with pytest.raises(ld.ArgumentError, match="model function"):

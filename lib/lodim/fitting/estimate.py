@@ -173,10 +173,10 @@ def estimate(
     inputs = [value for name in INPUTS if isinstance(value := given.get(name), str)]
     names = columns_read(formula, frame.names, given.get("family"), inputs)
     n = len(frame.index) if source is None else count_rows(source, names)
-    drawn = n if wanted is None else min(n, wanted)
-    problem = prepare(of, formula, data, given | {"sample": min(drawn, LOOK)})
+    given["sample"] = LOOK if wanted is None else min(LOOK, wanted)
+    problem = prepare(of, formula, data, given)
     design, batch = problem.design, problem.batch
-    rows = round(drawn * batch.n / len(batch.index))
+    rows = round((n if wanted is None else min(n, wanted)) * batch.n / len(batch.index))
     p = len(design.names)
     tiles = count(rows) * p * TILE * np.dtype(design.dtype).itemsize
     fits = fits_memory(rows, p, design.dtype)
