@@ -22,21 +22,21 @@ def pairs_in_order(positive, score, weight):
 
 
 def auc(positive, score, weight):
-    """Return a score's area under the ROC curve, for rows `positive`; NaN if a class is empty."""
+    """Return the area under the ROC curve of a score; NaN if all or no rows are `positive`."""
     in_order, pairs = pairs_in_order(positive, score, weight)
     total = pairs[positive].sum()
     return float(in_order[positive].sum() / total) if total > 0 else np.nan
 
 
 def macro_auc(code, probability, weight):
-    """Return the mean AUC of each class (`code`) against all others, or NaN for a single class."""
+    """Return the mean AUC of a class against the rest, by probability (n, K); NaN for one class."""
     areas = np.array([auc(code == k, p, weight) for k, p in enumerate(probability.T)])
     known = areas[~np.isnan(areas)]
     return float(known.mean()) if known.size else np.nan
 
 
 def wilson(share, n):
-    """Return Wilson's 95% interval of a proportion, given its share in n independent rows."""
+    """Return Wilson's 95% limits (low, high) of a proportion; share : observed in n rows."""
     z2 = Z**2 / n
     centre = (share + 0.5 * z2) / (1.0 + z2)
     reach = np.sqrt(share * (1.0 - share) * z2 + 0.25 * z2**2) / (1.0 + z2)
@@ -47,7 +47,7 @@ def reliability(probability, hit, weight, bins):
     """Return the data of a class's calibration plot: a dict of arrays with an entry per bin.
 
     Keys: predicted (mean probability), observed (share of rows of the class, which `hit` marks),
-    low, high (95% Wilson limits of the share), rows (count). Bins are cut at quantiles."""
+    low, high (95% Wilson limits of the share), rows (count). The `bins` are cut at quantiles."""
     how = {"weights": weight, "method": "inverted_cdf"}
     cuts = np.quantile(probability, np.arange(1, bins) / bins, **how)
     group = np.unique(np.searchsorted(cuts, probability, "left"), return_inverse=True)[1]

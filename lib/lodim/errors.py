@@ -60,7 +60,7 @@ def warn_not_converged(message: str) -> None:
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Issue a warning of class `category` at the line of user code that called lodim."""
+    """Issue `message` as a warning of class `category` at the user's line that called lodim."""
     frame, level = sys._getframe(1), 2
     while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] == "lodim":
         frame, level = frame.f_back, level + 1

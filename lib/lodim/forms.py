@@ -49,7 +49,7 @@ def real(
     """Declare a field of float64 numbers: an array with a shape, as real("n", "p"), or one number.
 
     A length is a number, a symbol, or "2 + p"; the first array with a length "p" sets p for all.
-    The range may be text such as "p - 1". `nan` allows NaN."""
+    least, most : range of the values, also as text such as "p - 1"; nan : whether NaN is allowed"""
     return _numbers(np.float64, shape, least, most, nan)
 
 
@@ -173,9 +173,7 @@ def optional(inner: Any) -> Any:
 
 
 def apart(inner: Any) -> Any:
-    """Declare a field of the form `inner` with lengths of its own.
-
-    Its length "p", for example, may be another number than the "p" of other fields."""
+    """Declare a field of the form `inner`, whose length "p" may differ from "p" in other fields."""
     return Form(lambda value, where, sizes: inner.read(value, where, dict(sizes)), inner.write)
 
 
@@ -269,7 +267,7 @@ def record(kind: type[T]) -> type[T]:
 
 
 def take_forms(kind: Any) -> None:
-    """Move a class's Forms to its dict `_forms`; dataclass() would take them as default values."""
+    """Move Forms of class `kind` to its dict `_forms`; dataclass() would take them as defaults."""
     own = {name: form for name, form in vars(kind).items() if isinstance(form, Form)}
     for name in own:
         delattr(kind, name)

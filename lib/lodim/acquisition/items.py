@@ -54,7 +54,7 @@ class Items:
         return np.ascontiguousarray((options & priced).T.astype(np.float32))
 
     def price(self, paid):
-        """Return the total price of the purchases marked in `paid`, or of each row of a matrix."""
+        """Return the total price of the purchases marked in `paid`, bool; per row of a matrix."""
         net = self.network
         if net.set_cost is None:
             return paid @ net.cost
@@ -111,7 +111,9 @@ class Items:
 
 
 def resource_use(network, resources):
-    """Return how much of each resource each purchase in a Network uses, (resources, purchases)."""
+    """Return the use of each resource by each purchase in a Network, (resources, purchases).
+
+    resources : dict resource -> dict purchase -> use"""
     rows = []
     for name, needs in resources.items():
         if name == "price":

@@ -112,7 +112,7 @@ class Policy:
     def _with_trade_off(self, trade_off):
         """Return the policy with another trade-off: the loss that one unit of price must save.
 
-        None means half of the loss that all features save, divided by their price."""
+        If None, it is half of the loss that all features save, divided by their total price."""
         if trade_off is None:
             oracle, every = self._oracle, np.arange(self.X.shape[1])
             free = oracle.start(np.full(len(every), np.nan))
@@ -229,8 +229,8 @@ class Policy:
         budget : float or dict, optional
             Largest total price per row. A dict has a limit for "price" and for resources.
         mean_budget : float, optional
-            Largest mean price per training row; it determines the trade-off, or two of them, each
-            for a random part of the rows.
+            Largest mean price per training row; a trade-off that gives this mean is then found.
+            If no single one does, random parts of the rows use a higher and a lower trade-off.
         trade_off : float, optional
             Loss that one unit of price must save; by default the policy's `trade_off`.
 
@@ -522,14 +522,14 @@ class Policy:
         return list(self.levels) if self.levels else ["fit", "se"]
 
     def _shown(self, answer):
-        """Convert a mean and SD to the response's units; leave class probabilities unchanged."""
+        """Convert `answer`, a mean and SD, to the response's units; keep class probabilities."""
         return answer if self.levels else answer * self.scale + [self.centre, 0.0]
 
     def _prediction(self, state):
         return pd.Series(self._shown(self._oracle.predict(state)), self._heads)
 
     def _alpha(self, trade_off):
-        """Convert a trade-off, by default the policy's, to units of the standardized response."""
+        """Return trade_off (None: the policy's) in units of the standardized response's loss."""
         value = self.trade_off if trade_off is None else number("trade_off", trade_off, 0.0)
         return value / self._loss_unit
 

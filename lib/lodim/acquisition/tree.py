@@ -81,7 +81,7 @@ class Tree:
 
 
 def words_of(heads, answer):
-    """Return a prediction as text: mean ± SD for `heads` ["fit", "se"], otherwise "Barolo, 93%"."""
+    """Return a prediction as text: "5 ± 1" if heads are ["fit", "se"], otherwise "Barolo, 93%"."""
     if heads == ["fit", "se"]:
         return f"{answer[0]:.3g} ± {answer[1]:.2g}"
     k = int(np.argmax(answer))
@@ -215,7 +215,7 @@ class _Growing:
         return f"{name} {low} or more" if high is None else f"{name} {low} to {high}"
 
     def _codes(self, X, columns, n_levels):
-        """Return the number of each row's level; X (rows, columns) : a factor's scaled features."""
+        """Return the level number of each row; X (rows, columns) : scaled features of a factor."""
         raw = self._original(X, columns)
         code = raw.argmax(axis=1)
         if len(columns) < n_levels:  # the first level has no column

@@ -17,31 +17,31 @@ def entropies(fit, data):
 
 
 def uncertainty(learner, rng):
-    """Return a score (n,) per row of a Learner's pool: the entropy of its class probabilities."""
+    """Return the entropy (n,) of class probabilities, for the unlabelled rows of a Learner."""
     return entropies(learner.fit, learner.pool)
 
 
 def margin(learner, rng):
-    """Return a score (n,) per row of a pool: 1 - (largest - second largest class probability)."""
+    """Return 1 - (largest - second class probability), (n,), of a Learner's unlabelled rows."""
     p = np.sort(learner.fit.predict(learner.pool, "prob").to_numpy(float), axis=1)
     return 1.0 - (p[:, -1] - p[:, -2])
 
 
 def entropy(learner, rng):
-    """Return minus the entropy of class probabilities, (n,): the surest predictions rank first."""
+    """Return minus the entropy (n,) of class probabilities, for unlabelled rows of a Learner."""
     return -entropies(learner.fit, learner.pool)
 
 
 def random(learner, rng):
-    """Return a random score (n,) between 0 and 1 per row of a Learner's pool."""
+    """Return a random score (n,) between 0 and 1 for the unlabelled rows of a Learner."""
     return rng.random(len(learner.pool))
 
 
 def committee(learner, rng):
-    """Return a score (n,) per row of a pool: the entropy of the classes that several fits predict.
+    """Return the entropy (n,) of classes that several fits predict for a Learner's unlabelled rows.
 
-    A ripr fit has one prediction per feature set; other models are refitted to bootstrap samples.
-    With fewer than two predictions, it is the entropy of the class probabilities."""
+    A ripr fit predicts by each feature set; other models are refitted to bootstrap samples. Rows
+    with fewer than two predictions get the entropy of the class probabilities."""
     if hasattr(learner.fit, "votes"):
         votes = learner.fit.votes(learner.pool).to_numpy()
     else:
@@ -57,9 +57,9 @@ diverse = committee  # `Learner.query` chooses high scores that are far apart
 
 
 def infogain(learner, rng):
-    """Return a score (n,) per row of a pool: how much its label should lower the total entropy.
+    """Return how much the label of each unlabelled row should lower the total entropy, (n,).
 
-    The model is refitted with each possible label of the 20 most uncertain rows; others get NaN."""
+    The Learner refits with each possible label of the 20 most uncertain rows; others get NaN."""
     now = entropies(learner.fit, learner.pool)
     out = np.full(len(now), np.nan)
     p = learner.fit.predict(learner.pool, "prob").to_numpy(float)
@@ -75,7 +75,7 @@ def infogain(learner, rng):
 
 
 def vote_entropy(votes):
-    """Return the entropy of the classes in each row of `votes` (rows, fits); None is no vote."""
+    """Return the entropy of the classes in each row of `votes` (rows, fits), except for None."""
     out = np.full(len(votes), np.nan)
     for i, row in enumerate(votes):
         cast = pd.Series([v for v in row if not pd.isna(v)], dtype=object)
@@ -86,7 +86,7 @@ def vote_entropy(votes):
 
 
 def user_score(function, learner):
-    """Return the scores (n,) of the pool's rows by a user's `function` of the fit and the rows."""
+    """Return the scores (n,) of a Learner's unlabelled rows by a user's function(fit, rows)."""
     name, n = getattr(function, "__name__", "the function"), len(learner.pool)
     value = function(learner.fit, learner.pool.copy())
     try:
@@ -104,7 +104,7 @@ def user_score(function, learner):
 
 
 def _votes_of_bootstraps(learner, rng):
-    """Return the pool's classes by bootstrap fits, (rows, fits); None in columns of failed fits."""
+    """Return classes of unlabelled rows by bootstrap fits, (rows, fits); None for a failed fit."""
     groups = learner.labelled.groupby(learner.response, sort=True, observed=True).indices.values()
     votes = np.full((len(learner.pool), learner.size), None, dtype=object)
     for k in steps(range(learner.size), learner.size, "committee"):
@@ -130,8 +130,8 @@ def top(score, n, rng):
 def far_apart(score, X, known, n, rng):
     """Choose n rows of X at random, preferring high scores and rows far apart; return positions.
 
-    The chance of a row is proportional to (score + 0.02) times its squared distance to the nearest
-    row chosen or labelled (`known`) before. Distances above their median are set to the median."""
+    The chance of a row is proportional to (score + 0.02) times its squared distance, at most the
+    median, to the nearest row that is labelled or chosen. known : (m, p), the labelled rows"""
     scored = np.flatnonzero(~np.isnan(score))
     distance = nearest(X, known)
     cap = np.median(distance[scored]) if len(scored) else np.inf
@@ -157,8 +157,7 @@ def nearest(X, known):
 def squared(X, Z):
     """Return mean squared differences (rows of X, rows of Z) over the features of both rows.
 
-    The mean is over the features that neither row lacks. Without such a feature it is 2, the
-    typical value for two standardized rows."""
+    If no feature is known in both, the value is 2, typical of two standardized rows."""
     in_X, in_Z = (np.isfinite(A).astype(float) for A in (X, Z))
     x, z = np.nan_to_num(X), np.nan_to_num(Z)
     total = x**2 @ in_Z.T + in_X @ (z**2).T - 2.0 * x @ z.T

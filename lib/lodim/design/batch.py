@@ -88,7 +88,7 @@ class Batch:
 
     @cached_property
     def runs(self):
-        """Ranges (lo, hi) of the blocks of 4,096 rows with some positive weight; None if all."""
+        """Ranges (lo, hi) of the blocks of 4,096 rows with some positive weight; None means all."""
         if self.weights is None or self.n <= SPAN_ROWS:
             return None
         starts = np.arange(0, self.n, tiles.TILE * tiles.TILES_PER_BLOCK)
@@ -117,7 +117,7 @@ def split(batch, held_out, standardize):
 
 
 def split_and_scaling(batch, held_out, standardize):
-    """Return the batches of `split`, and means and scales (p,) that standardize them."""
+    """Return batches of training and `held_out` (n,) rows, and means and scales (p,) of both."""
     train, test = np.flatnonzero(~held_out), np.flatnonzero(held_out)
     X = tiles.unpack(batch.X, batch.n)
     mean, sd = _moments(X[train].astype(np.float64), batch.weight[train])

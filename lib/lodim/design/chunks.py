@@ -38,7 +38,7 @@ class Span:
 
 
 def spans_of(rows, n):
-    """Return the Spans (chunks) of n complete rows; `rows` : their positions, empty if all rows."""
+    """Return the Spans (chunks) of n complete rows at positions `rows`; empty `rows` mean all."""
     spans = []
     for first in range(0, n, ROWS_PER_CHUNK):
         last = min(first + ROWS_PER_CHUNK, n)
@@ -61,7 +61,7 @@ def draw_positions(n, size, seed):
 
 
 def tiles_of(X, span):
-    """Return the part of X, the features (n_tiles, p, 64) of all rows, that belongs to a Span."""
+    """Return the part of X, the features (n_tiles, p, 64) of all rows, for one chunk (Span)."""
     return X[span.first // TILE : -(-(span.first + span.n) // TILE)]
 
 
@@ -339,7 +339,7 @@ def _read_batch(k, design, store, ranges, inputs):
 
 
 def bare_table(table, span):
-    """Return the Table of a chunk without its columns, which a Dask worker reads itself."""
+    """Return the part of `table` for a chunk (Span), without columns: a Dask worker reads them."""
     table = table_of_span(table, span, {})
     starts = [run[0] for run in table.index.runs]
     lo, hi = bisect_right(starts, span.start) - 1, bisect_right(starts, span.stop - 1)

@@ -29,7 +29,7 @@ def convergence(subject):
 
 
 def separation(subject):
-    """Find infinite coefficients of a fit; return Findings, or a text why this is skipped."""
+    """Find infinite coefficients in a subject (fit and rows); return Findings, or why skipped."""
     fit = subject.fit
     if not fit._separates:
         return "only for glm with classes, as other models have finite estimates"
@@ -57,7 +57,7 @@ def dropped_rows(subject):
 
 
 def constant(subject):
-    """Find a Subject's features that are constant in the training rows; return Findings."""
+    """Find features of a subject (fit, rows) that are constant in training; return Findings."""
     names = subject.fit.design.constant
     if not names:
         return []
@@ -68,7 +68,7 @@ def constant(subject):
 
 
 def grid_end(subject):
-    """Find penalties at the low end of their grid; return Findings, or a text why skipped."""
+    """Find penalties of a subject's fit at the low end of their grid; return Findings or a text."""
     fit = subject.fit
     if fit.selection is None:
         return "no setting was chosen by cross-validation"
@@ -140,7 +140,7 @@ class Subject:
 
 
 def run(fit, data, offset, ignore):
-    """Check a fit on rows of data (or None); return Checks, without the codes `ignore`."""
+    """Check a fit on a frame `data` (or None), except for the codes `ignore`; return Checks."""
     ignore = _ignored(ignore)
     with no_row_warnings():  # findings report the same
         subject = Subject(fit, fit.design) if data is None else _subject(fit, data, offset)
@@ -201,7 +201,7 @@ def _weights(fit, data):
 
 
 def _weighted(batch, weights):
-    """Return a batch with new `weights` (N,), without rows of weight NaN; unchanged if None."""
+    """Return a batch with weights (N,), without rows of weight NaN; unchanged if they are None."""
     if weights is None:
         return batch
     own = weights[batch.rows]
@@ -209,7 +209,7 @@ def _weighted(batch, weights):
 
 
 def _known(fit, data, offset):
-    """Return the Batch of rows with known response, and their scores; None, None without any."""
+    """Return a Batch of rows with known response and their linear predictors, or None and None."""
     if not fit._reader.has_response(data):
         return None, None
     batch = fit._reader.apply(data, offset=offset, response=True, new_levels="missing")

@@ -25,7 +25,7 @@ LINEAR = "glm", "costnet"
 
 
 def leak(subject):
-    """Find features that nearly determine the response; return Findings, or a text why skipped."""
+    """Find near-perfect predictors of the response in a subject (fit, rows); return Findings."""
     batch, design = subject.answered, subject.fit._reader
     if batch.n < MIN_ROWS:
         return f"fewer than {MIN_ROWS} rows"
@@ -181,7 +181,7 @@ def collinearity(subject):
 
 
 def empty_cells(subject):
-    """Find a Subject's combinations of crossed levels with at most one row; return Findings."""
+    """Find crossed levels with at most one common row in a subject (fit, rows); return Findings."""
     design, found = subject.design, []
     frame, rows = read_frame(subject.data), subject.rows.rows
     crossed = [[factors.column_with_levels(part) for part in term] for term in design.terms]
@@ -238,7 +238,7 @@ def _level_counts(design, data, rows):
 
 
 def extrapolation(subject):
-    """Find rows of new data outside the training range or with new levels; return Findings."""
+    """Find rows of a subject (fit, rows) outside training ranges or levels; return Findings."""
     design, batch, found = subject.fit._reader, subject.read, []
     X = standardized(batch)
     raw = X * design.scale + design.mean
@@ -267,7 +267,7 @@ def unseen_levels(design, data, rows):
 
 
 def drift(subject):
-    """Find features whose mean in a Subject's new rows differs from training; return Findings."""
+    """Find features with changed means in new rows of a subject (fit, rows); return Findings."""
     moved = moved_means(subject.fit, subject.read)
     if isinstance(moved, str) or not moved:
         return moved or []
@@ -394,10 +394,9 @@ def _correlation(x, y):
 
 
 def moved(X, n_training):
-    """Return the means (p,) of standardized columns of new rows, and which differ from zero.
+    """Return the means (p,) of new rows X (n, p), standardized, and whether each differs from zero.
 
-    A mean differs if it is at least 0.25 and significant by a t test. The test uses the larger
-    standard deviation of both sets of rows, as few rows of a skewed feature underestimate it."""
+    A mean differs if it is at least 0.25 in absolute value, and significant by a t test."""
     shift = X.mean(axis=0)
     error = np.sqrt(np.maximum(1.0, X.var(axis=0)) * (1.0 / len(X) + 1.0 / n_training))
     p = 2.0 * stdtr(max(min(len(X), n_training) - 1, 1), -np.abs(shift) / error)

@@ -46,7 +46,7 @@ def _like(number, x):
 
 @intrinsic
 def _scale_by_power(typingctx, q, t):
-    """Return q * 2**k, computed on the bits of q; the low bits of t hold the integer k."""
+    """Return q * 2**k, where the low bits of t hold the integer k; Numba passes `typingctx`."""
     wide = q == types.float64
     bits, mantissa = (64, 52) if wide else (32, 23)
 
@@ -61,7 +61,7 @@ def _scale_by_power(typingctx, q, t):
 
 @intrinsic
 def _exponent(typingctx, x):
-    """Return the exponent k of a number x = 2**k m with 1 <= m < 2, as a float."""
+    """Return the exponent k of x = 2**k m, 1 <= m < 2, as a float; Numba passes `typingctx`."""
     wide = x == types.float64
     bits, mantissa, bias = (64, 52, 1023) if wide else (32, 23, 127)
 

@@ -57,7 +57,7 @@ class Infix:
         return node.args if isinstance(node, Kernels) else ()
 
     def name(self, node):
-        """Return the name of an expression in the written code, a unique lower-case identifier."""
+        """Return the name of expression `node` in the written code, a unique identifier."""
         if id(node) not in self.names:
             hint = node.name if isinstance(node, Column) else node.label
             self.names[id(node)] = self.unused(hint or "v1")
@@ -76,7 +76,7 @@ class Infix:
         return name
 
     def text(self, node, least=LOOSE):
-        """Return the text of an expression, in brackets if its precedence is below `least`."""
+        """Return the text of expression `node`, in brackets if its precedence is below `least`."""
         if isinstance(node, Constant):
             text = self.literal(node.value)
             return f"({text})" if text[0] == "-" and least > SUM else text
@@ -86,7 +86,7 @@ class Infix:
         return f"({text})" if binds < least else text
 
     def formula(self, node):
-        """Return the text that computes an expression, and the precedence of its operator."""
+        """Return the text that computes expression `node`, and the precedence of its operator."""
         if isinstance(node, Sum):
             return self.sum(node)
         if isinstance(node, Case):
@@ -105,7 +105,7 @@ class Infix:
         return template.format(*parts), binds
 
     def sum(self, node):
-        """Return a sum's text and precedence; a long sum gets brackets, as parsers limit depth."""
+        """Return text and precedence of a Sum; a long one gets brackets, as parsers limit depth."""
         # x - 2, not -2 + x
         bias_last = node.bias < 0.0 and len(node.args) == 1 and node.weights[0] > 0.0
         pieces = [("+", self.literal(node.bias))] * (node.bias != 0.0 and not bias_last)

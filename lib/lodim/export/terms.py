@@ -52,9 +52,9 @@ class Inputs:
     # Columns -----------------------------------------------------------------------------------
 
     def _known_levels(self, rules):
-        """Return a dict column -> (known levels, other levels that count as missing; None: all).
+        """Return a dict column -> (known levels, levels that count as missing, or None: all other).
 
-        rules : entries for some columns, from `Design.known_levels`, which replace other entries"""
+        rules : such a dict for some columns, from `Design.known_levels`, which has precedence"""
         found = {}
         for part in self.parts:
             name = factors.column_with_levels(part)
@@ -100,7 +100,7 @@ class Inputs:
         return ex.either([missing, ex.call("among", column, *forgiven)]) if forgiven else missing
 
     def _check(self, name):
-        """Store the conditions on a column for which predict() raises (new level) or gives NaN."""
+        """Store the conditions on column `name` under which predict() raises, or returns NaN."""
         column = self.columns[name]
         if name in self.known and self.known[name][1] is not None:
             levels, forgiven = self.known[name]
@@ -141,7 +141,7 @@ class Inputs:
         return out
 
     def _columns_of(self, part):
-        """Return expressions of the columns that a factor of a term makes, such as log(x)."""
+        """Return expressions of the columns that `part`, a factor such as log(x), makes."""
         if id(part) not in self._made:
             self._made[id(part)] = self._make(part)
         return self._made[id(part)]
@@ -161,7 +161,7 @@ class Inputs:
         return nodes
 
     def refuse(self, condition, message, shown):
-        """Record an error of predict(): a condition of rows, the message, and the value to show."""
+        """Record that predict() fails with `message` and the value `shown` if condition holds."""
         self.refusals.append((condition, message, shown))
 
     def _levels(self, part):
@@ -180,7 +180,7 @@ class Inputs:
         return out
 
     def _condition(self, part):
-        """Return expressions of the columns made by a true-or-false factor, such as (x > 1)."""
+        """Return expressions of the columns that `part`, a condition such as (x > 1), makes."""
         true = _Translation(self).value(tree(part.name).args[0])
         coded, out = np.eye(len(part.levels)) if part.matrix is None else part.matrix, []
         for j in range(len(part.labels)):
@@ -214,7 +214,7 @@ def _largest(part):
 
 
 def _is_plain(node):
-    """Return whether a call in a formula is finite for all numbers, as center(x) but not bs(x)."""
+    """Return whether a call (syntax node) is finite for all numbers: center(x) is, bs(x) is not."""
     name = function_name(node.func)
     return name in patsy_terms.TRANSFORMS.keys() - {"bs"} and all(
         column_name(arg) is not None or (isinstance(arg, ast.Call) and _is_plain(arg))
@@ -283,7 +283,7 @@ class _Translation:
         return value
 
     def compared(self, node):
-        """Return the condition of a chain such as a < b < c; comparisons with NaN are false."""
+        """Return the condition of a node such as a < b < c; for NaN, only a != b is true."""
         sides = [self.value(side) for side in (node.left, *node.comparators)]
         found = None
         for op, left, right in zip(node.ops, sides, sides[1:], strict=False):
@@ -297,7 +297,7 @@ class _Translation:
         return found
 
     def called(self, node):
-        """Return the expression of a function call in a formula; a list for splines."""
+        """Return the expression of a call, a syntax node; a list of columns for bs(x) etc."""
         name = function_name(node.func)
         if name == "I":
             return self.value(node.args[0])
@@ -323,7 +323,7 @@ class _Translation:
         return ex.call(FUNCTIONS[name], *values)
 
     def transformed(self, name, node, settings, words):
-        """Return the columns of name(x, *settings, **words), with the fit's knots or moments."""
+        """Return the columns of `node`, name(x, *settings, **words), with fitted knots or SDs."""
         data = [self.columns(arg) for arg in node.args[: count_data(node)]]
         state = self.states.pop(0)[1]
         if name in patsy_terms.MOMENTS:
@@ -337,7 +337,7 @@ class _Translation:
         return self.spline(name, state, data[0][0], settings, words)
 
     def spline(self, name, state, x, settings, words):
-        """Return the columns of bs(x, *settings, **words), cr or cc: polynomials between knots."""
+        """Return the columns that bs, cr or cc (`name`) makes of x, by the knots in `state`."""
         knots = np.unique(state["_all_knots"])
         degree = state["_degree"] if name == "bs" else CUBIC
 
@@ -386,7 +386,9 @@ def _into_cycle(x, low, high):
 
 
 def _moments(name, state, center=True, rescale=True, ddof=0):
-    """Return the means and SDs that center(), scale() or standardize() uses; 0 and 1 if none."""
+    """Return the means and SDs by which a function `name` such as scale() centres and divides.
+
+    state : sums over the training rows; center, rescale, ddof : arguments of the function"""
     if name == "center":
         mean = np.atleast_1d(state["_sum"] / state["_count"])
         return mean, np.ones(len(mean))
@@ -405,7 +407,7 @@ def _number(value):
 
 
 def _joined(function, left, right):
-    """Return the expression of a function such as "div" of two expressions, maybe simplified."""
+    """Return the expression function(left, right), for example with "div", maybe simplified."""
     known = isinstance(right, ex.Constant)
     if function == "power" and known and right.value in (1.0, 2.0, 3.0, 4.0):
         return ex.product([left] * int(right.value))

@@ -15,9 +15,9 @@ POWER = 2  # code of the loss; its parameters are the power, and a constant that
 
 @scalar
 def loss_slope(power, constant, y, f, weight):
-    """Return a row's weighted loss at the log mean f, and its derivative in f.
+    """Return the weighted loss of a row at the log mean f, for variance mean**power, and its slope.
 
-    The derivative is weight exp((1 - power) f) (exp(f) - y). The loss is reduced by `constant`."""
+    The slope in f is weight exp((1 - power) f) (exp(f) - y). The loss is reduced by `constant`."""
     up, down = like(2.0 - power, f), like(power - 1.0, f)
     high = like(1.0 / (2.0 - power) if power < 2.0 else 0.0, f)
     low = like(1.0 / (power - 1.0) if power > 1.0 else 0.0, f)
@@ -29,7 +29,7 @@ def loss_slope(power, constant, y, f, weight):
 
 @scalar
 def curvature(power, y, f, weight):
-    """Return the second derivative of a row's weighted loss in the log mean f."""
+    """Return the second derivative of a weighted loss in the log mean f; variance: mean**power."""
     up, down = like(2.0 - power, f), like(power - 1.0, f)
     return weight * (up * exp_bounded(up * f) + down * y * exp_bounded(-down * f))
 

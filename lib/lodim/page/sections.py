@@ -46,8 +46,8 @@ def with_columns(rows, new):
 def effects(fit, inputs, data):
     """Return pictures of partial dependence, widest first, and names of columns without a picture.
 
-    Predictions are averaged over some rows of the data (Friedman 2001, Sect. 8.2); without data,
-    other columns have their typical values."""
+    Predictions are averaged over some rows of data (Friedman 2001, Sect. 8.2); if it is None, other
+    columns have typical values. inputs : list with an Input (name, range etc.) per column"""
     typical = {column.name: [column.typical] for column in inputs}
     base = pd.DataFrame(typical) if data is None else thinned(data[list(typical)], BASE)
     found = {c.name: _effect(fit, base, c) for c in inputs[:MOST_COLUMNS]}

@@ -168,7 +168,9 @@ def _splits(problem, folds, seed):
 
 
 def _held_out(batch, folds, groups, arguments):
-    """Return a text on the groups or blocks of rows that folds hold out; "" for single rows."""
+    """Return a text on groups or blocks of rows that folds hold out; "" if they are single rows.
+
+    groups : as given to cv(); arguments : dict of the model's arguments, with `clusters`"""
     if batch.out_of_core:
         what = "as given" if np.ndim(folds) else f"blocks of {BLOCK_ROWS:,} rows"
         return f"{what}; features keep the centre and scale of all rows"

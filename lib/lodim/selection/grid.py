@@ -12,9 +12,9 @@ from lodim.selection.racing import fold_means, ordered, standard_error
 
 
 def points_of(grid, model):
-    """Return the points of a grid as a list of dicts setting -> value.
+    """Return the points of a grid, checked for a model, as a list of dicts setting -> value.
 
-    `grid` is a frame with a row per point, or a dict setting -> values, which are all combined."""
+    grid : a frame with a row per point, or a dict setting -> values, which are all combined"""
     if isinstance(grid, pd.DataFrame):
         if grid.empty:
             raise ArgumentError("the grid must have at least one row")
@@ -38,7 +38,7 @@ def _plain(values):
 
 
 def values_of(name, values, model):
-    """Return the list of a setting's values; distinct and sorted if their order has a meaning."""
+    """Return the list of values of setting `name`; distinct and sorted if the model orders them."""
     if isinstance(values, np.ndarray):
         values = np.atleast_1d(values)
     elif not isinstance(values, list | tuple | range | pd.Series | pd.Index):
@@ -52,7 +52,7 @@ def values_of(name, values, model):
 
 
 def _sorted_names(model):
-    """Return the names of the settings, such as penalties, whose order of values has a meaning."""
+    """Return the names of a model's settings, such as penalties, whose values have an order."""
     return (*model.penalties, model.stage_setting, model.shared_setting)
 
 
@@ -75,7 +75,7 @@ def settings_at(problem, point):
 
 
 def checked_settings(problem, points):
-    """Return the validated settings of the grid points, checked once if only stages differ."""
+    """Return the validated Settings per grid point; one check for points that differ in stages."""
     run, known = problem.model.stage_setting or problem.model.shared_setting, {}
     out = []
     for point in points:

@@ -16,7 +16,7 @@ FAR_BEHIND = 4.0  # ... and at which a run whose loss rises stops at once
 
 
 def misclassified(family, y, weight, score):
-    """Return 1 for rows whose most probable class by `score` is not the observed one, else 0."""
+    """Return 1 for rows whose class y is not the most probable one by `score` (n, K), else 0."""
     return (family.ranking(score).argmax(axis=1) != y).astype(float)
 
 
@@ -30,12 +30,12 @@ LOSSES = {"class": misclassified, "mae": absolute}
 
 
 def grid_losses(problem, splits, points, loss, n_jobs, draws=1, runs=None):
-    """Return the held-out losses of each grid point (settings), as nested lists (stages, folds, 3).
+    """Return the held-out losses of each point (Settings) of a grid, as lists (stages, folds, 3).
 
     A stage is a step of a fit, such as one learner added; the three numbers are mean loss, weight
-    and standard error. Points that differ only in their number of stages (or budget) share one fit
-    per fold. `splits` has a pair of Batches (training, held out) per fold, for `draws` divisions
-    into folds. `loss` is "deviance", "class" or "mae"; `runs` (settings -> StageLosses) grows."""
+    and standard error. Points that differ only in their number of stages (or budget) share fits.
+    splits : a pair of Batches (training, held out) per fold, for `draws` divisions into folds
+    loss : "deviance", "class" or "mae"; runs : dict Settings -> StageLosses to reuse and extend"""
     model, served = problem.model, {}
     pairs = [_shared_part(model, point) for point in points]
     for key, value in pairs:
@@ -57,9 +57,9 @@ def grid_losses(problem, splits, points, loss, n_jobs, draws=1, runs=None):
 
 
 def _race(runs, n_jobs):
-    """Fit the stages of all runs (settings) in parallel, stage by stage, until all have finished.
+    """Fit all `runs` (StageLosses) stage by stage, on n_jobs threads, until each has finished.
 
-    If the losses decide a run's number of stages, it stops if its loss rises and exceeds the lowest
+    A run whose losses decide the number of stages stops if its loss rises and exceeds the lowest
     of all runs by 4 standard errors. In every tenth stage or so, an excess of 2 is enough."""
     heat = min(HEAT, runs[0].patience)
     running = [run for run in runs if not run.finished]
@@ -95,9 +95,10 @@ def _in_turn(runs):
 
 
 def _shared_part(model, settings):
-    """Return (key, value): the value of the setting, such as m, whose values share one fit.
+    """Split a point's settings into (key, value), so that points with equal keys share one fit.
 
-    key : the settings, with None for this one. Without such a setting: all settings, and 1."""
+    value : of the setting, such as m, for which one fit gives all values; 1 without such a setting
+    key : the settings, with None in place of this value"""
     name = model.stage_setting if model.counts_stages(settings) else model.shared_setting
     if name is None:
         return settings, 1
@@ -111,9 +112,9 @@ def ordered(values, down=False):
 
 
 def _run_settings(model, key, values):
-    """Return the settings and the number of stages (None: by held-out losses) of a shared fit.
+    """Return the settings of a shared fit, and the number of stages (None: held-out losses decide).
 
-    key : settings that the grid points share; values : values of the other one, such as m"""
+    key, values : from `_shared_part`, for all grid points that share the fit"""
     if model.shared_setting:
         return replace(key, **{model.shared_setting: tuple(ordered(values))}), len(values)
     return key, None if None in values else max(values)
@@ -123,7 +124,7 @@ class StageLosses:
     """Fits with the same settings, one per fold, and their held-out losses after each stage.
 
     rows[stage][fold] is (mean loss, weight, standard error); a stage is a step of a fit, such as
-    one learner added. Without `n_stages`, the losses decide how many are fitted."""
+    one learner added. If `n_stages` is None, the losses decide how many stages are fitted."""
 
     def __init__(self, problem, splits, settings, n_stages, loss, draws):
         self.patient, self.patience = n_stages is None, problem.model.patience
@@ -171,7 +172,7 @@ class StageLosses:
         return fold_row(test, np.minimum(losses, self.most_loss))
 
     def complete(self, bar):
-        """Fit all stages: fold by fold, or stage by stage if the losses decide when to stop."""
+        """Fit all stages, fold by fold, or stage by stage if the losses decide when to stop."""
         while self.patient and not self.finished:
             self.advance(range(len(self.splits)), bar)
             self.close_stage()
@@ -200,9 +201,9 @@ class StageLosses:
 
 
 def fold_row(test, each):
-    """Return mean loss, weight and standard error of a fold; test : Batch, each : losses (n,).
+    """Return mean loss, weight and standard error of a fold, from its rows `test`, a Batch.
 
-    The standard error is over groups of rows, if there are any."""
+    each : (n,) losses of the rows. The standard error is over groups of rows, if there are any."""
     weight = test.weight
     mean = sum_rows(lambda i: weight[i] @ each[i], test.n)
     if test.units is None:
@@ -218,7 +219,7 @@ def _square(v):
 
 
 def fold_means(rows):
-    """Return the weighted mean loss after each stage, from `rows` as in StageLosses."""
+    """Return the weighted mean loss after each stage, from StageLosses.rows (stages, folds, 3)."""
     rows = np.asarray(rows)
     return (rows[:, :, 0] * rows[:, :, 1]).sum(axis=1) / rows[:, :, 1].sum(axis=1)
 

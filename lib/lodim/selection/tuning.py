@@ -20,7 +20,7 @@ ROUND = 1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0  # numbers of stages fr
 
 
 def quick_splits(problem, draws=1, folds=FOLDS):
-    """Return (training, held-out) batches for `draws` sets of folds; DataError for a single row."""
+    """Return (training, held-out) batches, a pair per fold, for `draws` sets of random `folds`."""
     model = problem.model
     needed = [k for k, penalty in model.penalties.items() if penalty.needed]
     names = filter(None, [*needed, model.stage_setting, model.shared_setting])
@@ -30,7 +30,7 @@ def quick_splits(problem, draws=1, folds=FOLDS):
 
 
 def fold_splits(batch, levels, seed, standardize, draws=1, folds=FOLDS):
-    """Return (training, held-out) batches of a batch's rows, for `draws` sets of random folds.
+    """Return (training, held-out) batches of a batch's rows, per fold of `draws` sets of folds.
 
     With over 4,000 rows, one fold per set is held out, and at most 20,000 rows are used.
     levels : classes or None; standardize : whether to divide by training standard deviations"""
@@ -43,9 +43,7 @@ def fold_splits(batch, levels, seed, standardize, draws=1, folds=FOLDS):
 
 
 def _few_rows(batch, levels, seed):
-    """Return the rows with positive weight; if they are more than 20,000, a sample of 20,000.
-
-    levels : classes of the response, or None"""
+    """Return rows of positive weight, at most 20,000 random ones; levels : response classes."""
     if batch.n > SPAN_ROWS:
         some = min(MOST_ROWS, batch.n_positive)
         return subset(batch, np.sort(row_keys.sample_of(batch, some, seed)))
@@ -74,8 +72,9 @@ def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs
     """Choose settings by held-out deviance; return the Problem with them, and a frame of the grid.
 
     The settings are the rounded mean of the grid points; points with a low loss weigh most.
-    grid : dict setting -> values; spread, tie, parts : as in `weights` and `centre`
-    most_draws : largest number of sets of folds; runs : dict of fits, kept for a later grid"""
+    grid : dict setting -> values; most_draws : largest number of sets of folds
+    spread, tie : weights are exp(-(loss - lowest) / max(tie, spread * SE of the lowest loss))
+    parts : log steps between two penalties, for rounding; runs : dict of fits, for a later grid"""
     grid = {name: values_of(name, values, problem.model) for name, values in grid.items()}
     points = points_of(grid, problem.model)
     draws = count_draws(problem.batch, most_draws)
@@ -96,8 +95,8 @@ def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs
 def _centre(problem, grid, points, losses, draws=1, *, spread, parts, tie):
     """Average the grid points, weighted by low loss; return settings, and a frame of the points.
 
-    grid : dict setting -> values; points : combinations of these; losses : from `grid_losses`
-    draws : number of sets of folds; spread, tie : as in `weights`; parts : as in `centre`"""
+    grid : dict setting -> values; points : combinations of these, as dicts setting -> value
+    losses : per point (stages, folds, 3), from `grid_losses`; spread, parts, tie : see `choose`"""
     stages = problem.model.stage_setting
     open_stages = stages and getattr(problem.settings, stages) is None
     weight = weights(losses, draws, open_stages, spread, tie)
@@ -110,11 +109,12 @@ def _centre(problem, grid, points, losses, draws=1, *, spread, parts, tie):
 
 
 def weights(losses, draws, stages_open, spread=0.5, tie=0.0):
-    """Return the weight of each stage (fit after 1, 2, ... steps) of each grid point.
+    """Return an array per grid point: the weights of all stages (fits after 1, 2, ... steps).
 
-    It is exp(-(loss - lowest loss) / s), normalized; s = max(tie, spread * SE of the lowest loss).
-    losses : per point, mean, weight and SE (stages, folds, 3), with `draws` sets of folds
-    stages_open : False gives weight only to the last stage"""
+    Their sum over all points is one. A weight is proportional to exp(-(loss - lowest loss) / s).
+    spread, tie : s is the larger of `tie` and `spread` standard errors of the lowest loss
+    losses : per point (stages, folds, 3): mean loss, weight and standard error of each fold
+    draws : number of sets of folds; stages_open : False if only last stages may have weight"""
     means = [fold_means(rows) for rows in losses]
     if not stages_open:
         means = [np.where(np.arange(len(m)) < len(m) - 1, np.inf, m) for m in means]

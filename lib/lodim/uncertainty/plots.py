@@ -15,7 +15,7 @@ from lodim.text import shorten
 
 @literal
 def draw_bootstrap(boot, ax=None, *, top, level):
-    """Draw the `top` largest estimates of a Bootstrap with intervals, per SD of their features."""
+    """Draw the `top` largest estimates of a Bootstrap, per SD of the feature, with intervals."""
     frame, xlabel = in_pandas(boot.tidy)(level=level), "statistic"
     if boot.default:
         design = boot.fit.design
@@ -60,7 +60,7 @@ LONGEST_GROUP = 28  # largest number of characters of a group's name
 
 
 def draw_conformal(conformal, kind=None, ax=None, **arguments):
-    """Draw a plot of a Conformal: "intervals" (for classes: sizes of sets) or "coverage"."""
+    """Draw a Conformal: kind "intervals" (default; sizes of sets for classes) or "coverage"."""
     kinds = {"intervals": sets if conformal.says.of_classes else intervals, "coverage": coverage}
     if kind is not None:
         one_of("kind", kind, kinds)
@@ -70,7 +70,7 @@ def draw_conformal(conformal, kind=None, ax=None, **arguments):
 
 
 def intervals(conformal, ax=None, *, data, level=None, top=MAX_INTERVALS):
-    """Draw intervals and responses of `top` rows, evenly spaced in the order of predictions."""
+    """Draw a Conformal's intervals, and responses, of `top` rows of data against predictions."""
     frame, y = conformal._beside(data, level)
     if not len(y):
         raise ArgumentError("data must have a row without missing values to draw")
@@ -96,7 +96,7 @@ def intervals(conformal, ax=None, *, data, level=None, top=MAX_INTERVALS):
 
 
 def sets(conformal, ax=None, *, data, level=None):
-    """Draw a bar per class: shares of its rows by set size, hatched if the set lacks the class."""
+    """Draw per class the shares of rows by prediction-set size; hatched if sets lack the class."""
     frame, y = conformal._beside(data, level)
     levels = list(conformal.fit.levels)
     inside = frame[levels].to_numpy(bool)
@@ -124,7 +124,7 @@ def sets(conformal, ax=None, *, data, level=None):
 
 
 def coverage(conformal, ax=None, *, data, by=None, level=None):
-    """Draw a Conformal's coverage of groups of rows (`by`) with 95% intervals, and the level."""
+    """Draw a Conformal's coverage in groups of rows (`by`), with 95% intervals, and the level."""
     if by is None:
         raise ArgumentError("kind 'coverage' needs by, a column or an array: plot(..., by='sex')")
     frame = conformal.coverage(data, by, level=level)

@@ -13,7 +13,7 @@ from lodim.report.tables import significant
 
 
 def cost(fit, ax, *, log=False):
-    """Draw the deviance explained, in training and held-out rows, by price of the best models."""
+    """Draw deviance explained in training and held-out rows against price (`log`: log scale)."""
     if fit.estimates.frontier is None:
         raise ArgumentError("a fit with lambda_ has no frontier to draw: fit without lambda_")
     ax = axes.ensure_axes(ax, (7.4, 4.6))
@@ -42,7 +42,7 @@ def cost(fit, ax, *, log=False):
 
 
 def _models_by_rule(ax, frontier, explained):
-    """Plot the percentage of deviance explained by each model against price; marks show rules."""
+    """Plot % of deviance explained against price, per model of a frontier; marks show rules."""
     for k, rule in enumerate(dict.fromkeys((*RULES, *frontier.rule))):
         of = np.array([r == rule for r in frontier.rule])
         if of.any():
@@ -56,7 +56,7 @@ def _share(deviance, null):
 
 
 def _held_out(ax, frontier, null):
-    """Plot held-out deviance explained against price; `null` : mean deviance of the null model."""
+    """Plot a frontier's held-out deviance explained against price; null : the null deviance."""
     error, mean = 100.0 * frontier.error / null, frontier.held_out.mean(axis=1)
     style = {"fmt": "o-", "ms": 3, "lw": 0.9, "elinewidth": 0.7, "capsize": 2, "color": axes.RED}
     style |= {"zorder": 1.5, "label": "held out, one standard error"}

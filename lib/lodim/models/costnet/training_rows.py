@@ -102,8 +102,7 @@ class TrainingRows:
 def next_least(least, size):
     """Return the new lower limit of the rows' curvatures, which damps Newton steps.
 
-    least : the present limit; size : relative size of the last step; 1 is a full step
-    The limit falls after full steps, so that they converge fast (Levenberg-Marquardt)."""
+    least : present limit, which falls after full steps; size : relative size of the last step"""
     return least * (0.2 if size == 1.0 else 1.0 / size)
 
 
@@ -117,7 +116,7 @@ def freeze_absent(slopes, absent):
 
 
 def response_weights_offset(batch, n_scores):
-    """Return the response (n,), weights (n,) with sum one, and the offset (n, K) of a batch."""
+    """Return response (n,), weights (n,) of sum one, and offset (n, n_scores) of a batch."""
     rows = np.asarray(batch.y, np.float64), batch.weight, batch.offsets(n_scores)
     if on_host(batch.X):
         return rows
@@ -125,7 +124,7 @@ def response_weights_offset(batch, n_scores):
 
 
 def _on_workers(batch, n_scores, rows):
-    """Make weights and offsets known to the Dask workers that hold X; return `rows` unchanged."""
+    """Copy weights and offset in `rows` to the Dask workers that hold X; return `rows` as it is."""
     X, (_, weight, offset) = batch.X, rows
     X.know(weight, batch.worker_weight)
     X.know(offset, X.column(batch.offset).map(_of_scores, n_scores, shape=(n_scores, TILE)))

@@ -53,9 +53,10 @@ class JointObjective:
 
 
 def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
-    """Yield learners, log and linear predictors after each boost, or once if there is a joint fit.
+    """Yield learners, log and linear predictors after each boost, or once after a joint fit.
 
-    Arguments are those of `boost.fit_stages`. log["refit"] has the joint fit's results."""
+    eval_batch : rows of the linear predictors, or None; log["refit"] : results of the joint fit
+    warm_start : learners of another fit, as additional starting points"""
     boosts = boost.fit_stages(
         batch, family, settings, None if settings.joint else eval_batch, warm_start
     )
@@ -131,7 +132,7 @@ def joint_refit(batch, family, settings, learners, log, from_boosts=True):
 def reweigh(problem, fit):
     """Repeat the joint fit with the row weights of `problem`; return learners and log.
 
-    The result is None if `fit` is not joint."""
+    If the settings of `fit` have no joint fit, return None."""
     if not fit.settings.joint:
         return None
     data = problem.batch, problem.family, problem.settings

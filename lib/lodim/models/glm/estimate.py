@@ -30,7 +30,7 @@ TOLERANCE = 1e-10  # change of the estimates, per standard deviation of the feat
 def fit_stages(batch, family, settings, eval_batch=None):
     """Fit the model to `batch`; yield one tuple: Estimates, a log, and linear predictors.
 
-    The linear predictors are those of the rows of `eval_batch`; None without it."""
+    The linear predictors (n, K) are those of the rows `eval_batch`; None if it is None."""
     with single_blas():
         estimates, log = _fit(Rows(batch, family), settings)
         scores = None if eval_batch is None else estimates.scores_of(eval_batch, family)
@@ -91,7 +91,7 @@ def _level(rows):
 
 
 def _covariance_of_columns(basis, cov):
-    """Convert a covariance of a Basis's coefficients to one for coefficients of design columns."""
+    """Convert cov, a covariance of coefficients in a Basis, to that of the design columns."""
     out = basis.of_features(basis.of_features(cov).T)
     return 0.5 * (out + out.T)
 
@@ -133,7 +133,7 @@ def with_parameter(batch, family, settings):
 
 
 def theta_error(problem, estimates):
-    """Return the standard error of the negative binomial's theta; NaN for other families."""
+    """Return the SE of a negative binomial's theta, given Estimates; NaN for other families."""
     if problem.family.name != "negative_binomial":
         return float("nan")
     batch, family = problem.batch, problem.family
@@ -145,10 +145,10 @@ def theta_error(problem, estimates):
 
 
 def maximize(rows, basis, start, at_null, max_iter):
-    """Maximize the likelihood over coefficients of a Basis; return Sums, convergence, step count.
+    """Maximize the likelihood by Newton steps; return Sums, whether it converged, number of steps.
 
-    It starts at the Sums `start` or `at_null` (the intercept-only model), whichever has the lower
-    deviance. It ends one step after the predicted decrease is negligible."""
+    basis : Basis of the coefficients; max_iter : largest number of steps
+    start, at_null : Sums at a first guess and for the intercept-only model; the better is used"""
     found = start if start.deviance <= at_null.deviance else at_null
     step, reached, n_iter = 0.0, False, 0
     while n_iter < max_iter and not reached:
@@ -253,7 +253,9 @@ def _likelier_directions(family):
 
 
 def maximize_in_memory(family, X, y, weight, offset, max_iter):
-    """Fit by statsmodels; return coefficients (q, S), NaN if it fails, and number of iterations."""
+    """Fit by statsmodels; return coefficients (q, S), and the number of iterations (<= max_iter).
+
+    Coefficients are NaN if the fit fails or there are more than two classes. offset : (n, S)"""
     unknown = np.full((X.shape[1], family.n_linear), np.nan)
     if family.several_classes:
         return unknown, 0

@@ -63,7 +63,7 @@ class Rows:
         return int(self.batch.clusters.max()) + 1
 
     def free_directions(self, S, q):
-        """Return a basis (S q, r) of the possible changes of coefficients; None: all are possible.
+        """Return a basis (S q, r) of possible changes of coefficients; None if all are possible.
 
         Each of S predictors has q coefficients, fixed for an unordered class without rows. Ordered
         classes share the slopes, and thresholds without rows between them change together."""
@@ -101,7 +101,7 @@ class Rows:
         return reduce(passes.joined, self.over_spans(passes.triangle, self.weights))
 
     def in_memory(self, kept):
-        """Return columns `kept`, response, weights and offset of the rows with positive weight."""
+        """Return design columns `kept`, response, weights and offset of rows of positive weight."""
         batch, at = self.batch, self.batch.positive_weight
         X, offset = design_matrix(batch)[at][:, kept], batch.offset_matrix(self.family.n_scores)[at]
         return X, batch.y[at], batch.row_weights[at], offset
@@ -111,9 +111,10 @@ class Rows:
         return over_spans(work, self.batch.X, self.batch.n, *arrays, threads=None)
 
     def at(self, basis, coef, work, *arrays, **options):
-        """Yield the results of a function of `passes`, `work`, for ranges of rows, at coef (S, q).
+        """Yield the results of `work`, a function of the module `passes`, for ranges of rows.
 
-        arrays, options : arguments of `work` besides the rows, the Basis, family and coef"""
+        coef : (S, q), q coefficients in a Basis for each of S linear predictors
+        arrays, options : arguments of `work` other than rows, basis, family and coef"""
         model = {"kept": basis.kept, "T": basis.T, "family": self.family, "coef": coef}
         return self.over_spans(partial(work, **model, **options), *self.arrays, *arrays)
 
@@ -162,7 +163,7 @@ class Sums:
 
     @classmethod
     def of_rows(cls, rows, basis, coef, observed):
-        """Compute the Sums at coef (S, q); the information is expected unless `observed`."""
+        """Compute the Sums at coef (S, q) of a Basis, with observed or expected information."""
         found = reduce(np.add, rows.at(basis, coef, passes.sums, observed=observed))
         return cls(coef, *passes.parts(found, coef))
 

@@ -65,9 +65,9 @@ def _widened(densities, width):
 def fit_densities(Z, code, weight, options, cells=True):
     """Fit a kernel density to each class's coordinates Z (n, k); return Densities and positions.
 
-    Positions are two arrays (n,): the block of 64 kernels that has the kernel of a row, and its
-    place in the block. `log_densities` needs them to leave rows out. With `cells`, a large class is
-    replaced by means of small cells; then its rows have positions -1."""
+    Positions are two arrays (n,): the block of 64 kernels that has the kernel of a row, and the
+    place in this block, for `log_densities` to leave the row out. code : (n,) classes
+    cells : whether to replace a large class by means of small cells; its rows have positions -1"""
     C, k = int(code.max()) + 1, Z.shape[1]
     size = np.bincount(code, weight, C)
     h2 = bandwidths(size, k, options.gamma)
@@ -123,7 +123,7 @@ def _cells(u, w):
 def log_densities(densities, Z, threads=1, place=None):
     """Return log densities (m, C) of the classes at points Z (m, k).
 
-    If the points are training rows, at `place` (2, m) (block of 64 rows, row), each is left out."""
+    place : positions (2, m) of training rows, from `fit_densities`, if each is to be left out"""
     d, P = densities, np.ascontiguousarray(np.clip(Z, -FARTHEST, FARTHEST).T)
     classes = d.root, d.U, d.w, d.low, d.high, d.start
     place = np.full((2, len(Z)), -1) if place is None else place

@@ -17,7 +17,9 @@ LOADINGS, CORRELATIONS = "loadings", "correlations"
 
 
 def view(fit, ax, *, data=None, dimensions=None, arrows=LOADINGS, top=8, contours=True):
-    """Draw rows in the projection, densities, decision boundary and the `top` longest arrows."""
+    """Draw projected rows, class densities and boundaries (`contours`), and `top` longest arrows.
+
+    arrows : "loadings", "correlations" or None; dimensions : one to three numbers, from 1"""
     training = _some_rows(fit.estimates.rule.rows.Z, fit.estimates.rule.rows.code.astype(float))
     rows = training if data is None else _new_rows(fit, data)
     which = _dimensions(fit, dimensions)
@@ -141,7 +143,7 @@ def _rule_of_dimensions(fit, which):
 
 
 def _ground(fit, rule, ends):
-    """Return the class densities of a Rule on a grid (Ground), for axes with the limits `ends`."""
+    """Return class densities and scores of a Rule on a grid (Ground); ends : (2, 2) axis limits."""
     x, y = (np.linspace(*limits, GRID) for limits in ends.T)
     places = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
     threads, shape = fit.settings.n_threads, (len(y), len(x), -1)
@@ -168,7 +170,7 @@ def _curves(fit, rule, rows, shown):
     """Return what a one-dimensional view shows: a dict of x, density (n, C) at x, and best (n,).
 
     best has the codes of the likeliest classes, -1 where all densities are small; None without
-    classes. rows : rows to draw; shown : coordinates of training rows"""
+    classes. rule : Rule of this view; rows : rows to draw; shown : coordinates of training rows"""
     ends = biplot.frame(np.vstack([shown, rows.xy]))[:, 0]
     # A class narrower than the spacing has its peak only at its rows.
     x = np.union1d(np.linspace(*ends, LINE), shown[(shown >= ends[0]) & (shown <= ends[1])])

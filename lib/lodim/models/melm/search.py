@@ -63,11 +63,11 @@ class Manifold:
 
 
 def search_gammas(X, code, weight, plan, gammas, first_gamma=None, warm_start=None, within=None):
-    """Search the projection for several gammas (kernel widths); return a dict of Manifolds.
+    """Search the best projection for each of several gammas; return a dict gamma -> Manifold.
 
-    The search for first_gamma (default: closest to 4) starts from many projections, or from
-    warm_start (p, k); each other search starts from its neighbour's result. `within` is the Basis,
-    if known; code (n,) are the classes of the rows X."""
+    A gamma is a factor of the kernel widths. The search for first_gamma (default: closest to 4)
+    starts from many projections or warm_start (p, k), each other from the next gamma's result.
+    X : (n, p) features; code : (n,) classes; plan : other settings; within : Basis, if known"""
     with single_blas(), progress.bar(len({*gammas, first_gamma} - {None}), "views") as shown:
         basis = within or make_basis(X, code, weight, plan)
         sample = Sample.from_rows(X, code, weight, basis, plan.covariance)
@@ -100,7 +100,7 @@ def steps(first, last):
 
 
 def make_basis(X, code, weight, settings):
-    """Return coordinates with unit covariance within classes (Basis), shrunk as in the settings."""
+    """Return the Basis of rows X (n, p) with classes code (n,), shrunk as in `settings`, a Plan."""
     shrunk = settings.covariance == SHRUNK and code.any()
     return Basis.from_rows(X, code, weight, settings.shrinkage_factor if shrunk else 0.0)
 
@@ -125,7 +125,7 @@ def _search(sample, basis, plan, theta, names):
 
 
 def _continue(objective, ends, plan):
-    """Continue the best of the L-BFGS results `ends` to the plan's final tolerance; return all."""
+    """Minimize `objective` to plan.ftol from the best of the L-BFGS results `ends`; return all."""
     best = distinct(ends.value)[: plan.refined]
     more, new = _minimize(objective, ends.theta[best], plan, plan.ftol), {}
     more = replace(more, n_iter=ends.n_iter[best] + more.n_iter)
@@ -147,13 +147,13 @@ def _minimize(objective, theta, plan, ftol):
 
 
 def make_objective(sample, plan):
-    """Return the function to minimize, minus the Divergence of the classes in a Sample."""
+    """Return the function to minimize: minus a Sample's divergence, with the settings of a Plan."""
     h2, share = bandwidths(sample.size, plan.k, plan.gamma), shares(sample.size, plan.average)
     return Divergence(sample, share, h2, plan.k, plan.threads, plan.engine)
 
 
 def _manifold(sample, objective, ends, names, basis, plan):
-    """Return the best of the L-BFGS results `ends` as a Manifold; names : kind of each start."""
+    """Return the best L-BFGS result in `ends` of `objective` as a Manifold; names : start kinds."""
     best = int(np.argmin(ends.value))
     V = principal_axes(basis.directions(ends.theta[best].reshape(-1, plan.k)), basis, sample)
     theta = basis.of_directions(V)
@@ -163,7 +163,7 @@ def _manifold(sample, objective, ends, names, basis, plan):
 
 
 def principal_axes(V, basis, sample):
-    """Return principal axes (p, k) of rows projected on V; the largest loadings are positive."""
+    """Return principal axes (p, k) of a Sample projected on V (p, k); largest loadings positive."""
     Q = np.linalg.qr(V)[0]
     theta = basis.of_directions(Q)
     turned = Q @ np.linalg.eigh(theta.T @ sample.total_covariance() @ theta)[1][:, ::-1]
@@ -172,7 +172,7 @@ def principal_axes(V, basis, sample):
 
 
 def _extreme_entropy(sample, basis, plan):
-    """Return the Manifold on which rows of one class have most entropy (plan.smallest: least)."""
+    """Return the Manifold on which a one-class Sample has most entropy (plan.smallest: least)."""
     theta = _principal_components(sample, basis, plan.k, plan.smallest)
     V = principal_axes(basis.directions(theta), basis, sample)
     entropy = normal_entropy(sample.cov[0], basis.of_directions(V))
@@ -187,8 +187,8 @@ def _extreme_entropy(sample, basis, plan):
 def starting_projections(sample, basis, plan):
     """Return q orthonormal starting projections (q, r, k), and the list of their kinds.
 
-    They map the r coordinates of `basis` to k: principal components, directions of class means and
-    of class covariances, then random sums of rows."""
+    They map the r coordinates of `basis` to plan.k dimensions: principal components of the Sample,
+    directions in which class means or covariances differ, and random sums of rows."""
     k, n_starts = plan.k, plan.n_starts
     of_means = _mean_directions(sample)[:, : sample.n_classes - 1]
     of_covariances = _covariance_directions(sample)
@@ -225,7 +225,7 @@ def _orthonormal(V):
 
 
 def _principal_components(sample, basis, k, smallest=False):
-    """Return k largest (or smallest) principal components of rows in basis coordinates, (r, k)."""
+    """Return directions (r, k) of a Sample's k largest (or smallest) principal components."""
     values, vectors = np.linalg.eigh(sample.total_covariance())
     root = basis.back.T @ (vectors * np.sqrt(np.maximum(values, 0.0)))
     components = np.linalg.eigh(root.T @ root)[1]

@@ -30,11 +30,12 @@ ROUNDS = 10, 10, 10, 20, 30, 60, 100, 200  # evaluations per round of `_descend`
 
 
 def fit_stages(batch, family, settings, eval_batch=None, previous=None):
-    """Fit batches of prototypes in turn; after each, yield prototypes, log and linear predictors.
+    """Fit sets of prototypes in turn; after each, yield (Prototypes, results, linear predictors).
 
-    A batch minimizes Eq. 2.8 of Ruf (2022), given the earlier ones; if it is empty, prototypes and
-    log are None. `previous`, the (prototypes, log) of a fit to the same rows, supplies the first
-    batches. Linear predictors (n, K) are those of the rows `eval_batch`, or None without them."""
+    Each set minimizes Eq. 2.8 of Ruf (2022), given the earlier sets; `results` is a dict with the
+    set's deviance etc. After an empty set, Prototypes and results are None.
+    eval_batch : rows whose linear predictors (n, K) are yielded; if None, None is yielded instead
+    previous : (prototypes, results) of a fit to the same rows; its sets are used first"""
     state = BatchState(batch, family, settings)
     used, ended, base, sums = np.zeros(len(state.varies), bool), False, None, None
     if eval_batch is not None:
@@ -62,7 +63,7 @@ def fit_stages(batch, family, settings, eval_batch=None, previous=None):
 
 
 def combine(parts):
-    """Join `parts`, pairs (prototypes, log) of batches, into one pair; skip empty batches."""
+    """Join `parts`, pairs (Prototypes, dict of results) or (None, None), into one such pair."""
     fitted = [(part, log) for part, log in parts if part is not None]
     logs = [log for _, log in fitted]
     log = {name: np.array([entry[name] for entry in logs]) for name in logs[0]}
@@ -88,7 +89,9 @@ def _fit_batch(state, c, used):
 
 
 def _fit_features(state, split, features):
-    """Fit a batch of prototypes with the `features` (p,) bool; return Prototypes and a Minimum."""
+    """Fit a batch of prototypes; return Prototypes, and the optimizer's results (Minimum).
+
+    split : candidates, and rows whose loss counts; features : (p,) bool, which may be used"""
     s, j = state.settings, split.candidates
     X, p, J = state.batch.X, len(features), len(split.candidates)
     x = tiles.rows(X, j)
@@ -103,10 +106,10 @@ def _fit_features(state, split, features):
 
 
 def _prototypes(state, split, x, v, w, u):
-    """Return the candidates of positive weight w (J,) as Prototypes; equal ones are merged.
+    """Return the candidates of a Split with positive weight w (J,) as Prototypes; merge equal ones.
 
-    x (J, p) are the candidates' features, v (p,) feature weights, u (1,) an inverse width. If v is
-    zero, there are no prototypes, since all rows would be equal."""
+    x : (J, p) features of the candidates; u : (1,) inverse width
+    v : (p,) feature weights; if all are zero, no prototype is left, as all rows would be equal"""
     live = np.flatnonzero(w * v.any())
     v = v * (len(live) > 0)  # an empty batch has no feature weights
     j, x = split.candidates[live], x[live].astype(np.float64)
@@ -119,7 +122,7 @@ def _prototypes(state, split, x, v, w, u):
 
 
 def _gain(state, before, after):
-    """Return the decrease of the loss if prototypes `after` replace `before`, and its SE."""
+    """Return the loss decrease, and its SE, if prototypes `after` replace prototypes `before`."""
     losses = [state.losses(*state.estimates_with(part)) for part in (before, after)]
     each = losses[0] - losses[1]
     gain = state.weight @ each
@@ -147,9 +150,9 @@ def _previous_batch(prototypes, c, state):
 def minimize(objective, loss, features, J, settings):
     """Minimize the loss of one batch; return the parameters (p + J + 1,) and a Minimum.
 
-    They are feature weights v (zero outside `features`), candidates' weights and an inverse width.
-    The first minimization is over v^2, since derivatives by v are zero at v = 0: a weight that a
-    long step sets to zero would stay zero."""
+    Parameters: feature weights v (zero outside `features`), weights of J candidates, inverse width.
+    objective : BatchObjective; loss : its code, such as CLASSES; features : (p,) bool
+    At v = 0 all derivatives by v are zero, so the first minimization is over v^2."""
     D, p = int(features.sum()), len(features)
     w_unit = np.sqrt(J) * (10.0 if loss == CLASSES else 1.0)
     unit = np.concatenate([np.ones(D), np.full(J, w_unit), [1.0]])
@@ -192,8 +195,8 @@ def _descend(function, t, lower, D, max_iter, stop):
     """Minimize `function` from t within the lower bounds `lower`; return a Minimum.
 
     To save time, parameters at a bound that would not lower the loss are left out for some steps.
-    function(t, kept) returns value and gradient; `kept` marks the parameters in use, None for all.
-    The first D parameters are feature weights; `stop` has the optimizer's tolerances."""
+    function(t, kept) : value and gradient; `kept` marks the parameters in use, None for all
+    D : number of feature weights, the first parameters; stop : the optimizer's tolerances"""
     t = np.maximum(to_multiples(t, stop["spacing"]), lower)
     (value, gradient), n_eval, n_iter, steps = function(t, None), 1, 0, Steps(len(t))
     keep = (t > lower) | (gradient < 0.0)
@@ -234,7 +237,7 @@ def _positions(mask):
 
 
 def largest_v(batch, family, settings):
-    """Return a lambda_v that (nearly) gives the null model, the largest of a path of penalties."""
+    """Return the largest lambda_v of a path of penalties: its fit is (nearly) the null model."""
     state = BatchState(batch, family, settings)
     loss = state.weight @ state.losses(state.a, state.b)
     least = 0.3  # smaller feature weights make similarities nearly constant

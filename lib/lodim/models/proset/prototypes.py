@@ -100,7 +100,7 @@ class Prototypes:
 
 
 def join(parts):
-    """Join `parts`, the Prototypes of several batches; drop features that have no weight in any."""
+    """Join the Prototypes of successive batches; drop features that have no weight in any batch."""
     v = np.concatenate([part.v for part in parts])
     features = np.flatnonzero(v.any(axis=0))
     whole = {
@@ -119,10 +119,10 @@ def join(parts):
 
 
 def merge(points, w):
-    """Merge points (J, D + 1) that are equal up to rounding; return (first, w, group).
+    """Merge points (J, D + 1) of weights w (J,) that are equal up to rounding.
 
-    A point has D weighted features and a response. first (M,) is the position of a group's first
-    point, w (M,) the total weight of its points; group (J,) is each point's group."""
+    A point has D weighted features and a response. Return the position (M,) of the first point of
+    each group, the total weight (M,) of each group, and the group (J,) of each point."""
     # Points in one small cell enter the tree once, since the number of pairs grows quadratically.
     cells = np.floor(points / (SAME / 16))
     distinct, cell = np.unique(cells, axis=0, return_index=True, return_inverse=True)[1:]
@@ -142,7 +142,7 @@ def merge(points, w):
 def weighted_sums(prototypes, values, X, n, threads=1, engine="cpu"):
     """Return sum_j w_j G_j(x) values_jq over the prototypes j, (n, Q), for the n rows x of X.
 
-    w_j are the prototypes' weights, G_j their similarities with the row; values is (M, Q)."""
+    w_j : weight of prototype j; G_j(x) : similarity of row x with prototype j; values : (M, Q)"""
     out, kernels = np.zeros((len(X), values.shape[1], TILE)), []
     for c, of in _nonempty_batches(prototypes):
         weighted = np.ascontiguousarray((prototypes.w[of, None] * values[of]).T)
@@ -172,7 +172,7 @@ def impacts(prototypes, X, n, threads=1):
 
 
 def batch_points(prototypes, c, at):
-    """Return the prototypes of batch c as Points; `at` : their positions among all prototypes."""
+    """Return the prototypes of batch c (from 1) as kernel input; at : positions among all."""
     t, v = prototypes, prototypes.v[c - 1]
     on = np.flatnonzero(v)
     x = np.ascontiguousarray(t.x)  # avoids another compilation of `similarity_matrix`
@@ -180,7 +180,7 @@ def batch_points(prototypes, c, at):
 
 
 def run_kernel(kernel, X, threads, *args):
-    """Run a compiled kernel for the rows of X on CPU or GPU; it fills its last arguments."""
+    """Run a compiled kernel on rows X, on CPU or GPU; the kernel writes to the last of `args`."""
     if on_host(X):
         for_blocks(kernel, -(-len(X) // STEP), X, STEP, *args, threads=threads)
     else:
@@ -196,28 +196,30 @@ def _nonempty_batches(prototypes):
 
 
 def response_values(prototypes):
-    """Return the prototypes' responses, for `weighted_sums`, as columns whose sums give estimates.
+    """Return the columns (M, Q) whose weighted sums over the prototypes give the estimates.
 
-    They are one-hot classes (M, K); for a numeric response, the columns 1 and y (M, 2)."""
+    For classes these are K indicators; for a numeric response, the columns 1 and y."""
     if prototypes.loss == CLASSES:
         return np.eye(prototypes.n_classes)[prototypes.y.astype(int)]
     return np.column_stack([np.ones(len(prototypes)), prototypes.y])
 
 
 def null_sums(null, base):
-    """Return what the null model adds to sums over prototypes, (n, Q), before estimates are formed.
+    """Return the sums (n, Q) of n rows before prototypes are added: those of the null model.
 
-    For classes, it adds class probabilities at offsets `base`. For numbers, it adds 1 to the sum of
-    weights, and 0 to that of weighted responses. `null` is a Prototypes or BatchState."""
+    For classes they are the K null class probabilities. For a numeric response they are 1 (sum of
+    weights) and 0 (weighted sum of standardized responses).
+    null : Prototypes or BatchState, with the null intercepts; base : (n, n_scores) offsets"""
     if null.loss == CLASSES:
         return prior(null.level, base, null.n_classes)
     return np.tile([1.0, 0.0], (len(base), 1))
 
 
 def link_scores(null, sums, base):
-    """Return linear predictors (n, n_scores), given sums over prototypes and null model (Eq. 2.6).
+    """Return linear predictors (n, n_scores), given each row's sums (Eq. 2.6 of Ruf 2022).
 
-    base (n, n_scores) are offsets; `null` (Prototypes or BatchState) has the null model."""
+    sums : (n, Q), result of `null_sums` plus the weighted sums of `response_values`
+    null : Prototypes or BatchState, with the null intercepts; base : (n, n_scores) offsets"""
     if null.loss != CLASSES:
         return base + null.level + null.scale * (sums[:, 1:] / sums[:, :1])
     log = np.log(np.maximum(sums, 1e-300))
@@ -227,7 +229,7 @@ def link_scores(null, sums, base):
 
 
 def prior(level, base, n_classes):
-    """Return null class probabilities (n, n_classes) from the linear predictors level + base."""
+    """Return class probabilities (n, n_classes) at linear predictors level (K,) + base (n, K)."""
     score = level + base
     if n_classes > 2 or score.shape[1] > 1:
         return softmax(score, axis=1)
@@ -256,12 +258,12 @@ class Mixture:
         return cls(shift, np.zeros_like(shift), prototypes.scale * prototypes.y[:, None])
 
     def estimate(self, total, mass):
-        """Return estimates (n, K) from sums over j: `total` of W_j targets_j, and `mass` of W_j."""
+        """Return estimates (n, K), with total (n, K) = sum W_j targets_j, mass (n,) = sum W_j."""
         return self.shift + (self.prior + total) / (1.0 + mass)[:, None]
 
 
 def estimates_at(prototypes, x, threads):
-    """Return estimates (n, K) at offset 0, and familiarity (n,), for standardized x (n, A)."""
+    """Return estimates (n, K) at offset 0, and sums of weighted similarities (n,), for x (n, A)."""
     mixture = Mixture.from_prototypes(prototypes, np.zeros((len(x), len(prototypes.level))))
     active = replace(prototypes, features=np.arange(x.shape[1]))
     values = np.column_stack([mixture.targets, np.ones(len(prototypes))])
@@ -270,7 +272,7 @@ def estimates_at(prototypes, x, threads):
 
 
 def score_nodes(prototypes, features, offset):
-    """Return the linear predictors, for export, as expressions of `features` and `offset`."""
+    """Return the linear predictors as a list of expressions, from expressions features, offset."""
     t = prototypes
     values = response_values(t)
     sums = [_kernel_sum(t, values[:, q], features) for q in range(values.shape[1])]
@@ -307,7 +309,7 @@ def _kernel_sum(t, values, features):
 
 
 def _prior(prototypes, offset):
-    """Return the null model's class probabilities as expressions; the offset is an expression."""
+    """Return the null model's class probabilities as expressions, given the offset's expression."""
     level = prototypes.level
     if isinstance(offset, Constant):
         p = prior(level, np.zeros((1, len(level))), prototypes.n_classes)[0]

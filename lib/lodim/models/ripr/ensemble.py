@@ -170,7 +170,7 @@ class Record:
 
 
 def record(e, family):
-    """Compute the leave-one-out errors and deviances of a fitted ensemble e; return the Record."""
+    """Compute the leave-one-out errors and deviances of a fitted Ensemble e; return the Record."""
     answers = e.query()
     error = _errors(e, answers)
     counted = e.weight > 0
@@ -189,7 +189,7 @@ def record(e, family):
 
 
 def _errors(e, answers):
-    """Return errors (n,) of the predictions `answers` by ensemble e, 0 to 1 or squared, or NaN."""
+    """Return errors (n,) of the predictions `answers` of Ensemble e: 0 to 1, or squared; or NaN."""
     if e.task == CLUSTERS:
         return e.assign(e.X, answers)[1]
     out, known = np.full(e.n, np.nan), np.flatnonzero((answers.view >= 0) & np.isfinite(e.y))
@@ -201,7 +201,7 @@ def _errors(e, answers):
 
 
 def _deviances(e, family, answers, error):
-    """Return the mean deviances of the leave-one-out predictions `answers` and of the null model.
+    """Return mean deviances of an Ensemble's predictions `answers` (rows left out) and null model.
 
     For clusters: mean squared distances of rows to cluster centres (`error`) and view centres."""
     if e.task == CLUSTERS:
@@ -214,14 +214,14 @@ def _deviances(e, family, answers, error):
 
 
 def null_score(e, family):
-    """Return the linear predictors of the null model for the training rows of e, (1, K)."""
+    """Return the linear predictors (1, K) of the null model of an Ensemble e."""
     known = np.flatnonzero(np.isfinite(e.y) & (e.weight > 0))
     weight = e.weight[known] / e.weight[known].sum()
     return family.null_score(e.y[known], weight, np.zeros((len(known), family.n_scores)))[:1]
 
 
 def _scatter(e, view):
-    """Return the mean squared distance of the training rows to the mean of their view's rows."""
+    """Return the mean squared distance of an Ensemble's rows to the mean of their `view`."""
     total, mass = 0.0, 0.0
     for j in range(len(e)):
         of = (view == j) & (e.weight > 0)

@@ -130,7 +130,7 @@ def screened_views(p, min_dim, max_dim, losses_of, max_views, weight=None):
     """Return at most max_views sets of min_dim to max_dim of p features, and whether these are all.
 
     If there are more, sets of d features are extensions of those of d - 1 with the largest `merit`.
-    losses_of(sets) returns the losses (rows, sets); weight : of the rows"""
+    losses_of(sets) returns the losses (rows, sets); weight : (rows,), by default ones"""
     max_dim = min(max_dim, p)
     if count(p, min_dim, max_dim) <= max_views:
         return enumerate_views(p, min_dim, max_dim), True
@@ -177,7 +177,7 @@ class Axes:
 
     @classmethod
     def from_design(cls, design, scaled):
-        """Return the Axes of a design's features; the columns of a factor share an axis."""
+        """Return the Axes of a design's features, `scaled` or not; a factor's columns share one."""
         same = np.diff(design.term_of, prepend=-1) == 0
         alone = np.array(
             [
@@ -222,6 +222,6 @@ def axis_values(X, axis_of):
 
 
 def spread_codes(A, category_distance):
-    """Return A (rows, axes) with level codes spread to twice the distance of two levels."""
+    """Return A (rows, axes) with level codes times 2 sqrt(category_distance), if it is positive."""
     # Twice the distance of the levels, so that no two codes are close.
     return A * np.where(category_distance > 0.0, 2.0 * np.sqrt(category_distance), 1.0)

@@ -102,10 +102,11 @@ class PenaltyPath:
 
     @classmethod
     def from_steps(cls, problem, lambdas, scaled, ridges, steps, null, tol):
-        """Return the path in units of the response, from a solver's solutions `steps` per penalty.
+        """Return the path in units of the response, from a solver's results `steps` per penalty.
 
+        steps : tuples of penalized and free coefficients, loss, gap, n_iter; lambdas : penalties
         scaled, ridges : (L,) factors of the group penalty and of |w|^2 / 2, in the solver's units
-        null : objective with no penalized coefficients; gaps up to tol * null count as converged"""
+        null : loss with no penalized coefficients; gaps up to tol * null count as converged"""
         w, b, loss, gap, n_iter = map(np.array, zip(*steps, strict=True))
         L, spread, groups = len(loss), problem.spread, problem.groups
         unit = spread**problem.family.degree  # of the deviance
@@ -180,7 +181,7 @@ class ReducedQuadratic:
         return self._multiply(free, self.inverse) - self._multiply(step, self.elimination)
 
     def decrement(self, free):
-        """Return twice the loss decrease of the best unpenalized step, at gradient -free."""
+        """Return twice the loss decrease of the best free step; free : (J, F) negative gradient."""
         return float((free * self._multiply(free, self.inverse)).sum())
 
     def _multiply(self, v, matrix):

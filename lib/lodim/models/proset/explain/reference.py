@@ -33,7 +33,7 @@ class Typical:
 
     @classmethod
     def from_batch(cls, batch, prototypes, seed, threads):
-        """Return the most central of the training rows, or of 20,000 of them if there are more."""
+        """Return the most central of the training rows `batch`, or of 20,000 random ones."""
         rows = batch.positive_weight
         if len(rows) > MOST_ROWS:
             rows = np.sort(np.random.default_rng(seed).choice(rows, MOST_ROWS, replace=False))
@@ -117,7 +117,7 @@ def _typical(fit):
 
 
 def central_row(prototypes, x, threads):
-    """Return the position of the most central row of x (n, A), by features and estimates."""
+    """Return the position of the row of x (n, A) most central in features and in estimates."""
     estimate, _ = estimates_at(prototypes, x, threads)
     tie = entr(estimate).sum(axis=1) if prototypes.loss == CLASSES else np.zeros(len(x))
     return reference_point(x, estimate, tie)
@@ -151,9 +151,7 @@ def mean_distances(x):
 
 
 def _borda_points(x):
-    """Return points (n,) for rows x: 0 for the outermost row, up to n - 1 for the most central one.
-
-    Central rows have a small mean distance to all rows."""
+    """Return ranks (n,) of rows x by mean distance to all rows; the most central has n - 1."""
     distance = mean_distances(x)
     size = max(distance.max(initial=0.0), 1e-300)
     return len(x) - rankdata(np.round(distance / size, 12))  # rounding errors are ties
