@@ -18,7 +18,7 @@ DIGITS = 16  # number of random hex digits in names of temporary files
 def replacing(path):
     """Yield a temporary file that replaces `path` if the `with` block ends without an error.
 
-    It replaces the target of a symbolic link, and keeps an existing file's mode and owner.
+    If `path` is a symbolic link, its target is replaced. Mode and owner of an old file are kept.
     Temporary files of killed processes in the folder are removed. OSError if it cannot write."""
     target = Path(os.path.realpath(path))
     old = _status(target)
@@ -42,7 +42,7 @@ def replacing(path):
 
 
 def _status(target):
-    """Return os.stat of the file to write, or None for a new file; OSError if it is read-only."""
+    """Return os.stat of a file; None if it does not exist; OSError if it is not writable."""
     try:
         found = target.stat()
     except FileNotFoundError:
@@ -56,7 +56,7 @@ def _status(target):
 
 
 def _begun(folder, mode):
-    """Create a temporary file with a `mode`; return it (locked if possible) and its path."""
+    """Create a temporary file with a `mode` in a folder; return the file (locked), and its path."""
     while True:
         path = folder / f".lodim-{secrets.token_hex(DIGITS // 2)}.tmp"
         file = open(path, "xb", opener=lambda name, flags: os.open(name, flags, mode))  # noqa: SIM115
@@ -76,6 +76,6 @@ def _sweep(folder):
 
 
 def _lock(file, wait=True):
-    """Lock a file until it is closed; without `wait`, raise OSError if it is locked already."""
+    """Lock a file until it is closed; with wait=False, raise OSError if it is locked already."""
     if fcntl is not None:
         fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))

@@ -124,7 +124,7 @@ def _one_each(name, values, data):
 
 
 def _folds_of(splitter, X, y, groups):
-    """Return each row's test fold, (n,), from a scikit-learn splitter; raise unless it has one."""
+    """Return test folds (n,) of the rows by a scikit-learn splitter; raise unless all have one."""
     fold, n_times = np.zeros(len(y), int), np.zeros(len(y), int)
     try:
         for k, (_, test) in enumerate(splitter.split(X, y, groups)):
@@ -183,7 +183,7 @@ class _Estimator(BaseEstimator):
         return self
 
     def _fitted(self, formula, data, arguments, folds, groups, X, y):
-        """Return the model's fit to `data`; with `folds` (cv=), the best fit of `lodim.cv`."""
+        """Return a fit of the model to `data`; with `folds` (the argument cv), the best of cv()."""
         model = getattr(lodim, self._model)
         arguments["progress"] = False  # since a grid search makes many fits
         if folds is None:
@@ -215,9 +215,9 @@ class _Estimator(BaseEstimator):
         return f"{left} ~ {right}".strip()
 
     def _frame(self, X, reset=False):
-        """Return X as a frame, with column names x0, x1, ... if it has none.
+        """Return X as a frame, with the column names x0, x1, ... if X has no names.
 
-        `reset` (in fit) stores the columns; later calls are checked against them."""
+        reset : whether to store the columns (in fit), or to compare X with the stored ones"""
         if hasattr(X, "columns") and hasattr(X, "shape"):
             validate_data(self, X, reset=reset, skip_check_array=True)
             if hasattr(self, "feature_names_in_"):
@@ -234,13 +234,13 @@ class _Estimator(BaseEstimator):
         return [f"x{j}" for j in range(self.n_features_in_)]
 
     def _predicted(self, X, type):
-        """Return predictions of a `type` for X; some may be missing (NaN)."""
+        """Return predictions of a `type` of predict() for X; rows without one have NaN."""
         check_is_fitted(self, "fit_", msg=UNFITTED)
         frame, how = self._frame(X), {"new_levels": self.new_levels} | self._of_predict
         return in_pandas(self.fit_.predict)(frame, type, **how)
 
     def _answers(self, X, type):
-        """Return predictions of a `type` for X; raise DataError if a row has no prediction."""
+        """Return predictions of a `type` of predict() for X; DataError if a row has none."""
         values = self._predicted(X, type)
         missing = pd.DataFrame(values).isna().to_numpy().any(axis=1)
         if missing.any():

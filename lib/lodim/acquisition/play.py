@@ -66,7 +66,7 @@ def play_within(mean_price, oracle, X, own, limit):
     """Simulate rows X at a mean price of at most `mean_price`; return a list of Played.
 
     The trade-off of loss and price is found on the training rows at positions `own`. If the mean
-    price jumps there, a random part of X uses each side of the jump. `limit` : as in `Player`"""
+    price jumps there, a random part of X uses each side of the jump. limit : budget of a row"""
     trade_offs = [1e-9, 1e6]  # loss of the standardized response per unit of price
     prices = [np.inf, 0.0]
     for _ in range(HALVINGS):
@@ -83,12 +83,11 @@ def play_within(mean_price, oracle, X, own, limit):
 
 
 def choose_contamination(oracle, fold, settings, trade_off):
-    """Choose by held-out loss the share of outliers (contamination) that the mixture assumes.
+    """Return the share of outliers (contamination) in an Oracle's mixture with least held-out loss.
 
-    A policy stops if a prediction looks certain, and so selects overconfident ones; outliers
+    A policy stops if a prediction looks certain, and so selects overconfident predictions; outliers
     make them less certain. Rows of a fold buy features by a mixture fitted to the other rows.
-    fold : (n,) fold that holds out a row, or -1; settings : those of the mixture
-    trade_off : loss that one unit of price must save"""
+    fold : (n,) fold that holds out a row, or -1; trade_off : loss that a unit of price must save"""
     rows = np.random.default_rng(oracle.seed).permutation(np.flatnonzero(fold >= 0))[:HELD_OUT]
     scales = [(*oracle.mixture.arrays[-1][:2], share) for share in CONTAMINATIONS]
     total = np.zeros(len(scales))
@@ -111,7 +110,7 @@ def finished(oracle, items, state):
 
 
 def buy_all(oracle, X, items):
-    """Return a Played per row of X, which buys the columns at positions `items` (n, k), by row."""
+    """Return a list of Played, if row i of X buys columns items[i] (positions) from an Oracle."""
     return [
         finished(oracle, bought, oracle.buy(oracle.start(x), bought, x))
         for x, bought in zip(X, items.tolist(), strict=True)

@@ -172,7 +172,7 @@ def compare(
 
 
 def _call(formula, models, options, folds, baselines, inputs):
-    """Return the text of a compare() call; `options` : dict of other arguments, None if omitted."""
+    """Return a compare() call as text; options : dict of further arguments; inputs : RowInputs."""
     parts = [] if models is None else [f"models={report.listed(models)}"]
     parts += [] if np.ndim(folds) == 0 and folds == 10 else [f"folds={report.short(folds)}"]
     parts += [] if baselines else ["baselines=False"]

@@ -53,7 +53,7 @@ def parse_date(text):
 
 
 def date_part(name, days, origin="1970-01-01"):
-    """Return the "year", "month" or "weekday" (`name`) of dates, or "days" since `origin`, (n,)."""
+    """Return "year", "month" or "weekday" (`name`) of days since 1970, or "days" from `origin`."""
     if name == "days":
         return days - np.datetime64(origin, "D").astype(np.int64)
     day = np.floor(days)
@@ -300,7 +300,7 @@ def _shared_kind(column):
 
 
 def take(values, rows):
-    """Return `rows` of an array, Column, Series or frame; all if `rows` is empty. Scalars stay."""
+    """Return `rows` of an array, Column or frame, all if `rows` is empty; scalars are unchanged."""
     if isinstance(rows, np.ndarray) and not rows.size:
         return values
     if isinstance(values, Column):
@@ -401,7 +401,7 @@ def known_rows(table, names):
 def rows_to_learn(table, names):
     """Return a Table of the rows with values in all columns `names`, and the positions of the rows.
 
-    Positions are as in `known_rows`. Raise DataError if none of these rows has positive weight."""
+    Positions are empty if these are all rows. DataError if none of them has positive weight."""
     part, where = known_rows(table, names)
     if part.n_positive:
         return part, where

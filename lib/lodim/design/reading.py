@@ -54,7 +54,7 @@ class Reading:
         The function maps RowInputs to Rows; it is called again if weights depend on the response.
         data : Frame or Source; source : the same Source, or None for data in memory
         request : ColumnRequest of the features; answers : names of the response's columns
-        inputs : RowInputs of all rows, before sampling; missing : as in Design"""
+        inputs : RowInputs of all rows; missing : "drop", "keep" or "indicator", for features"""
         inputs.check_names(data.names)
         if self.sample is not None:
             whole("sample", self.sample, most=MOST_ROWS)
@@ -85,7 +85,9 @@ class Rows:
 
 
 def read_frame_rows(frame, request, answers, inputs, missing):
-    """Return the complete rows of a Frame as Rows; the arguments are those of `Reading.reader`."""
+    """Return the complete rows of a Frame, with features `request` and response `answers`, as Rows.
+
+    inputs : RowInputs, such as weights; missing : "drop", "keep" or "indicator", for features"""
     inputs = inputs.read(frame)
     read = read_complete(frame, list(request.names), answers, inputs, missing, learning=True)
     table, rows, *numbers = read
@@ -110,7 +112,7 @@ class Scan:
 
 
 def join_scans(scans):
-    """Return one Scan (missing values) from the Scans of consecutive chunks."""
+    """Join the Scans of consecutive chunks of rows; return one Scan of all these rows."""
     starts = np.cumsum([0, *(scan.n for scan in scans)]).tolist()
     runs = []
     for at, scan in zip(starts, scans, strict=False):
@@ -130,7 +132,7 @@ def _add(counts):
 def scan(chunk, request, answers, inputs, missing):
     """Read a chunk of a source; return its Scan, and a dict name -> Column of all columns read.
 
-    answers : names of the response's columns; request, inputs, missing : see `Reading.reader`"""
+    request, answers : columns of features and response; missing : treatment of missing features"""
     read = chunks.read_chunk(chunk, list(dict.fromkeys([*request.names, *answers, *inputs.names])))
     n, runs = len(chunk.frame), [(0, chunk.first, chunk.place)]
     frame = chunks.frame_of(read, chunks.Labels(runs, range(n)))
@@ -144,7 +146,9 @@ def scan(chunk, request, answers, inputs, missing):
 
 
 def read_source_rows(source, request, answers, inputs, missing):
-    """Read the complete rows of a Source in one pass, as Rows; arguments as in `Reading.reader`."""
+    """Return a Source's complete rows, with features `request` and response `answers`, as Rows.
+
+    inputs : RowInputs, such as weights; missing : "drop", "keep" or "indicator", for features"""
     needed = list(dict.fromkeys([*request.names, *answers, *inputs.names]))
     chunks.check_names(source, needed)
     first = _FirstPass(request, answers, inputs.arrays(), missing)
@@ -191,7 +195,7 @@ class _FirstPass:
             self._learn(chunks.ROWS_PER_CHUNK)
 
     def _weights(self, read, n):
-        """Return the weights of the next n rows as a Column; they are 1 if none were given."""
+        """Return the weights of the next n rows, with columns `read`, as a Column; default 1."""
         weights = self.inputs.weights
         if isinstance(weights, str):
             return read[weights]
@@ -247,7 +251,9 @@ def _without_labels(value, n):
 
 
 def draw_sample(data, source, names, inputs, size, seed):
-    """Return `size` random rows of `data` (or of a Source) as a Frame, and RowInputs of these."""
+    """Return `size` random rows as a Frame, and the RowInputs of these rows (from `inputs`).
+
+    The rows are those of the Frame `data`, or columns `names` of `source` if that is not None."""
     n = len(data.index) if source is None else chunks.count_rows(source, names)
     rows = chunks.draw_positions(n, size, seed) if size < n else np.arange(n)
     if source is None:

@@ -114,7 +114,7 @@ def call(function, *args):
 
 
 def labelled(node, label):
-    """Return an expression with another readable name; unchanged if the label is empty."""
+    """Return the expression `node` with a readable name, `label`; unchanged if that is empty."""
     return replace(node, label=label) if label else node
 
 

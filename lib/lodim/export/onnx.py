@@ -70,7 +70,7 @@ class _Graph:
         return out
 
     def array(self, values, dtype=np.float64):
-        """Return the name of a constant tensor with these values; equal tensors are stored once."""
+        """Return the name of a constant tensor of `values`; equal tensors are stored only once."""
         values = np.asarray(values, dtype)
         key = values.dtype.str, values.shape, values.tobytes()
         if key not in self.constants:
@@ -79,7 +79,7 @@ class _Graph:
         return self.constants[key].name
 
     def single(self, operator, value):
-        """Add an operator computed in single precision; return its output in double precision."""
+        """Apply an operator to tensor `value` in single precision; return the output as doubles."""
         kinds = self.onnx.TensorProto
         low = self.add(operator, self.add("Cast", value, to=kinds.FLOAT))
         return self.add("Cast", low, to=kinds.DOUBLE)
@@ -90,7 +90,7 @@ class _Graph:
         return self.values[id(node)]
 
     def compute(self, node):
-        """Add the operators of an expression, not a Column, to the graph; return its tensor."""
+        """Add the operators of an expression (no Column) to the graph; return its tensor's name."""
         if isinstance(node, Constant):
             if node.kind == TEXT:
                 return self.array([[self.codes[node.value]]], np.int64)
@@ -107,7 +107,7 @@ class _Graph:
         return self.call(node) if isinstance(node, Call) else self.kernels(node)
 
     def column(self, node):
-        """Return the tensor of a data column: doubles with NaN if missing, or codes of texts."""
+        """Return the tensor of a Column: doubles, NaN if missing, or integer codes of texts."""
         if node.kind != TEXT:
             return node.name
         if "" in self.codes:
@@ -118,13 +118,13 @@ class _Graph:
         return self.add("LabelEncoder", node.name, domain="ai.onnx.ml", **codes)
 
     def truth(self, node):
-        """Return a condition, or a column of doubles 0 and 1, as a bool tensor."""
+        """Return the bool tensor of an expression: a condition, or doubles of which 1 is true."""
         if isinstance(node, Call):
             return self.value(node)
         return self.add("Equal", self.value(node), self.array([[1.0]]))
 
     def beside(self, nodes):
-        """Join the k expressions `nodes` as columns of one tensor (n, k)."""
+        """Return one tensor (n, k) that has the k expressions `nodes` as columns."""
         key = tuple(map(id, nodes))
         if key not in self.known:
             zero = self.array([[0.0]])
@@ -230,7 +230,7 @@ class _Graph:
         return self.add("Add", self.add("Max", value, self.array([[0.0]])), self.log1p(small))
 
     def kernels(self, node):
-        """Return the tensor of Kernels: a weighted sum of Gaussian kernels, or its logarithm."""
+        """Return the tensor of a Kernels node: its sum of kernels, or the logarithm if node.log."""
         point = self.add("Unsqueeze", self.beside(node.args), self.array([1], np.int64))
         gaps = self.add("Sub", point, self.array(node.points[None]))
         squares = self.add("ReduceSumSquare", gaps, axes=[2], keepdims=0)
@@ -279,7 +279,7 @@ class _Graph:
         return self.add("Greater", self.add("Abs", value), self.array([[LARGEST]]))
 
     def _described(self, graph, answers):
-        """Return the checked ONNX model of a graph, with a title, producer and class names."""
+        """Return the checked ONNX model of a graph; the keys of `answers` are its class names."""
         sets = [("", OPSET), ("ai.onnx.ml", ML_OPSET)]
         name, _, version = software().partition(" ")
         how = {"producer_name": name, "producer_version": version, "ir_version": IR_VERSION}

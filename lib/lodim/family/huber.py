@@ -73,7 +73,7 @@ class Huber(IdentityLink):
         return np.clip(residual, -self.limit, self.limit)
 
     def curvature(self, y, mean):
-        """Return 1 for residuals up to the limit, else 0: half the deviance's second derivative."""
+        """Return half the deviance's second derivative: 1 if |y - mean| <= limit, else 0."""
         return (np.abs(y - mean) <= self.limit) * 1.0
 
     def kernel_loss(self, y, weight):

@@ -45,7 +45,7 @@ SYNONYMS: dict[tuple[str, ...], tuple[str, ...]] = {  # names elsewhere -> names
 
 
 def unknown_argument(function: str, name: str, known: Collection[str]) -> ArgumentError:
-    """Return the error for an argument that is not among those `known`, with a suggestion."""
+    """Return the error for an argument `name` that `function` lacks; it suggests one of `known`."""
     ours = [own for names, own in SYNONYMS.items() if name in names]
     meant = [own for own in itertools.chain(*ours) if own.split()[0] in known and own != name]
     meant = meant or get_close_matches(name, known, n=1)

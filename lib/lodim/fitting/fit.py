@@ -106,7 +106,7 @@ class Fit(Delegates):
         return lines, report.Table("", table, {"estimate": report.significant})
 
     def _glance(self, sizes, ends):
-        """Return glance()'s row, with columns `sizes` before the deviances, `ends` at the end."""
+        """Return glance()'s frame with more columns: `sizes` before the deviances, `ends` last."""
         row = {"family": self.family.name, "n": self.n, "n_dropped": self.design.n_dropped}
         row |= {"p": len(self.design.names)} | sizes
         row |= {"deviance": self._deviance, "null_deviance": self._null_deviance}
@@ -138,7 +138,7 @@ class Fit(Delegates):
         return self.family.spread(self.family.mean(self._score(batch)))
 
     def _quantiles_of_rows(self, batch, shares):
-        """Return quantiles (n, L) of each row's response at the L probabilities `shares`."""
+        """Return quantiles (n, L) of each row's response at L probabilities, `shares` (L,)."""
         raise NotImplementedError
 
     def _selected_features(self):
@@ -237,7 +237,7 @@ class Fit(Delegates):
         share("threshold", threshold)
 
     def _classes(self, score, threshold=None):
-        """Return predicted classes (n,) for scores (n, K), or None; threshold : as in `predict`."""
+        """Return classes (n,) for scores (n, K), None for NaN; `threshold` is that of predict()."""
         if threshold is not None:
             probability = self.family.mean(score)
             code = (probability if probability.ndim == 1 else probability[:, 1]) >= threshold
@@ -248,7 +248,7 @@ class Fit(Delegates):
         return classes
 
     def _predict(self, batch, type):
-        """Return predictions of a Batch's rows, (n,) or (n, q), and the names of the q columns."""
+        """Return predictions (n,) or (n, q) of a `type` for a Batch, and their name or q names."""
         score, name = self._score(batch), self.design.response.name
         if type == "class":
             return self._classes(score), name
@@ -262,7 +262,7 @@ class Fit(Delegates):
         return mean, (name if mean.ndim == 1 else list(self.levels))
 
     def _in_all_rows(self, batch, values, names):
-        """Return `values` as a Series or frame of all rows, with NaN or None outside `batch`."""
+        """Return a Series or frame (`names`) with `values` in a Batch's rows, NaN elsewhere."""
         gap = None if values.dtype == object else np.nan
         full = np.full((len(batch.index), *values.shape[1:]), gap)
         full[batch.rows] = values
@@ -398,7 +398,7 @@ class Fit(Delegates):
         return evaluation(self, data, offset, new_levels)
 
     def _measures(self, batch, score):
-        """Return a dict of measures for evaluate() that are not means over rows, such as AUC."""
+        """Return measures other than row means, like {"auc": 0.9}; score : (n, K) predictors."""
         if self.levels is None:
             return {}
         if score.shape[1] == 1:
@@ -406,7 +406,7 @@ class Fit(Delegates):
         return {"auc": macro_auc(batch.y, self.family.mean(score), batch.weight)}
 
     def _losses(self, batch, score):
-        """Return a dict name -> loss per row (n,), whose weighted means evaluate() returns."""
+        """Return a dict name -> losses (n,) for evaluate(); score : (n, K) linear predictors."""
         deviance = self.family.deviance(batch.y, score)
         if self.levels is None:
             return {"deviance": deviance}
@@ -457,7 +457,9 @@ class Fit(Delegates):
         return np.where(np.abs(share) < ROUNDING, 0.0, share)[()]
 
     def _held_out_deviance(self):
-        """Mean held-out deviance of the tried settings nearest to the fit's; None if unknown."""
+        """Return the held-out deviance of the settings in `selection` closest to the fit's own.
+
+        None without a table `selection` of tried settings, or if the table has another loss."""
         return None if self.selection is None else saved.nearest_loss(self.selection, self.settings)
 
     def _answered(self, batch):
@@ -559,7 +561,7 @@ class Fit(Delegates):
         return in_pandas(self.tidy)()
 
     def _comparable(self, reference):
-        """Return tidy() of this bootstrap replicate, with estimates comparable to `reference`."""
+        """Return tidy() of this bootstrap replicate, aligned with the original fit `reference`."""
         return self._of_tables()
 
     def save(self, path: FilePath) -> None:

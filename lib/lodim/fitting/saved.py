@@ -92,9 +92,8 @@ def _read_design(value, where, sizes):
     """Return the Design of a fit from the part `value` of a file, called `where` in errors.
 
     Add these lengths of a fit's arrays to the dict `sizes`:
-    K : number of linear predictors per row; S : number of those with coefficients
-    C : number of classes, or 0; boundaries : number of boundaries between ordered classes, or 0
-    functions : K, or 1 if linear predictors differ only by intercepts"""
+    K, S, C : numbers of linear predictors, of those with coefficients, and of classes (or 0)
+    boundaries : number of boundaries of ordered classes, or 0; functions : 1 if ordered, or K"""
     design = forms.part(Design).read(value, where, sizes)
     family = families.family_of(design)
     sizes |= {"K": family.n_scores, "S": family.n_linear, "C": len(design.levels or ())}
@@ -123,7 +122,7 @@ FRAME: Any = forms.Form(_read_frame, lambda frame: frame.to_dict("list"))
 
 
 def _read_any_fit(value, where, sizes):
-    """Return the fit in a dict from a file, called `where` in errors; "model" names the model."""
+    """Return a fit of the model value["model"] from its dict in a file; where : name for errors."""
     kind = forms.choice(*MODELS).read(value.get("model"), f"{where}.model", sizes)
     return read_state(kind, {k: v for k, v in value.items() if k != "model"}, where, {})
 
@@ -132,7 +131,7 @@ ANY_FIT: Any = forms.Form(_read_any_fit, lambda fit: {"model": fit.name} | forms
 
 
 def settings(kind: type, **others: forms.Form) -> Any:
-    """Return rules (a Form) to read, check and write a settings class; others : rules by field."""
+    """Return the Form that reads, checks and writes a settings class; others : Forms by field."""
     of_fields = {field.name: forms.modest() for field in fields(kind)} | others
 
     def read(value, where, sizes):
@@ -172,7 +171,7 @@ def _check_selection(selection, chosen, settings):
 
 
 def nearest_loss(selection: pd.DataFrame, settings: Any) -> float | None:
-    """Return the held-out deviance in `selection` at the values nearest to `settings`, or None."""
+    """Return the deviance in `selection` at values nearest to `settings`; None for other losses."""
     if MEASURE in selection:
         return None
     distance = np.zeros(len(selection))

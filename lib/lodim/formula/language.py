@@ -73,7 +73,7 @@ class Refused(Exception):
 
 
 def read(code):
-    """Return an expression's syntax tree; names that Python normalizes (NFKC) become Q('name')."""
+    """Return the syntax tree of text `code`; names that Python changes (NFKC) become Q('name')."""
     try:
         with warnings.catch_warnings():  # about backslashes in quotes
             warnings.simplefilter("ignore")
@@ -125,7 +125,7 @@ def _check_size(tree):
 
 
 def spell(tree):
-    """Return the text of an expression in normal spelling, as used in names of features."""
+    """Return the text of a syntax tree in Python's usual spelling, for names of features."""
     return ast.unparse(tree)
 
 
@@ -153,7 +153,7 @@ def functions(tree):
 
 
 def is_condition(node):
-    """Return whether, by its syntax, an expression is true or false in each row."""
+    """Return whether an expression (syntax node) is true or false in each row, such as x > 1."""
     if isinstance(node, ast.Call):
         return function_name(node.func) == "I" and is_condition(node.args[0])
     if isinstance(node, ast.UnaryOp | ast.BinOp):
@@ -184,7 +184,7 @@ def column_nodes(node):
 
 
 def width(node):
-    """Return the number of columns that an expression makes, or 1 if it depends on the data."""
+    """Return the number of columns that a syntax node makes, or 1 if this depends on the data."""
     if not isinstance(node, ast.Call):
         return 1
     name = function_name(node.func)
@@ -218,7 +218,7 @@ def function_name(node):
 
 
 def check_call(node, outermost=False):
-    """Raise Refused unless a call is allowed in formulas; C() must be the `outermost` call."""
+    """Raise Refused unless a call node is allowed; outermost : whether no call contains it."""
     name = function_name(node.func)
     if name is None:
         raise Refused(node, _unknown(node.func))
@@ -289,7 +289,7 @@ def _unknown(function):
 
 
 def count_data(node):
-    """Return how many arguments of a call are data; later ones, as 4 in bs(x, 4), are settings."""
+    """Return how many arguments of a call (syntax node) are data, not settings: 1 in bs(x, 4)."""
     name = function_name(node.func)
     return 1 if name == "np.round" or not (name == "te" or "." in name) else len(node.args)
 
@@ -303,7 +303,7 @@ def _check_setting(node):
 
 
 def _check_value(node):
-    """Raise Refused unless an expression inside a call, such as x + 1, is allowed."""
+    """Raise Refused unless a syntax node inside a call, such as x + 1, is allowed there."""
     if isinstance(node, ast.Call):
         check_call(node)
     elif isinstance(node, ast.Constant):
@@ -340,7 +340,7 @@ def _check_literal(node):
 
 
 def _check_categorical(node, outermost):
-    """Raise Refused unless a call C(x, ...) is allowed; it must be the `outermost` call."""
+    """Raise Refused unless a node C(x, ...) is allowed; outermost : whether no call contains it."""
     if not outermost:
         raise Refused(node, "C() is a category and cannot be used inside a function")
     _check_value(node.args[0])

@@ -18,15 +18,15 @@ def edges_of(x, weight, bins):
 
 
 def bins_of(x, edges):
-    """Return each value's interval, (n,) from 0; a value at an edge is in the lower one."""
+    """Return the interval (0, 1, ...) of `edges` for each x, (n,); an edge is in the lower one."""
     return np.clip(np.searchsorted(edges, x, side="left") - 1, 0, max(len(edges) - 2, 0))
 
 
 def accumulate(difference, bin_of, weight, n_bins):
     """Return the centred accumulated local effect at the interval edges, (n_bins + 1, K).
 
-    `difference` (n, K) is the change of each row's prediction over its interval, or NaN. See
-    Eqs. 15 and 16 of Apley and Zhu (2020)."""
+    difference : (n, K) change of each row's prediction over its interval, or NaN
+    bin_of : (n,) number of each row's interval. See Eqs. 15 and 16 of Apley and Zhu (2020)."""
     total, mean = _means(difference, bin_of, weight, n_bins)
     effect = np.concatenate([np.zeros((1, difference.shape[1])), np.cumsum(mean, axis=0)])
     middle = 0.5 * (effect[1:] + effect[:-1])
@@ -51,8 +51,8 @@ def by_levels(up, down, code, weight, n_levels):
 def second_order(difference, cell, weight, shape):
     """Return the centred interaction effect of two features at grid points, (E1, E2, K).
 
-    `difference` (n, K) is each row's second difference over its cell (n, 2) of the grid. A cell
-    without rows takes the mean of the nearest. See Eqs. 17 to 20 of Apley and Zhu (2020)."""
+    `difference` (n, K) is each row's second difference over its cell (n, 2) of a grid with `shape`
+    cells. Empty cells take the mean of the nearest. See Eqs. 17 to 20 of Apley and Zhu (2020)."""
     bins, K = shape[0] * shape[1], difference.shape[1]
     flat = cell[:, 0] * shape[1] + cell[:, 1]
     total, mean = _means(difference, flat, weight, bins)
@@ -78,8 +78,8 @@ def second_order(difference, cell, weight, shape):
 def order_of_levels(code, n_levels, others):
     """Return an order of levels (n_levels,) in which adjacent levels have similar rows.
 
-    Levels are sorted by classical scaling of their distances in the other features (Apley and Zhu
-    2020, Sect. 5). `others` has a pair per feature: values (n,), number of levels (0 if none)."""
+    Levels are sorted by classical scaling of their distances (Apley and Zhu 2020, Sect. 5).
+    code : (n,) levels of rows; others : per other feature, (values (n,), number of levels or 0)"""
     distance = np.zeros((n_levels, n_levels))
     for values, size in others:
         known = np.isfinite(values)
@@ -99,7 +99,7 @@ def order_of_levels(code, n_levels, others):
 
 
 def _means(values, group, weight, n):
-    """Return total weight (n,) and weighted mean (n, K) of values per group, ignoring NaN."""
+    """Return total weight (n,) and weighted mean (n, K) of the values, except NaN, in n groups."""
     known = np.isfinite(values).all(axis=1)
     weight = np.where(known, weight, 0.0)
     total = np.bincount(group, weight, n)

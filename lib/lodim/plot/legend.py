@@ -47,7 +47,7 @@ def key(ax, legend, boundary, densities, arrows, inside=False):
 
 
 def write(ax, entries, legend, inside=False):
-    """Draw legend entries, classes first; if too many, in two columns or without some classes."""
+    """Draw legend entries, classes first; if many, in two columns; inside : whether in the Axes."""
     height = ax.get_window_extent().height * 72.0 / ax.figure.dpi
     n, C = len(entries), len(legend.entries)
     style = {"fontsize": 8, "labelspacing": 0.9}

@@ -222,9 +222,10 @@ def _outlook(falls, n_iter):
 
 @njit(cache=True)
 def advance(active, value, at, stops, search):
-    """Accept or shorten the last step of some minimizations, and set their next trial points.
+    """Accept or shorten the last step of each running minimization, and set its next trial point.
 
-    active : their positions in `search`, whose arrays are changed; stops : tolerances
+    search : Search, the state of q minimizations that run together; its arrays change in place
+    active : positions of those that still run; stops : Stops, rules for their end
     value, at : (q,) and (q, d), values and gradients at the trial points"""
     l1, precision, resolution = stops.l1, stops.precision, stops.resolution
     trial, theta, slope, direction = search.trial, search.theta, search.slope, search.direction
@@ -284,14 +285,13 @@ def lbfgs(
 
     objective(theta, active) returns value (q,) and gradient (q, d) of the functions, valid at the
     positions `active`. Its attributes are l1, (d,); precision, the relative error of a value; and
-    scaled, whether Hessians are near the identity. The method is L-BFGS, in orthant-wise form
-    (Andrew & Gao 2007). A function's search stops if:
-    tol : its largest (pseudo-)gradient is at most tol
-    ftol : two steps in a row lower the value by at most ftol times its size; or the objective is
+    scaled, whether Hessians are near the identity. The method is L-BFGS with `memory` last steps,
+    in orthant-wise form (Andrew & Gao 2007). A function's search ends after max_iter calls, or:
+    tol : if its largest (pseudo-)gradient is at most tol
+    ftol : if two steps in a row lower the value by at most ftol times its size; or the objective is
         scaled (Hessian near the identity), and its quadratic model predicts at most this gain
-    resolution : the next ten steps are predicted to gain at most this much
-    best_only : its value minus the predicted gain is still above the lowest value of all functions
-
+    resolution : if the next ten steps are predicted to gain at most this much
+    best_only : if its value minus the predicted gain is still above the lowest of all q values
     If positive, `spacing` rounds trial points to its multiples, which hides rounding errors."""
     search = new_search(np.array(theta, dtype=np.float64), memory)
     penalty = objective.l1, objective.precision, objective.scaled
@@ -414,7 +414,7 @@ def bounded(
 ):
     """Minimize a smooth function of theta with lower bounds (Bertsekas 1982); return a Minimum.
 
-    The method is projected L-BFGS; function(theta) returns value and gradient.
+    The method is projected L-BFGS. function(theta) gives (value, gradient), max_iter times at most.
     tol : stop if the largest projected gradient is at most tol
     ftol, patience : stop if each of the last `patience` steps gained at most ftol times the value
     precision : relative error of a value; a step may raise the value by this much

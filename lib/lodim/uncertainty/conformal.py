@@ -197,7 +197,7 @@ def _fits(problem, fold, method, score, choose):
     """Return the fit that predicts, the fits without one fold each, and Batches of these folds.
 
     With method "split" the fit without the only fold predicts. fold : (n,) fold of each row, or -1
-    choose : whether each fit chooses the settings that the user did not give"""
+    score : conformity score, or None; choose : whether each fit chooses settings not given"""
     how = {"use": lambda fit, rows: (fit, rows), "what": "fits", "choose": choose}
     held_out = [fold == k for k in range(fold.max() + 1)]
     if method == "split":
@@ -224,8 +224,7 @@ def _held_out(problem, fold, says, full, fits, parts, by):
     """Return the conformity scores of held-out rows (HeldOut), and the table for tidy().
 
     fold : (n,) fold of each row; says : ConformityScore; full : the fit that predicts
-    fits, parts : fits without one fold each, and Batches of these folds
-    by : whether each class is calibrated alone"""
+    fits, parts : fits without one fold each, Batches of these folds; by : "class" or None"""
     at, answers, y = [], [], []
     for k, (fit, rows) in enumerate(zip(fits, parts, strict=True)):
         where = np.flatnonzero(fold == k)

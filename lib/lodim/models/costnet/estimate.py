@@ -35,8 +35,8 @@ LARGE = 200_000  # rows x columns x classes from which several classes use fewer
 def fit_stages(batch, family, settings, eval_batch=None):
     """Fit the penalized path and the frontier (best models by price); yield results per budget.
 
-    A result is the Estimates, an empty log, and the linear predictors (n, K) of `eval_batch`, or
-    None without it. A budget of None is chosen by held-out losses."""
+    A result is the Estimates, an empty dict, and linear predictors (n, K) of `eval_batch`, or None
+    without that. A budget of None is chosen by held-out losses."""
     batch, level = batch_beyond_null(batch, family)
     p, monotone = batch.X.shape[1], settings.monotone
     groups = Groups.from_network(settings.network, settings.dependents, p, monotone)
@@ -160,8 +160,8 @@ def _rule_results(batch, family, settings, path=None, lambdas=None):
 def make_search(batch, family, network, budget, criterion, path=None, threads=None, monotone=None):
     """Return the Search that all rules share: candidate columns, prices, refits and criterion.
 
-    budget : largest price of a model; monotone : required signs of the coefficients, or None
-    path : PenaltyPath whose columns are considered first if there are too many"""
+    network : graph of columns and prices; budget : largest price; monotone : required signs, if any
+    path : PenaltyPath whose columns are considered first if there are too many, or None"""
     space = SearchSpace.from_network(network, budget, screened_nodes(batch, family, network, path))
     data = SearchData.from_batch(batch, family, space.columns, threads, monotone)
     sample = data.sample()

@@ -35,7 +35,7 @@ class Purchases:
 
     @classmethod
     def from_path(cls, path, network, dependents):
-        """Return the Purchases of a PenaltyPath's models; network, dependents : as in `Groups`."""
+        """Return the Purchases of the models on a path; dependents : "all" or "direct"."""
         node = Groups.from_network(network, dependents, path.coef.shape[1]).node
         bought = np.zeros((len(path.lambdas), len(network)), bool)
         for k, latent in enumerate(path.latent):
@@ -100,12 +100,12 @@ class ListedModel:
         return np.flatnonzero(self.coef.any(axis=1))
 
     def original(self, mean, scale):
-        """Return intercept (K,) and coefficients (p, K) in units of the data, not standardized."""
+        """Return intercept (K,), coefficients (p, K) of features x, not (x - mean) / scale."""
         coef = self.coef / scale[:, None]
         return self.intercept - mean @ coef, coef
 
     def score(self, kept, X, n):
-        """Return linear predictors (n, K) of n rows, without offset; X has only columns `kept`."""
+        """Return linear predictors (n, K), without offset; X, in tiles, has only columns `kept`."""
         # Row by row in a fixed order, so that results do not depend on the row's position.
         out = np.einsum("tqr,qk->trk", X, self.coef[kept])
         return out.reshape(-1, out.shape[2])[:n] + self.intercept
@@ -132,7 +132,7 @@ def check_listed(fit):
 
 
 def position_of_budget(fit, budget):
-    """Return (True, index) of the best model that costs at most `budget`; True: on the frontier."""
+    """Return (True, its index on the frontier) for the best model that costs at most `budget`."""
     if not is_number(budget) or not budget >= 0:
         raise ArgumentError(f"budget must be a number of at least 0, not {budget!r}")
     check_listed(fit)
@@ -145,7 +145,7 @@ def position_of_budget(fit, budget):
 
 
 def position_of_lambda(fit, lambda_):
-    """Return (False, index) of the penalized model with nearest lambda; False: not on frontier."""
+    """Return (False, its index on the path) for the model whose penalty is closest to `lambda_`."""
     if not is_number(lambda_) or not 0 <= lambda_ < np.inf:
         raise ArgumentError(f"lambda_ must be a number of at least 0, not {lambda_!r}")
     path = fit.estimates.path
@@ -161,7 +161,7 @@ def position_of_lambda(fit, lambda_):
 
 
 def changes(fit, models):
-    """Yield per model two lists of names: items new since the model before, and items dropped."""
+    """Yield two lists of item names per model: new since the model before, and dropped from it."""
     network, before = fit.settings.network, []
     for model in models:
         on = np.flatnonzero(model.bought & (network.cost > 0))

@@ -22,7 +22,7 @@ class DeviceRows:
 
     @classmethod
     def from_host(cls, X, y, weight, score, several_classes):
-        """Return DeviceRows with copies of y, weight (n,) and `score`; X is on the GPU already."""
+        """Return DeviceRows with GPU copies of y, weight (n,) and `score`; X is there already."""
         y, weight = (upload(tiles.pad(v, len(X))) for v in (y, weight))
         problem = (zeros(y.shape), zeros(y.shape)) if several_classes else None
         return cls(X, y, weight, upload(score), problem)

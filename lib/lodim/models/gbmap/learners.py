@@ -42,7 +42,7 @@ REFIT_LOG = {  # fields of the log of a joint fit
 class WeakLearners:
     """M weak learners, f_j(x) = scale (a_j + b_j g(intercept_j + w_j'x)), g the softplus.
 
-    Methods take features `tiles` (n_tiles, p, 64), and `engine`: "cpu" or "cuda"."""
+    Methods take rows x in blocks of 64, `tiles` (n_tiles, p, 64), and `engine`: "cpu" or "cuda"."""
 
     # (M, 2 + p) parameters a, intercept and w, for standardized features x
     theta: np.ndarray = forms.real("M", "2 + p")
@@ -82,49 +82,49 @@ class WeakLearners:
         return replace(self, theta=theta, sign=-self.sign)
 
     def score(self, tiles, n, threads=1, engine="cpu"):
-        """Return the K linear predictors of n rows, (n, K), without the offset."""
+        """Return the K linear predictors of n rows in `tiles`, (n, K), without the offset."""
         total = self.sums(tiles, n, threads, engine)
         return total + self.shift.sum(axis=0) if self.shift.shape[1] else total
 
     def sums(self, tiles, n, threads=1, engine="cpu"):
-        """Return the summed learners: `score` without the thresholds of ordered classes."""
+        """Return the sums of learners (n, K), without the thresholds of ordered classes."""
         return self._in_chunks(tiles, n, self.target, self.n_scores, threads, engine)
 
     def embedding(self, tiles, n, threads=1, engine="cpu"):
-        """Return the learners' values at n rows, (n, M)."""
+        """Return the value of each learner at the first n rows in `tiles`, (n, M)."""
         return self._in_chunks(tiles, n, np.arange(len(self)), len(self), threads, engine)
 
     def slopes(self, tiles, n, threads=1):
-        """Return the derivative of each of the M learners with respect to w_j'x, (n, M)."""
+        """Return each learner's derivative by w_j'x at the first n rows in `tiles`, (n, M)."""
         return self._forward(tiles, n, np.arange(len(self)), len(self), True, threads)
 
     def active(self, slopes):
-        """Return which learners are on the rising side of their bend in each row, (n, M)."""
+        """Return which learners are beyond their bend in each row, by their `slopes`, (n, M)."""
         return slopes * self.sign > 0.5 * self.scale
 
     def gradients(self, slopes):
         """Return the gradients in x of the K linear predictors, [(n, p), ...].
 
-        slopes : (n, M) derivatives of the learners by w'x, which the method `slopes` returns"""
+        slopes : (n, M) derivatives of the learners by w_j'x, from the method `slopes`"""
         groups = [self.target == k for k in range(self.n_scores)]
         return [slopes[:, group] @ self.w[group] for group in groups]
 
     def projections(self, tiles, n):
-        """Return the projections intercept_j + w_j'x of n rows, (n, M)."""
+        """Return the projections intercept_j + w_j'x of the first n rows in `tiles`, (n, M)."""
         E = replace(self, activation=IDENTITY, scale=1.0).embedding(tiles, n)
         return (E - self.theta[:, 0]) * self.sign
 
     def add_to(self, out, tiles, into, derivative=False, threads=1, runs=None):
-        """Add learner j's values, unscaled, to column into[j] of out (n_tiles, width, 64) in place.
+        """Add each learner's values, not multiplied by `scale`, to out (n_tiles, width, 64).
 
-        With `derivative`, add derivatives with respect to w_j'x. tiles : features (n_tiles, p, 64)
-        runs : ranges (lo, hi) of tiles to use; None: all"""
+        into : (M,) column of `out` for each learner; derivative : add derivatives by w_j'x instead
+        tiles : features (n_tiles, p, 64); runs : ranges (lo, hi) of tiles to use; None: all"""
         shape = self.beta, self.activation, derivative
         how = {"threads": threads, "runs": runs}
         over_rows(forward, tiles, self.theta, self.sign, *shape, into, out, **how)
 
     def _forward(self, tiles, n, into, width, derivative, threads):
-        """Return sums of learners (or slopes) for n rows, (n, width); sum into[j] has learner j."""
+        """Return sums (n, width) of learners, or derivatives; learner j is added to sum into[j]."""
         out = np.zeros((len(tiles), width, TILE))
         self.add_to(out, tiles, into, derivative, threads)
         return self.scale * out.transpose(0, 2, 1).reshape(-1, width)[:n]
@@ -152,7 +152,7 @@ class Effects:
 
     @classmethod
     def from_batch(cls, learners, batch, threads):
-        """Compute the averages of fitted learners over the rows of a batch, with their weights."""
+        """Return Effects: weighted averages over the rows of a Batch, for fitted WeakLearners."""
         work, rows = partial(effect_sums, learners), (batch.X, batch.n, batch.weight)
         with single_blas():
             parts = over_spans(work, *rows, threads=threads)
@@ -163,7 +163,7 @@ class Effects:
 
 
 def effect_sums(learners, tiles, weight):
-    """Return weighted row sums of slopes (M,), active learners (M,), absolute gradients (K, p)."""
+    """Return weighted sums of slopes (M,), active learners (M,), |gradients| (K, p) over rows."""
     width = learners.n_scores * tiles.shape[1]
 
     def sums(rows, part):
@@ -177,7 +177,7 @@ def effect_sums(learners, tiles, weight):
 
 
 def _chunks(tiles, n, width=1):
-    """Yield chunks of rows (slice, blocks), short enough for `width` temporary columns per row."""
+    """Yield (slice of rows, their tiles) per chunk of n rows; width : temporary columns per row."""
     step = max(1, CHUNK // (1 + width // 16))
     for lo in range(0, len(tiles), step):
         yield slice(lo * TILE, min(n, (lo + step) * TILE)), tiles[lo : lo + step]

@@ -105,9 +105,10 @@ def _newton_step(H, damping, slope, L, step):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _straighten(H, slope, b, beta, intercept, convex):
-    """Replace parameter a by c = a + b softplus(intercept) in the Hessian H and gradient `slope`.
+    """Replace parameter a by c = a + b softplus(intercept), in place, in Hessian H and slope.
 
-    Both change in place; c is the learner at w'x = 0. `convex` omits a negative term of H."""
+    slope (d,) : gradient; beta : sharpness of the softplus; convex : leave out a negative term of H
+    c is the learner at w'x = 0; with it, the valley of low losses is straight."""
     e = math.exp(-abs(beta * intercept))
     share = 1.0 / (1.0 + e) if intercept > 0.0 else e / (1.0 + e)
     t = b * share
@@ -126,10 +127,10 @@ def _softplus(z, beta):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _set_trial(theta, step, b, beta, unit, exact, trial):
-    """Write theta - step to `trial`; step[0] is a step of c, which replaces a in `_straighten`.
+    """Write theta - step to `trial`, except that step[0] changes c = a + b softplus(intercept).
 
-    Unless `exact`, parameters become multiples of a power of two, about 2^-12 times the step. This
-    keeps rounding errors from growing from step to step."""
+    beta : sharpness of the softplus; unit : (d,) sizes of the parameters' units, powers of two
+    exact : if False, parameters are rounded to 2^-12 of the step, so that errors do not grow"""
     longest = 1e-150
     for k in range(2, theta.size):
         longest = max(longest, abs(step[k]) / unit[k])
@@ -165,13 +166,11 @@ def newton(problem, y, f, theta, sign, ftol, of_one, results, room):
     """Minimize the losses of r learners on few rows by damped Newton steps; theta changes in place.
 
     Learner j is a + b softplus(intercept + w'x), with (a, intercept, w) in theta[j] and b in
-    sign[j]. y and the sum f of earlier learners are in blocks of 64 rows. Row j of results (r, 5)
-    gets the fields of a NewtonResult; `room` are work arrays. The search ends after two successive
-    gains below ftol times the loss; with `of_one`, times max(loss, 1).
-
-    A step solves (H + mu max(diag H) I) step = -gradient (Nocedal & Wright 2006, Sects. 3.4, 10.3).
-    It changes c = a + b softplus(intercept) instead of a, which straightens the valley of low
-    losses. H is the convex part of the Hessian until steps gain little."""
+    sign[j]. Steps follow Nocedal & Wright (2006), Sects. 3.4 and 10.3.
+    problem : Problem; y, f : response, and sum of earlier learners, in blocks of 64 rows
+    ftol : a search ends after two gains in a row below ftol times the loss
+    of_one : if True, below ftol times max(loss, 1) instead
+    results : (r, 5); row j gets the fields of learner j's NewtonResult; room : NewtonArrays"""
     X, weight, beta, ridge = problem.X, problem.weight, problem.beta, problem.ridge
     unit, precision, tol = problem.unit, problem.precision, problem.tol
     # A literal activation would compile the called functions again.
@@ -269,7 +268,7 @@ def newton(problem, y, f, theta, sign, ftol, of_one, results, room):
 def polish(objective, end, max_iter=10):
     """Refine a learner's Minimum `end` by Newton steps, until gains are rounding errors.
 
-    Directions in which the loss is flat keep their values, apart from rounding errors."""
+    Flat directions of the loss keep their values. objective : as for `lbfgs`, with a `hessian`"""
     theta, one = end.theta, np.arange(1)
     value, gradient = objective(theta, one)
     n_iter, n_eval, promised = 0, end.n_eval + 2, np.inf

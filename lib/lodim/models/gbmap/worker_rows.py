@@ -29,7 +29,7 @@ class WorkerRows:
     def from_batch(cls, batch, family, loss, null, scale):
         """Return a batch's rows on workers, before any learner is fitted.
 
-        null (K,) are the null model's linear predictors; `scale` divides numeric responses."""
+        null : (K,) linear predictors of the null model; scale : divisor of numeric responses"""
         X, y, axes = batch.X, batch.X.column(batch.y), (family.n_functions, tiles.TILE)
         offset = X.column(batch.offset)
         if family.link == "identity":
@@ -53,8 +53,7 @@ class WorkerRows:
     def gram_problem(self, y, score, weight):
         """Return response 0, linear predictor 0 and weight s / 2 per row, for X' diag(s) X v.
 
-        s are derivatives of the rows' losses at `score`. The product is the gradient, at v, of the
-        squared loss with these responses, linear predictors and weights."""
+        s : derivatives of losses at `score`; the product is the squared loss's gradient at v"""
         half = score.map(_half_slope, y, weight, self.loss)
         zero = score.map(np.zeros_like)
         return zero, zero, half

@@ -166,7 +166,7 @@ def _submodels(fit, sets, data, changes, method):
 
 
 def _projected(fit, terms):
-    """Return the result of `_submodels` for a least-squares model with `terms`, without a refit."""
+    """Return df, deviance and so on of a least-squares submodel with `terms`, without a refit."""
     positions = np.setdiff1d(np.arange(1, fit.df), _positions(fit, fit.estimates, terms))
     dropped, df = len(positions), fit.df - len(positions)
     deviance = fit.deviance + fit.dispersion * _wald_statistic(fit, fit.estimates, positions)[0]
@@ -205,7 +205,7 @@ def _wald_statistic(fit, estimates, positions):
 
 
 def _wald(fit, estimates, term):
-    """Return a term's Wald statistic and df; `estimates`: of `fit` or of terms up to this one."""
+    """Return a term's Wald statistic and df; estimates : of `fit`, or of the terms up to it."""
     columns = np.arange(len(fit.design.names))
     if estimates is not fit.estimates:
         before = _in_order(fit)[: _in_order(fit).index(term) + 1]
@@ -220,7 +220,9 @@ def _wald_frame(fit, terms, tests):
 
 
 def _refitter(fit, data, changes, method):
-    """Return a function that fits a list of terms to `data` and returns Estimates and a log."""
+    """Return a function from a list of terms to the Estimates and log of a fit with these terms.
+
+    data : the training rows; changes : arrays in the call of `glm`; method : name for errors"""
     if data is None:
         what = f"{method}() refits the model with fewer terms and needs the training rows"
         raise ArgumentError(f"{what}, which a fit does not store: give {method}(data=df)")

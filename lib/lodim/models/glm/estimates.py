@@ -71,7 +71,7 @@ class Estimates:
         return linear + batch.offset_matrix(family.n_scores)
 
     def standard_error(self, X):
-        """Return the standard error of each row's linear predictor; inf if not estimable."""
+        """Return standard errors of linear predictors of design rows X, inf if not estimable."""
         X = X[:, self.kept]
         variance = np.maximum(((X @ self.cov) * X).sum(axis=1), 0.0)
         along = np.abs(X @ self.null).max(axis=1, initial=0.0)
@@ -89,7 +89,7 @@ class Estimates:
         return (np.abs(others - made) <= ALIAS_TOLERANCE * size).all(axis=1)
 
     def in_units_of_data(self, mean, scale):
-        """Return coefficients (q, S) in units of the data, their covariance and standard errors."""
+        """Return coefficients (q, S), covariance and SEs for features x, not (x - mean) / scale."""
         T = self._to_units_of_data(mean, scale)
         q, S = self.coef.shape
         unit = np.tile(np.frexp(np.abs(T).max(axis=1))[1], S)
@@ -100,7 +100,7 @@ class Estimates:
             return T @ self.coef, np.ldexp(cov, unit[:, None] + unit), error
 
     def infinite(self, mean, scale):
-        """Return which coefficients of original features have no finite estimate, (q, S) bool."""
+        """Return which coefficients of x, not (x - mean) / scale, are infinite, (q, S) bool."""
         q, S = self.coef.shape
         if not self.null.shape[1]:
             return np.zeros((q, S), bool)
@@ -109,7 +109,7 @@ class Estimates:
         return (along > ALONG * np.abs(whole).max(axis=1)).reshape(S, q).T
 
     def _to_units_of_data(self, mean, scale):
-        """Return the matrix (q, q) that converts coefficients to the units of the data."""
+        """Return the matrix (q, q) from coefficients of (x - mean) / scale to those of x."""
         features = self.kept[1:] - 1
         T = np.diag(np.append(1.0, 1.0 / scale[features]))
         T[0, 1:] = -mean[features] / scale[features]

@@ -32,7 +32,7 @@ CLOSE = {"rough": 1e-7, "refined": 1, "ftol": 1e-7}  # the same, starting close 
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
-    """Fit the projection and its classifier; yield (View, log, None).
+    """Fit the projection and its classifier; yield (View, dict of results by start, None).
 
     With held-out rows `eval_batch`, yield (None, None, linear predictors) per gamma instead."""
     if eval_batch is None:
@@ -76,7 +76,7 @@ def count_classes(family):
 
 
 def with_dimensions(problem):
-    """Return the checked problem with k, by default 2, or 1 if rows vary in only one direction."""
+    """Return the checked problem with k dimensions, by default 2, or 1 if rows vary in only one."""
     batch, k = problem.batch, problem.settings.k
     # Weights that sum to less than the number of rows (up to rounding errors) are scaled up.
     if batch.weights is not None and batch.weight_sum < batch.n_positive * (1.0 - 1e-12):
@@ -104,7 +104,7 @@ class ClassRows:
 
     @classmethod
     def from_batch(cls, batch, settings, n_classes):
-        """Return the rows of a batch; raise if they have only one class, or hardly vary."""
+        """Return a Batch's ClassRows; raise DataError if they are of one class, or hardly vary."""
         code, weight, i = _rows(batch)
         X = np.asarray(tiles.rows(batch.X, i), np.float64)
         present, code = np.unique(code, return_inverse=True)
@@ -113,13 +113,15 @@ class ClassRows:
         return cls(X, code, weight, i, present, _checked_basis(X, code, weight, settings))
 
     def search(self, plan, gammas, first_gamma=None, warm_start=None):
-        """Search the projection of these rows; see `search_gammas`."""
+        """Search the projection for each kernel width in `gammas`; return a dict of Manifolds.
+
+        first_gamma, warm_start : width and projection (p, k) at which the search starts"""
         starts = first_gamma, warm_start, self.within
         return search_gammas(self.X, self.code, self.weight, plan, gammas, *starts)
 
 
 def fit_view(batch, settings, family, first_gamma=None):
-    """Return the View in which classes overlap least, with a classifier, and the log of all starts.
+    """Return the View in which classes overlap least, with a classifier, and results of all starts.
 
     Overlap is measured by the Cauchy-Schwarz divergence; without classes, the entropy is maximized
     or minimized. With `first_gamma`, all starts use this kernel width."""
@@ -169,7 +171,7 @@ def _rows(batch):
 
 
 def _checked_basis(X, code, weight, settings):
-    """Return the Basis of rows X; raise DataError if they vary in fewer than k directions."""
+    """Return the Basis of rows X in classes `code`; DataError if fewer than k directions vary."""
     with single_blas():
         within = make_basis(X, code, weight, settings)
     share, residual = weight / weight.sum(), center_by_class(X, code, weight)[0]
@@ -244,7 +246,7 @@ def for_folds(problem):
 
 
 def training_measures(problem, view):
-    """Return deviance and balanced accuracy for (at most 10,000) training rows, as a dict.
+    """Return deviance and balanced accuracy of a View for (up to 10,000) training rows, as a dict.
 
     Kernel densities leave the predicted row out; a user's classifier does not."""
     settings, rule, batch = problem.settings, view.rule, problem.batch
@@ -290,9 +292,8 @@ def calibrate(problem, view, log):
 
 
 def _calibration_splits(problem, view, log):
-    """Return cross-validation splits, pairs (train, test); the number of draws; search arguments.
+    """Return splits (train, test), the number of cross-validations, and a dict for `search_gammas`.
 
-    draws : number of cross-validations; search arguments : a dict for `search_gammas`
     Few rows are held out one by one, and searches start at the projection of `view`. More rows are
     in random folds, and searches have many starts, first for the width log["gamma"] if known."""
     batch, few_classes = problem.batch, count_classes(problem.family) <= FEW_CLASSES

@@ -314,7 +314,7 @@ class MelmFit(Fit):
     def evaluate(  # type: ignore[override]
         self, data: Data, *, offset: None = None, new_levels: NewLevels = "error"
     ) -> pd.DataFrame:
-        """Return loss and accuracy on data with known classes, as `Fit.evaluate`, in one row.
+        """Return mean losses, accuracy and AUC for data with known classes, in one row.
 
         Parameters
         ----------

@@ -78,8 +78,8 @@ def correlations(X, Z, share):
 def orient(V, X, code, weight):
     """Return V (p, k) rotated and scaled to the printed axes; the divergence stays the same.
 
-    Coordinates of rows X have unit covariance within classes. Class means differ most along the
-    first axes, spreads of classes along the others."""
+    Coordinates of rows X have unit covariance within the classes `code` (n,). Class means differ
+    most along the first axes, spreads of classes along the others."""
     Z, C = X @ V, int(code.max()) + 1
     share = np.bincount(code, weight, C) / weight.sum()
     residual, means = center_by_class(Z, code, weight)

@@ -28,7 +28,7 @@ class Neighbours:
 
     @classmethod
     def among(cls, Q, X, category_distance=None, own=None):
-        """Prepare to seek neighbours of rows Q among rows X; Q=None: of rows X among the others.
+        """Prepare to seek neighbours among rows X of rows Q, or of each row of X if Q is None.
 
         category_distance : (features,) squared distance of two levels; 0 (the default) for numbers
         own : position of each row of Q in X, which is left out; -1 (the default) if it is new"""
@@ -100,7 +100,7 @@ def nearest(Q, X, view, k, category_distance=None, *, like=None, own=None, threa
 
 
 def single_precision(X, references):
-    """Return X and references, (features, rows), as float32 with MISSING in place of NaN.
+    """Return X and references as float32, (features, rows), with MISSING in place of NaN.
 
     Features are centred and divided by one power of two, so that squares do not overflow."""
     centre, digits = _centres(references), unit_digits(references)
@@ -114,7 +114,7 @@ def single_precision(X, references):
 
 
 def unit_digits(references):
-    """Return the exponent of the power of two by which features are divided: their typical size."""
+    """Return the exponent of a power of two near the typical size of features in `references`."""
     size = np.abs(references - _centres(references))
     typical = [np.median(z[z > 0]) for z in size.T if (z > 0).any()]
     if not typical:

@@ -36,7 +36,7 @@ class Voters:
 
     @classmethod
     def from_rows(cls, A, category_distance, y, weight, n_classes):
-        """Return Voters with values A (n, axes) and class codes y, or numbers if n_classes is 0."""
+        """Return Voters with rows A (n, axes) and responses y: codes, or numbers if n_classes=0."""
         weight = weight / weight.mean()
         if n_classes:
             target = (y[:, None] == np.arange(n_classes)).astype(np.float64)
@@ -83,9 +83,9 @@ class Voters:
 
 
 def smoothed_targets(code, n_classes):
-    """Return class indicators (n, classes) smoothed so that log-odds stay finite, for class codes.
+    """Return smoothed indicators (n, n_classes) of class codes, whose log-odds are finite.
 
-    A row's class gets 1 - 1 / (m + 2) if it has m rows; other classes share the rest."""
+    A row's class gets 1 - 1 / (m + 2) if m rows have this class; other classes share the rest."""
     doubt = 1.0 / (np.bincount(code, minlength=n_classes)[code] + 2.0)
     out = np.repeat((doubt / max(1, n_classes - 1))[:, None], n_classes, axis=1)
     out[np.arange(len(code)), code] = 1.0 - doubt
@@ -113,8 +113,8 @@ class Choice:
 def choose_views(voters, seed, *, min_dim, max_dim, k, n_views, max_views, threads):
     """Choose the feature sets in which the training rows (voters) predict best; return a Choice.
 
-    A set has min_dim to max_dim features. If None, n_views is 8, k the best of three numbers of
-    neighbours, and max_views 2,000 per number of features."""
+    A set has min_dim to max_dim features, and k neighbours vote. If None, n_views is 8, k the best
+    of three numbers, and max_views, the number of sets compared, 2,000 per number of features."""
     own = voters.at(sample(voters, SAMPLE, seed))
     few = own.at(sample(own, 1000, seed))  # single views are compared on fewer rows
     on = _axes_to_compare(own.A, voters.A)
@@ -142,7 +142,7 @@ def choose_views(voters, seed, *, min_dim, max_dim, k, n_views, max_views, threa
 
 
 def _axes_to_compare(*samples):
-    """Return positions of the axes that vary in the first sample (rows, axes) where any varies.
+    """Return positions of the axes (columns) that vary in the first of the samples with such axes.
 
     If no axis varies in any of the `samples`, return those with a known value in the last one."""
     for A in samples:
@@ -169,8 +169,9 @@ def sample(voters, most, seed):
 def compare(voters, on, bounds, k, max_views, threads):
     """Return up to 200 views of lowest leave-one-out loss, and the number of views compared.
 
-    A view has bounds[0] to bounds[1] of the axes (features or factors) at positions `on`. If views
-    of d axes are too many, only extensions of the best views with d - 1 axes are compared."""
+    A view has bounds[0] to bounds[1] of the axes (features or factors) at positions `on`. If more
+    than `max_views` views would be compared (None: 2,000 per number d of axes), only extensions of
+    the best views with d - 1 axes are. Voters are predicted by k neighbours in the view."""
     low, high = bounds
     p, room, parents, kept = len(on), max_views, None, []
     if room is not None and room < p:
@@ -196,7 +197,7 @@ def compare(voters, on, bounds, k, max_views, threads):
 
 
 def single_losses(voters, views, k, threads):
-    """Return the leave-one-out loss, (views,), if each view alone predicts by k neighbours."""
+    """Return the leave-one-out loss of Voters, (views,), if each view predicts by k neighbours."""
     step = max(1, 2**22 // voters.target.size)  # evidence takes at most 32 MiB at a time
     parts = [views[at : at + step] for at in range(0, len(views), step)]
     total = np.zeros_like(voters.target)
@@ -225,7 +226,7 @@ def best_factors(voters, total, new, threads=1):
 
 
 def forward_selection(voters, views, k, most, threads=1):
-    """Select up to `most` views one by one; return positions, and losses after 0, 1, ... views."""
+    """Select up to `most` views one by one; return positions, and losses with 0, 1, ... views."""
     evidence = voters.evidence(voters.sums(views, k, threads=threads))
     total, size = np.zeros_like(voters.target), dims(views)
     null = best_factors(voters, total, evidence[:1] * 0.0)[1][0]

@@ -77,9 +77,11 @@ def newton_steps(span, groups, H, c, w, lam, d, eps):
 
 @njit(**INNER)
 def _newton_step(span, groups, H, c, w, lam, d):
-    """Change w and c in place by one step of `newton_steps`, which describes the arguments.
+    """Make one Newton step on nonzero coefficients w in place, and update c and work space d.
 
-    Return by how much the objective falls, and whether a group became zero."""
+    Return by how much the objective falls, and whether a group became zero. The objective is a
+    quadratic (Hessian H, negative gradient c) plus lam sum_g cost_g ||w_g||.
+    span : (lo, hi, g0, g1), the coefficients lo to hi - 1 and the groups g0 to g1 - 1"""
     lo, hi, g0, g1 = span
     K, start, member = w.shape[0], groups.start, groups.member
     position = np.full(hi, -1)
@@ -124,7 +126,7 @@ def _newton_step(span, groups, H, c, w, lam, d):
 
 @njit(**INNER)
 def stop_at_zero(w, d, sign, lo, hi):
-    """Shorten steps d in columns lo to hi - 1, in place, so that w + d has no wrong sign."""
+    """Shorten steps d in columns lo to hi - 1, in place, so that w + d has the signs `sign`."""
     for k in range(w.shape[0]):
         for j in range(lo, hi):
             if sign[j] * (w[k, j] + d[k, j]) < 0.0:
@@ -133,7 +135,7 @@ def stop_at_zero(w, d, sign, lo, hi):
 
 @njit(**INNER)
 def _zero_crossings(w, d, groups, g0, g1):
-    """Return t < 1 with w'(w + t d) = 0 for each group g0 to g1 - 1 (inf: none), and the least."""
+    """Return per group g0 to g1 - 1 the t < 1 with w'(w + t d) = 0, or inf; and the smallest t."""
     start, member = groups.start, groups.member
     out, nearest = np.full(g1 - g0, np.inf), np.inf
     for g in range(g0, g1):
@@ -198,10 +200,10 @@ def _proximal_step(b, groups, H, c, w, dual, lam, L, u, d, eps):
 
 @njit(**INNER)
 def _minimize_block(b, groups, H, c, w, dual, lam, L, spaces, eps):
-    """Minimize the objective of `minimize` over the coefficients w of block b, in place.
+    """Minimize a quadratic plus lam times the penalty of `groups` over block b of w, in place.
 
-    c and `dual` are updated. Steps end when the gain L |step|^2 is at most eps; return the largest.
-    L : upper bound of the eigenvalues of the Hessian H in the block; spaces : three work arrays"""
+    Steps end when the gain L |step|^2 is at most eps; return the largest. c (negative gradient) and
+    dual vectors `dual` change too. L : largest eigenvalue of H in block b; spaces : work arrays"""
     u, d, old = spaces
     K, lo, hi = w.shape[0], groups.block[b], groups.block[b + 1]
     if L <= 1e-14:
@@ -233,7 +235,7 @@ def minimize(groups, H, c, w, dual, lam, lipschitz, target, radius, max_sweeps):
     """Minimize a quadratic plus a group penalty block by block; return the number of sweeps.
 
     The quadratic has the Hessian H and the negative gradient c; the penalty is lam Omega(w).
-    Updated until the duality gap is `target`: coefficients w (K, A), c and dual vectors `dual`.
+    w (K, A), c and the dual vectors `dual` change in place, until the duality gap is `target`.
     lipschitz : largest eigenvalue of H per block; radius : upper bound of Omega at the minimum"""
     K, A = w.shape
     u, d, old = np.empty((K, A)), np.empty((K, A)), np.empty((K, A))

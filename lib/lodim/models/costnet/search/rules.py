@@ -21,7 +21,8 @@ from lodim.models.costnet.search.sweep import ALIASED
 def lasso_groups(network, p, monotone=None):
     """Return the weighted lasso's penalty sum_j c_j |w_j| for p columns, as Groups.
 
-    c_j is the full price of column j; free columns get the lowest other price, or 1."""
+    c_j is the price of column j and all that it needs in the Network. Columns of free nodes get the
+    lowest other c_j, or 1. monotone : (p,) required signs 1, -1, or 0 for none; or None"""
     cost = np.full(p, np.inf)
     for v, columns in enumerate(network.columns):
         if columns:
@@ -35,7 +36,7 @@ def lasso_groups(network, p, monotone=None):
 
 
 def path_supports(search, path, rule):
-    """Refit each set of columns that models of a path use; return CandidateModels for `rule`."""
+    """Refit each set of columns that a path uses; return CandidateModels of search rule `rule`."""
     candidate_models: dict[bytes, CandidateModel] = {}
     for place, _, used in path_selections(search.space, path):
         key, at = used.tobytes(), {"lambda_": float(path.lambdas[place]), "place": place}
@@ -49,17 +50,17 @@ def path_supports(search, path, rule):
 
 
 def path_selections(space, path):
-    """Yield (index of the model, sources, selection) for the models of a penalty path.
+    """Yield (position of the model, sources, selection), one or more per model of a PenaltyPath.
 
-    A selection marks the candidates that a model uses. `sources` has the node that supplies each
-    quantity with alternatives, or -1. Candidates that need other sources are left out."""
+    A selection (m,) bool marks the candidates of the SearchSpace that a model uses, except those
+    that need other sources. `sources` has one source node for each of S quantities, or -1."""
     for place, used in enumerate(selections_along(space, path)):
         for choice in choices_of_sources(space, used):
             yield place, choice, used & computable_from(space, choice)
 
 
 def selections_along(space, path):
-    """Return which of m candidates own a column in use, for each of L models of a path, (L, m)."""
+    """Return which candidates of `space` have a nonzero column in each model of a path, (L, m)."""
     owns = np.zeros((len(space), path.coef.shape[1]), bool)
     owner = np.repeat(np.arange(len(space)), np.diff(space.start))
     owns[owner, space.columns[space.at]] = True
@@ -71,15 +72,16 @@ def selections_along(space, path):
 
 
 def choices_of_sources(space, used):
-    """Return up to 64 combinations of sources with which the candidates `used` can be computed.
+    """Return up to 64 combinations of sources from which the candidates `used` can be computed.
 
-    A combination has a source for each quantity with several sources, -1 if it is not needed."""
+    A combination has one source node for each quantity that several nodes of the graph can supply;
+    -1 if no candidate needs the quantity. used : (m,) bool mask of the candidates in `space`"""
     choices = [np.unique(s[s >= 0]).tolist() or [-1] for s in space.source[used].T]
     return islice(product(*choices), 64)
 
 
 def computable_from(space, choice):
-    """Return which candidates can be computed from only the sources in `choice`, (m,) bool."""
+    """Return which candidates of `space` need no sources except those in `choice`, (m,) bool."""
     return ((space.source == np.array(choice, int)) | (space.source < 0)).all(axis=1)
 
 
@@ -87,7 +89,7 @@ def computable_from(space, choice):
 
 
 def canonicalize_duplicates(path, search):
-    """Move coefficients of duplicate columns to the first one by name; return the PenaltyPath."""
+    """Return `path` with coefficients of a Search's duplicate columns moved to the first name."""
     space, gram, sign = search.space, search.refits.at_null.gram, search.refits.data.sign
     moves = [
         (space.columns[first], space.columns[other], gram[first, other] / gram[first, first])
@@ -104,7 +106,7 @@ def canonicalize_duplicates(path, search):
 
 
 def _twins(space, gram):
-    """Yield pairs (first by name, other) of exchangeable columns, collinear by `gram` (X'X)."""
+    """Yield pairs (first by name, other) of exchangeable columns that are collinear; gram : X'X."""
     single = np.flatnonzero(np.diff(space.start) == 1)
     names = [space.network.names[v] for v in space.candidates]
     order = sorted(single, key=lambda g: (names[g], g))
@@ -124,7 +126,7 @@ def _twins(space, gram):
 
 
 def _exchangeable(space, first, other):
-    """Return whether two candidates can replace each other in any model, at the same price."""
+    """Return whether the candidates at positions `first`, `other` have equal prices and needs."""
     network = space.network
     if network.set_cost is not None or (space.source[first] != space.source[other]).any():
         return False
@@ -137,7 +139,7 @@ def _exchangeable(space, first, other):
 
 
 def forward_selection(search):
-    """Add candidates one by one, and improve by exchanges; return all models, cheap ones first."""
+    """Build models by adding and exchanging candidates of a Search; return CandidateModels."""
     states, tie = [], count()
     queue = [(0.0, np.inf, next(tie), np.zeros(len(search.space), bool))]
     best, seen = np.inf, set()
@@ -159,9 +161,10 @@ def forward_selection(search):
 
 
 def _next_level(search, queue, seen):
-    """Take the cheapest selections from a queue; return the two most promising, refitted.
+    """Remove selections of up to 1.03 times the lowest price; return SearchStates of the best two.
 
-    Cheapest means up to 1.03 times the lowest price. Those in `seen` are skipped, others added."""
+    queue : heap of (price, predicted criterion, tie breaker, selection as an (m,) mask)
+    seen : set of selections removed before, which are skipped; new ones are added"""
     first, waiting = queue[0][0], []
     while queue and queue[0][0] <= 1.03 * first:
         price, value, _, used = heapq.heappop(queue)
@@ -173,9 +176,9 @@ def _next_level(search, queue, seen):
 
 
 def _additions(search, state):
-    """Yield additions to model `state` that should lower the criterion, at most two per price.
+    """Yield larger models than the SearchState `state` that should have a lower criterion.
 
-    Each is (price, predicted criterion, candidates of the larger model as a mask)."""
+    Each is (price, predicted criterion, selection as an (m,) mask); at most two per price."""
     moves = possible_moves(search, state, search.budget, drop=False)
     value, by_function = moves.value[0], search.space.network.set_cost is not None
     kept: dict[float, int] = {}
@@ -191,7 +194,7 @@ def _additions(search, state):
 
 
 def _switches(search, state):
-    """Yield (price, criterion, selection) of models better than `state` that swap one source."""
+    """Yield (price, criterion, selection) of better models than `state` with one source swapped."""
     for used in source_switches(search.space, state.used):
         new = search.state(used)
         if new.value < state.value - MIN_FALL and affordable(new.price, search.budget):

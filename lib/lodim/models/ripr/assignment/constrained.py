@@ -72,7 +72,7 @@ def _objective(cp, B, L, cost, weight, hard):
     """Return the objective as a CVXPY expression: weighted squared excess losses, plus costs.
 
     The excess of a row is its mean loss over its views, by shares B, minus its smallest loss in L.
-    All arrays are (rows, views); `hard` means that each row has one view."""
+    cp : the module cvxpy; B, L, cost : (rows, views); hard : whether each row has one view"""
     finite = np.isfinite(L)
     known = np.where(finite, L, 0.0)
     best = np.where(finite.any(axis=1), np.where(finite, L, np.inf).min(axis=1), 0.0)

@@ -55,7 +55,7 @@ def recover(search, lambda_, L=None):
 def _better(rival_errors, best_errors, n_more, weight):
     """Return whether rival views have clearly smaller errors (rows,) than the best views so far.
 
-    The sum must fall by (n_more + 0.5) standard errors of this fall; n_more : extra views"""
+    n_more : number of extra views; the sum must fall by (n_more + 0.5) SEs of this fall"""
     known = ~np.isnan(rival_errors) & ~np.isnan(best_errors)
     w = np.where(known, 1.0 if weight is None else weight, 0.0)
     gain = w * np.where(known, best_errors - rival_errors, 0.0)
@@ -124,7 +124,7 @@ def largest(mass, settings):
 
 
 def refit(L, columns, lambda_, weight=None):
-    """Assign rows only to the views `columns`; return columns, most rows first, and Assignment."""
+    """Assign rows to the views `columns` of L; return them, most rows first, and the Assignment."""
     own = assign(L[:, columns], lambda_, weight=weight)
     mass = np.zeros(len(columns))
     mass[own.views] = own.mass
@@ -136,7 +136,7 @@ def refit(L, columns, lambda_, weight=None):
 
 
 def single_errors(L, weight=None):
-    """Return each view's share of rows that are nearer to other classes (a loss L above 1)."""
+    """Return the share of rows, per view, that are nearer to other classes (losses L above 1)."""
     weight, out = np.ones(len(L)) if weight is None else weight, np.zeros(L.shape[1])
     for rows in row_blocks(L):
         for end in (1.0 - 1e-8, 1.0 + 1e-8):  # tolerance of a tie
