@@ -9,7 +9,7 @@ import pandas as pd
 
 
 class HasColumns(Protocol):
-    """A table of pandas, polars, pyarrow, Dask or another package that narwhals can read."""
+    """Type of a table: pandas, polars, pyarrow, Dask or another package that narwhals can read."""
 
     @property
     def columns(self) -> Any:
@@ -17,7 +17,7 @@ class HasColumns(Protocol):
 
 
 class HasSchema(Protocol):
-    """A pyarrow Dataset."""
+    """Type of an object with a `schema`, such as a pyarrow Dataset."""
 
     @property
     def schema(self) -> Any:
@@ -25,7 +25,7 @@ class HasSchema(Protocol):
 
 
 class HasArray(Protocol):
-    """A NumPy array, or an object that converts to one, such as a Series."""
+    """Type of a NumPy array, or of an object that converts to one, such as a Series."""
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         """Return the values as a NumPy array."""

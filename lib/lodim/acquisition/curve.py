@@ -14,10 +14,10 @@ PREFIXES = 9  # lengths of the fixed and of the random order
 def by_rule(policy, X, y, kinds, trade_offs):
     """Simulate purchases on test rows by several simple rules; yield the result of each run.
 
-    Rules (`kinds`) are described in `Policy.curve`. "policy" and "myopic" run once per trade-off,
-    the others once per number of features to buy. A result is (rule, trade-off or NaN, price, loss,
-    hit); the last three have an entry per row. hit is 1 if the likeliest class is right, else 0;
-    NaN for numbers. X and y are the test rows, standardized."""
+    kinds : rules that `Policy.curve` describes; X, y : test rows, standardized except class codes
+    trade_offs : "policy" and "myopic" run once for each, other rules once per number of features
+    A result is (rule, trade-off or NaN, price, loss, hit), the last three with an entry per row.
+    hit is 1 if the likeliest class is right, else 0; for a numeric response it is NaN."""
     oracle, n, G = policy._oracle, len(X), len(policy._oracle.items)
     rng = np.random.default_rng(policy.seed)
     for kind in kinds:
@@ -42,8 +42,8 @@ def by_rule(policy, X, y, kinds, trade_offs):
 def frontier_by_row(policy, fit, data, rows, y):
     """Yield the price and the test losses of each model on the frontier of a costnet `fit`.
 
-    A result is ("frontier", NaN, price, loss, hit), in the form of `by_rule`. The test rows are at
-    positions `rows` of `data`; y has the class codes of the rows, or numbers in original units."""
+    A result is ("frontier", NaN, price, loss, hit), with the entries that `by_rule` explains.
+    rows : positions of the test rows in `data`; y : class codes, or numbers in original units"""
     if getattr(fit, "name", None) != "costnet" or fit.levels != policy.levels:
         raise ArgumentError(
             f"frontier must be a costnet fit of the same response {policy.design.response.name!r}"
@@ -68,7 +68,7 @@ def summary(runs):
 def _losses(levels, answers, y):
     """Return the loss of each row's prediction, and whether it is right (1 or 0; NaN for numbers).
 
-    answers : class probabilities (n, K) or, if `levels` is None, means in the first column"""
+    levels : classes, or None if y has numbers; answers : probabilities (n, K), or means (n, 1)"""
     if levels:
         loss = -np.log(np.maximum(answers[np.arange(len(y)), y.astype(int)], LEAST))
         return loss, (answers.argmax(axis=1) == y).astype(float)

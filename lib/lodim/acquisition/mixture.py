@@ -69,9 +69,9 @@ class Mixture:
         return np.column_stack([np.interp(*column) for column in columns])
 
     def refit(self, X, y, weight, seed, settings):
-        """Return a Mixture fitted to other rows, with the scales of this one.
+        """Return a Mixture fitted to other rows; temperature, repetition, contamination stay.
 
-        X : rows transformed by `features`; settings : dict with per_class, pooling, independence"""
+        X : values that `features` returns; settings : dict with per_class, pooling, independence"""
         n_classes = max(self.label.max() + 1, 0)
         kept = {name: settings[name] for name in TRIED}
         fit = learn(X, y, weight, n_classes, seed, **kept)
@@ -80,8 +80,8 @@ class Mixture:
     def _conditional(self, V, columns):
         """Return component weights, and a numeric response's mean and variance, given values V.
 
-        V is (columns, rows). Weights, (components, rows), are logarithms and not normalized. The
-        mean is (components, rows), the variance (components,)."""
+        V : (len(columns), rows) values of features. Weights (components, rows) are logarithms, not
+        normalized; the mean is (components, rows), the variance (components,)."""
         shape = len(self.log_share), V.shape[1]
         out = np.empty(shape), np.empty(shape), np.empty(shape[0])
         nothing = 0, np.zeros(shape[0]), *self.arrays[1:-1]
@@ -89,10 +89,10 @@ class Mixture:
         return out
 
     def losses(self, V, y, columns, scales=None):
-        """Return losses (scales, rows) of predicting y from values V (columns, rows) of features.
+        """Return losses (scales, rows) of predicting y from values V of the features at `columns`.
 
-        Losses are log-losses, or squared errors of numbers. `scales` are tuples (temperature,
-        repetition, contamination) to compare; by default only the fields with these names."""
+        V : (len(columns), rows). Losses are log-losses, or squared errors for numbers
+        scales : list of (temperature, repetition, contamination); by default this mixture's"""
         scales = scales or self.arrays[-1:]
         density, centre, _ = self.scaled(1.0, 0.0)._conditional(V, columns)
         share, out = self.log_share[:, None], np.empty((len(scales), V.shape[1]))
@@ -104,7 +104,7 @@ class Mixture:
         return out
 
     def predict(self, V, columns, n_classes):
-        """Return class probabilities (K, m), or mean and SD (2, m), given values V (columns, m)."""
+        """Return probabilities (n_classes, m), or mean and SD (2, m), for values V (columns, m)."""
         shares, centre, residual = self._conditional(V, columns)
         to_shares(shares, self.log_share, self.contamination)
         if n_classes:
@@ -116,8 +116,8 @@ class Mixture:
     def surprise(self, V, y, columns, n_classes):
         """Return by how much each row's loss exceeds the loss that the mixture expects, (rows,).
 
-        It is log-loss minus entropy, or squared error / variance - 1 for a number; the mean is
-        about 0. Contamination is ignored. V (columns, rows) has values of features `columns`."""
+        Excess: log-loss minus entropy, or squared error / variance - 1 for a number (n_classes 0).
+        Its mean is about 0. V (columns, rows) has values of the features at positions `columns`."""
         answer = replace(self, contamination=0.0).predict(V, columns, n_classes)
         if not n_classes:
             return (y - answer[0]) ** 2 / np.maximum(answer[1] ** 2, 1e-12) - 1.0
@@ -141,8 +141,7 @@ class Clusters:
 def group(X, y, weight, n_classes, seed, per_class):
     """Cluster the rows of each class by k-means (all rows if n_classes is 0); return Clusters.
 
-    There are at most `per_class` clusters per class. K-means starts in each class from the same
-    centres: those of clusters of all rows minus their class mean."""
+    per_class : largest number of clusters per class"""
     used = np.flatnonzero(weight > 0.0)
     Q, weight = (X if n_classes else np.column_stack([X, y]))[used], weight[used]
     labels = y[used].astype(np.int64) if n_classes else np.full(len(used), -1)
@@ -169,8 +168,7 @@ def _shrink_differences(label, common, share, rows, mean, cov):
     """Shrink differences between clusters of different classes; return new shares and means.
 
     label, share, rows, mean, cov : class, share, size, mean and covariance matrix of each cluster
-    common : number of each cluster's k-means start; clusters with equal numbers are compared
-    Differences get the factor max(0, 1 - noise / d); d : sum of squares, noise : d by chance"""
+    common : number of the k-means centre where a cluster started; equal numbers are compared"""
     same_class, same_cluster = label[:, None] == label, common[:, None] == common
     equal = (same_class @ share) * (same_cluster @ share)
     found = rows.sum() * ((share - equal) ** 2 / equal).sum()
@@ -193,7 +191,7 @@ def _signal(found, noise):
 
 
 def shrink(parts, p, pooling, independence):
-    """Return a Mixture of p features, given Clusters of the rows; covariances are shrunk.
+    """Return a Mixture of p features, given Clusters of the rows; shrink their covariances.
 
     pooling : weight of the mean covariance of all clusters, as a number of rows
     independence : covariances between different columns are multiplied by 1 - independence"""
@@ -222,7 +220,7 @@ def shrink(parts, p, pooling, independence):
 def learn(X, y, weight, n_classes, seed, per_class, pooling, independence):
     """Fit a Mixture to rows X, with at most `per_class` clusters per class (see `group`).
 
-    pooling, independence : how much the clusters' covariances are shrunk, see `shrink`"""
+    n_classes : 0 for a numeric y; pooling, independence : shrinkage of covariances, see `shrink`"""
     parts = group(X, y, weight, n_classes, seed, per_class)
     return shrink(parts, X.shape[1], pooling, independence)
 
@@ -230,8 +228,8 @@ def learn(X, y, weight, n_classes, seed, per_class, pooling, independence):
 def choose(X, y, weight, fold, n_classes, item_of, seed):
     """Return the Mixture with the lowest held-out loss for y, and a dict of its settings and loss.
 
-    Its features are X (n, p) or their normal scores. `fold` (n,) is the fold that holds out a row,
-    -1 if none does; `item_of` (p,) is the position of the data column of each feature."""
+    Its features are X (n, p) or their normal scores. fold (n,) : fold that holds out a row, or -1
+    n_classes : 0 for a numeric y; item_of (p,) : data column that each feature is made from"""
     rest = y, weight, fold, n_classes, item_of, seed
     plain = _choose(X, *rest)
     knots, scores = _normal_scores(X)
@@ -244,8 +242,8 @@ def choose(X, y, weight, fold, n_classes, item_of, seed):
 def _choose(X, y, weight, fold, n_classes, item_of, seed):
     """Return a Mixture whose settings cross-validation chose, and a dict of settings and losses.
 
-    Arguments are those of `choose`. Settings are optimized one by one on predictions from random
-    subsets of the data's columns."""
+    fold (n,) : fold that holds out a row, or -1; n_classes : 0 for a numeric y
+    item_of (p,) : data column of each feature. Rows are predicted from random sets of columns."""
     rng = np.random.default_rng([seed, 1])
     rows = np.flatnonzero(fold >= 0)
     rows = rows if len(rows) <= ROWS else np.sort(rng.choice(rows, ROWS, replace=False))
@@ -318,7 +316,7 @@ def _normal_scores(X):
 
 
 def _masks(column_of, rng):
-    """Return 40 random sets of features; column_of keeps those of a data column together."""
+    """Return 40 random sets of features; features of one column (column_of) stay together."""
     G, out = column_of.max() + 1, []
     for _ in range(MASKS):
         items = rng.permutation(G)[: rng.integers(1, G + 1)]

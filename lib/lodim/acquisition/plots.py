@@ -37,7 +37,7 @@ def tree(tree, ax=None):
 
 
 def _place(node, column, row, places):
-    """Place a node and all below it on the plot, in the dict `places`; return the next free row."""
+    """Enter (column, row) of a node and all nodes below in `places`; return the next free row."""
     start = row
     for _, branch in node.branches:
         row = _place(branch, column + 1, row, places)
@@ -74,7 +74,7 @@ def _wrapped(text):
 
 
 def curve(frame, policy, ax=None):
-    """Draw loss (with standard errors) against mean price; `frame` is from `Policy.curve`."""
+    """Draw loss (with standard errors) against mean price; frame : result of policy.curve()."""
     ax = ensure_axes(ax)
     for k, (kind, part) in enumerate(frame.groupby("policy", sort=False)):
         part = part.sort_values("price")

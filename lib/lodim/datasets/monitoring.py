@@ -145,9 +145,9 @@ def _check(p, signals, graph, response, noise):
 
 
 def _plan(p, signals, graph):
-    """Return the p features to simulate, a list of _Node, given the name of a graph in GRAPHS.
+    """Return the p features to simulate, a list of _Node, for a number of base `signals`.
 
-    The base signals come first, then each operation of the graph on all signals."""
+    The base signals come first, then each operation of GRAPHS[graph] on all signals."""
     names = [_signal(b)[0] for b in range(signals)]
     plan = [_Node(name, (), (b,)) for b, name in enumerate(names)]
     step = 0
@@ -171,7 +171,7 @@ def _signal(b):
 def _measure(rng, n, signals, coupling, plan):
     """Simulate n rows of the features in `plan`, a list of _Node; return a dict name -> column.
 
-    signals : number of base signals; coupling : as in `monitoring`"""
+    signals : number of base signals; coupling : share of variance that groups have in common"""
     common = rng.standard_normal((3, 4, n))
     columns = {}
     for b in range(signals):
@@ -189,7 +189,7 @@ def _measure(rng, n, signals, coupling, plan):
 def _sample(rng, state):
     """Simulate 48 standardized samples of a signal per row; return them and which are observed.
 
-    `state` has rows for level, trend, log volatility, and the tendency to miss samples."""
+    state : (4, n), the level, trend, log volatility and tendency to miss samples of each row"""
     level, trend, volatility, loss = state
     shock = rng.standard_normal((SAMPLES, len(level)))
     for t in range(1, SAMPLES):
@@ -202,7 +202,7 @@ def _sample(rng, state):
 
 
 def _derive(name, x, present, spread):
-    """Return a dict of features of a signal with SD `spread`, from x (n, 48) where `present`."""
+    """Return a dict of a signal's features, from `present` samples x (n, 48) with SD `spread`."""
     minutes = np.linspace(-MINUTES, 0, SAMPLES)
     mean = _mean(x, present)
     halves = present.reshape(len(x), BLOCKS, -1)
@@ -235,9 +235,9 @@ def _slope(time, x, weight):
 
 
 def _truth(rng, plan, columns, carriers):
-    """Draw informative features, which are made from the three signals at positions `carriers`.
+    """Draw informative features; return a dict of them (see `monitoring`), and y without noise.
 
-    Return a dict (informative, coefficients, intercept: see `monitoring`), and y without noise."""
+    plan : list of _Node, whose values are in `columns`; carriers : the three signals to use"""
     names = []
     for k, size in enumerate(CARRIED):
         known = set(carriers[: k + 1])

@@ -55,9 +55,9 @@ class Prepared:
 
 
 def _sources(term, prepared):
-    """Yield per feature of a term a pair (values, positions): row i has values[positions[i]].
+    """Yield a pair (values, positions) for each feature of a term: row i has values[positions[i]].
 
-    No positions: row i has values[i]. NaN: a column of the term is missing. prepared : Prepared"""
+    With empty positions, row i has values[i]. NaN marks a missing column. prepared : Prepared"""
     table = prepared.table
     part, where = columns.known_rows(table, needs([term]))
     if where is ALL_ROWS:
@@ -72,7 +72,7 @@ def _sources(term, prepared):
 
 
 def _known_sources(term, prepared):
-    """Yield the pairs of `_sources` for a term whose columns have no missing values."""
+    """Yield the pairs of `_sources` for a term whose columns miss no value in `prepared`."""
     if len(term) == 1 and isinstance(term[0], factors.Numeric):
         table = prepared.table
         yield as_real(factors.raw_numbers(term[0], table)), table.rows
@@ -98,7 +98,7 @@ def _places(terms):
 
 
 def _for_features(work, terms, prepared, wanted):
-    """Call work(term, k, values, positions), as in `_sources`, for each feature k of the terms.
+    """Call work(term, k, values, positions) for each feature k of terms; `_sources` has the pairs.
 
     prepared : Prepared; threads are used if the data are large
     wanted : (p,) bool; terms without a wanted feature are skipped"""
@@ -116,7 +116,7 @@ def write_features(terms, prepared, X, mean, scale, wanted, limits):
     """Standardize the features of terms and write them to X (n_tiles, p, 64), which has zeros.
 
     mean, scale : (p,); wanted : (p,) bool, False for features that stay zero; prepared : Prepared
-    limits : dict position -> (lower, upper, middle); values outside become the middle"""
+    limits : dict feature's position -> (lower, upper, middle); values outside become the middle"""
     inverse = inverses(scale, X.dtype)
 
     def work(term, k, x, rows):
@@ -132,7 +132,8 @@ def write_features(terms, prepared, X, mean, scale, wanted, limits):
 def learn_moments(terms, prepared, *, wanted, limits):
     """Return weight sum, mean, squared deviations, minimum and maximum per feature, (p, 5).
 
-    wanted : (p,) bool; other features get zeros. prepared, limits : as in `write_features`"""
+    wanted : (p,) bool; other features get zeros. prepared : Prepared
+    limits : dict feature's position -> (lower, upper, middle); values outside become the middle"""
     table, found = prepared.table, np.zeros((len(wanted), 5))
     weights = kernel_weights(table.weights, table.weight_unit)
     of_values = _known_moments if table.missing == "keep" else moments
@@ -145,7 +146,7 @@ def learn_moments(terms, prepared, *, wanted, limits):
 
 
 def raw_features(terms, table, p):
-    """Return the features of terms, (n, p) float64, without scaling or removal of outliers."""
+    """Return the p features of terms in a Table, (n, p) float64, not scaled and with outliers."""
     out = np.empty((table.n, p))
 
     def work(term, k, x, rows):
@@ -156,7 +157,7 @@ def raw_features(terms, table, p):
 
 
 def learn_tails(terms, prepared, *, wanted, size):
-    """Return {k: Tails, the `size` smallest and largest values}, for features k with wanted[k]."""
+    """Return a dict k -> Tails, the `size` smallest and largest values of `wanted` feature k."""
     found = {}
 
     def work(term, k, x, rows):
@@ -190,7 +191,7 @@ def scaling(moments, names, standardize):
 
 
 def check_distance(distance, scale, term, dtype):
-    """Raise DataError if `distance`, a feature's largest |x - mean|, is too large for `scale`."""
+    """Raise DataError if a term's largest |x - mean|, distance, / scale is too large for dtype."""
     with np.errstate(over="ignore"):
         largest = distance / scale
     if largest > FAR[dtype.name]:
@@ -212,7 +213,7 @@ def _known_moments(x, rows, weights):
 class Features:
     """Features of a design in all rows, computed again in each pass over the chunks of the data.
 
-    If the data are one chunk, the factors are computed once and kept."""
+    fills : a Fill per column; parts : Chunks. For a single chunk, factors are computed once."""
 
     def __init__(self, terms, fills, parts, missing):
         self.terms, self.fills, self.parts, self.missing = terms, fills, parts, missing
@@ -221,7 +222,7 @@ class Features:
     def moments(self, names, summaries):
         """Return moments (p, 5) without outliers, and a tuple of Limits of features with outliers.
 
-        names : of features; summaries : dict column -> Summary, whose moments are used if known"""
+        names : of the features; summaries : dict column -> Summary, used where it has moments"""
         found, wanted = np.zeros((len(names), 5)), np.ones(len(names), bool)
         for first, _, term in _places(self.terms):
             if has_known_moments(term, summaries, self.missing):
@@ -233,7 +234,7 @@ class Features:
         return self._learn_moments(found, wanted, limits), wild
 
     def _limits(self, names, moments):
-        """Return a tuple of Limits, one per numeric feature with extreme outliers."""
+        """Return a tuple of Limits for numeric features with extreme outliers; moments : (p, 5)."""
         n = self.parts.table.n_positive
         numbers = np.array([is_number(term) for term in self.terms], bool)[self._term_of]
         wanted, size = numbers & may_be_wild(moments, n), tail_size(n)
@@ -245,7 +246,7 @@ class Features:
         return tuple(one for one in limits if one is not None)
 
     def _learn_moments(self, known, wanted, limits):
-        """Return moments (p, 5), computed for `wanted` features; others are copied from `known`."""
+        """Return moments (p, 5), within `limits`, of `wanted` features; others are from `known`."""
         if not wanted.any():
             return known
         parts = self._map(partial(learn_moments, wanted=wanted, limits=limits), wanted)
@@ -262,7 +263,7 @@ class Features:
         return self.parts.map(partial(here, work=work), names)
 
     def _prepared(self, table):
-        """Return the only chunk as Prepared, with missing values replaced; made once and kept."""
+        """Return the only chunk, `table`, as Prepared with missing values replaced; made once."""
         if self._kept is None:
             whole = filled(replace(table, missing=self.missing), self.fills)
             self._kept = Prepared(whole)
@@ -273,7 +274,7 @@ class Features:
         return np.repeat(np.arange(len(self.terms)), np.array(widths(self.terms), int))
 
     def write(self, X, mean, scale, flat, limits):
-        """Write all rows' features to X, standardized by mean and scale; `flat` ones become 0."""
+        """Write features to X, within `limits`, standardized by mean and scale; 0 for `flat`."""
 
         def part(span, table):
             prepared = self._kept or Prepared(filled(table, self.fills))
@@ -294,7 +295,7 @@ def columns_within(summaries, parts):
 
 
 def has_known_moments(term, summaries, missing):
-    """Return whether a term is a column of numbers whose moments are already in its Summary."""
+    """Return whether `summaries` has the moments of a term for this treatment of missing values."""
     if len(term) > 1 or not isinstance(term[0], factors.Numeric):
         return False
     known = summaries[term[0].name]
@@ -316,7 +317,7 @@ SHARE = 0.5  # largest share of the free memory that tiles take
 
 
 def tiles_for(is_source, n, p, dtype, folder):
-    """Return zeros for X, (n_tiles, p, 64), in memory, or in a file in `folder` if it is given.
+    """Return zeros for X, (n_tiles, p, 64), in memory, or in a file in `folder` if it is not None.
 
     Data from disk (`is_source`) use a temporary file if X needs over half of the free memory."""
     if folder is not None:
@@ -332,7 +333,7 @@ def tiles_for(is_source, n, p, dtype, folder):
 
 
 def tiles_in(folder, n, p, dtype):
-    """Return zeros (n_tiles, p, 64) for n rows, in a temporary file that is deleted with them."""
+    """Return zeros (n_tiles, p, 64) for n rows, in a file in `folder` that is deleted with them."""
     shape, dtype = (tiles.count(n), p, tiles.TILE), np.dtype(dtype)
     size = shape[0] * shape[1] * shape[2] * dtype.itemsize
     if not size:
@@ -364,7 +365,7 @@ def _too_small(folder, size, free):
 
 
 def fits_memory(n, p, dtype):
-    """Return whether n rows of p features take at most half of the free memory."""
+    """Return whether n rows of p features of type `dtype` take at most half of the free memory."""
     return tiles.count(n) * p * tiles.TILE * np.dtype(dtype).itemsize <= SHARE * free_memory()
 
 
@@ -385,7 +386,7 @@ def _available():
 
 
 def _of_group():
-    """Return the unused bytes of this process's memory limit (cgroup); None without a limit."""
+    """Return the unused bytes of this process's memory limit (cgroup), or None if it has none."""
     try:
         group = Path("/sys/fs/cgroup")
         limit, used = (int((group / f"memory.{name}").read_text()) for name in ("max", "current"))

@@ -102,7 +102,7 @@ class RowInputs:
         return self.map(_as_array)
 
     def take(self, rows):
-        """Return the row inputs (weights, offset etc.) of some rows; empty `rows` means all."""
+        """Return the row inputs (weights etc.) of the rows at positions `rows`, or of a slice."""
         rows = rows if isinstance(rows, slice) or len(rows) else slice(0)
         return self.map(lambda value, _: columns.take(value, rows))
 
@@ -145,7 +145,7 @@ INPUTS = tuple(field.name for field in fields(RowInputs))
 
 
 def _read_input(frame, value, what):
-    """Return a row input, called `what` in messages, as (N,), from a column name or values."""
+    """Return the row input `what`, such as "weights", as an array; value : column name or array."""
     if what in ("clusters", "groups"):
         return _codes(frame, value, what)
     if isinstance(value, str):
@@ -235,7 +235,7 @@ def _check_row_labels(frame, value, what):
 
 
 def read_complete(frame, features, answers, inputs, missing, *, learning=False, known=None):
-    """Return the complete rows of a Frame as a Table, then the results of `complete_rows`.
+    """Return the complete rows of a Frame as a Table, then the four results of `complete_rows`.
 
     A complete row has response, weight and offset, and all features if `missing` is "drop".
     features, answers : columns of features and response; inputs : RowInputs; known : result of
@@ -269,7 +269,7 @@ def flag_missing(read, answers, inputs, missing, index):
     """Find the rows with missing values; return Flags.
 
     read : dict name -> Column; answers : columns of the response; inputs : RowInputs
-    index : labels of the rows, for errors"""
+    missing : "keep" if rows without a response stay; index : labels of the rows, for errors"""
     n = len(index)
     gaps, bad = np.zeros(n, bool), np.zeros(n, bool)
     answers = () if missing == "keep" else answers
@@ -290,7 +290,7 @@ def flag_missing(read, answers, inputs, missing, index):
 def complete_rows(flags, weights, missing, learning):
     """Find the rows to use. Return (positions, n_dropped, n_incomplete, lacking).
 
-    flags : Flags; missing : as in Design; learning : whether fewer than two rows are an error
+    missing : "drop" if rows need all features; learning : whether fewer than two rows are an error
     n_dropped, n_incomplete : numbers of rows left out, and of rows that miss features only; rows of
         weight zero do not count
     lacking : dict from column or row input to number of rows that miss it, if rows are left out"""
@@ -345,7 +345,7 @@ def learn_response(response, family, table):
 
     y is (n,), with classes as codes, and NaN in rows kept without a response. The returned
     Response knows the classes, and can code new data. The family is inferred if `family` is None.
-    Without a left side, return (None, None, "none")."""
+    If `response` is None (no left side), return (None, None, "none")."""
     if response is None:
         return None, None, "none"
     n = table.n
@@ -381,7 +381,7 @@ def _check_order(name, levels, in_order):
 
 
 def _are_proportions(source, rows, table):
-    """Return whether the response of family "binomial" has proportions, not classes.
+    """Return whether a "binomial" response (Column `source`) has proportions, not classes.
 
     Raise DataError if it has proportions, but the table has no weights (numbers of trials)."""
     if source.kind == "level":
@@ -404,7 +404,7 @@ def is_balanced(weights, names):
 def class_weights(y, response, rows, size):
     """Return weights (size,) that have the same sum in each class: n / (K n_k) in class k of K.
 
-    y : (n,) class codes of `rows` among all `size` rows; rows without a class have weight one"""
+    y : (n,) class codes of the rows at positions `rows` of all `size` rows; others have weight 1"""
     if response is None or response.levels is None:
         name = "there is none" if response is None else f"{response.name!r} is numeric"
         raise DataError(f"weights='balanced' needs a response with classes, but {name}")
@@ -416,7 +416,7 @@ def class_weights(y, response, rows, size):
 
 
 def code_response(response, table, family):
-    """Return the response of new data, (n,) float64, with classes coded as in training."""
+    """Return the response of a Table's rows, (n,) float64, with classes coded as in training."""
     n = table.n
     table, where = columns.known_rows(table, factors.columns_of(response.key))
     if not table.n:
@@ -429,7 +429,7 @@ def code_response(response, table, family):
 
 
 def _source(response, table):
-    """Return the response as a Column, and the positions of the rows to use (empty for all)."""
+    """Return the response in a Table as a Column, and the positions of its rows (empty for all)."""
     if not response.called:
         source = table.columns[response.name]
         if source.kind == "date":
@@ -464,7 +464,7 @@ def _values(source, rows, family):
 
 
 def _infer_family(source, rows):
-    """Return the family, such as "binomial", that the values of a response (Column) suggest."""
+    """Return the family, such as "binomial", that these rows of a response (a Column) suggest."""
     if source.kind == "level":
         return "binomial" if len(columns.used_levels(source, rows)) <= 2 else "multinomial"
     values = columns.take(source.values, rows)
@@ -520,13 +520,13 @@ def learn_fill(summary):
 
 
 def filled(table, fills):
-    """Return the Table with missing values replaced; fills : a Fill (replacement) per column."""
+    """Return a Table with missing values replaced; fills : a Fill (replacement) per column."""
     gaps = [f for f in fills if f.name in table.columns and columns.has_gaps(table, f.name)]
     return replace(table, filled={f.name: _fill(table.columns[f.name], f.value) for f in gaps})
 
 
 def _fill(column, value):
-    """Return a column with missing values replaced by `value`; unchanged if it has another type."""
+    """Return a column with missing values replaced by `value`, or unchanged if the types differ."""
     number = isinstance(value, float)
     if column.kind == "empty" and not number:
         column = columns.Column(column.name, "level", codes=np.full(len(column.values), -1))

@@ -65,7 +65,7 @@ class Summary:
 
 
 def summarize(table, request):
-    """Return a dict with the Summary (counts, moments etc.) of each column that `request` names."""
+    """Return a dict column -> Summary (counts, moments etc.) of the columns named in `request`."""
     names = request.names
     found = each(lambda name: _summarize(table, name, request), names, table.n * len(names))
     return dict(zip(names, found, strict=True))
@@ -101,7 +101,7 @@ def _moments(table, column, known):
 
 
 def _extremes(table, column, moments):
-    """Return where the smallest and the largest number with positive weight are; -1 if none."""
+    """Return the positions of a column's minimum and maximum, in rows of positive weight, or -1."""
     x, positive = columns.as_float(columns.take(column.values, table.rows)), table.positive_weight
     places = []
     for size in moments[3:]:
@@ -113,7 +113,7 @@ def _extremes(table, column, moments):
 def _count(table, column, known):
     """Return the dict {"levels", "counts", "mass"}: a column's levels, and their rows and weight.
 
-    `known` are the rows to count (None: all). Only declared levels may have no rows."""
+    known : (n,) bool, rows to count, or None for all. Only declared levels may have no rows."""
     codes, weights = columns.take(column.codes, table.rows), table.weights
     if known is not None:
         codes, weights = codes[known], None if weights is None else weights[known]
@@ -219,13 +219,15 @@ class Limits:
             raise ValueError(f"limits of {self.feature} do not leave out its farthest value")
 
     def beyond(self, x):
-        """Return which of the numbers x (n,) are extreme outliers: outside of the range `ends`."""
+        """Return which of the numbers x (n,) are extreme outliers, outside of the bounds `ends`."""
         low, high = self.ends
         return (x < low) | (x > high)
 
     @property
     def ends(self):
-        """Lower and upper bound: `least` minus, and `greatest` plus, 10 times their difference."""
+        """Lower and upper bound; a number outside is an extreme outlier.
+
+        With d = greatest - least, the bounds are least - 10 d and greatest + 10 d."""
         with np.errstate(over="ignore"):
             gap = GAP * (np.float64(self.greatest) - self.least)
             ends = max(self.least - gap, -LARGEST), min(self.greatest + gap, LARGEST)
@@ -310,16 +312,16 @@ def find_limits(x, name):
 
 
 def limits_by_position(limits, names):
-    """Convert a list of Limits to a dict from positions in `names` to (lower, upper, middle)."""
+    """Convert a list of Limits to a dict: position in `names` -> (lower, upper, middle)."""
     place = {name: k for k, name in enumerate(names)} if limits else {}
     return {place[one.feature]: (*one.ends, one.middle) for one in limits}
 
 
 def apply_limits(x, rows, limits):
-    """Replace outliers of x[rows] by a middle value; return values, and row positions in them.
+    """Replace outliers of a feature; return its values, and the rows' positions in these values.
 
-    limits : (lower, upper, middle), or None to return x and `rows` unchanged
-    Otherwise the values are only those of `rows`, and the positions are ALL_ROWS."""
+    x, rows : values, and the rows' positions in x (empty: row i has x[i])
+    limits : (lower, upper, middle), values outside become the middle; None changes nothing"""
     if limits is None:
         return x, rows
     lower, upper, middle = limits

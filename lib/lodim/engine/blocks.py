@@ -25,7 +25,7 @@ LARGE = 2**28  # bytes of X above which a GPU is faster despite the time of kern
 def place(X, engine, large=None):
     """Return X on the device where kernels (compiled loops) will read it: CPU or GPU.
 
-    With engine="auto", a GPU is used only for `large` data; None decides by the size of X."""
+    engine="auto" uses a GPU only for `large` data; if `large` is None, the size of X decides."""
     if not on_host(X):
         if engine == "cuda":
             raise DeviceError(
@@ -135,7 +135,7 @@ def _over_runs(kernel, runs, lo, hi, *args):
 
 
 def runs_of(used):
-    """Return the ranges (first, end) of consecutive True in `used` (n_blocks,); None if all are."""
+    """Return the ranges (first, end) of consecutive True in `used`, or None if all are True."""
     if used.all():
         return None
     ends = np.flatnonzero(np.diff(np.concatenate([[False], used, [False]])))
@@ -154,7 +154,7 @@ def each(work, items, numbers, threads=None):
 
 
 def over_rows(kernel, tiles, *args, threads=1, runs=None):
-    """Run a kernel (compiled loop) over all rows; it writes values per row to its last argument.
+    """Run a kernel (compiled loop) over all rows, which writes values per row to its last argument.
 
     The call is kernel(lo, hi, tiles, *args) for blocks lo to hi - 1 of 4,096 rows. `runs` are the
     ranges (lo, hi) of blocks to process; None means all."""
@@ -231,8 +231,8 @@ def single_blas():
 def over_spans(work, X, n, *rows, threads=1):
     """Yield the results of work(X, *rows) for spans of 65,536 consecutive rows, in order.
 
-    Each call gets its rows of X, which has n, and of the arrays `rows`, (n, ...) or None. If X is
-    on Dask workers, they make the calls; otherwise up to `threads` threads do (None: all)."""
+    X : features of n rows; rows : arrays (n, ...) or None. A call gets the part of its span. If X
+    is on Dask workers, they make the calls; otherwise up to `threads` threads do (None: all)."""
 
     def of_span(part):
         own = (None if array is None else array[part] for array in rows)
@@ -247,18 +247,18 @@ def over_spans(work, X, n, *rows, threads=1):
 
 
 def sum_spans(work, X, n, *rows):
-    """Return the sum of work(X, *rows) over spans of 65,536 rows; arguments as in `over_spans`."""
+    """Return the sum of work(X, *rows) over spans of 65,536 rows; X and each of `rows` have n."""
     return reduce(np.add, over_spans(work, X, n, *rows))
 
 
 def rows_of_spans(work, X, n, *rows):
-    """Return one array (n, ...): the values per row of work(X, *rows), as in `over_spans`."""
+    """Return values of n rows, (n, ...), computed by work(X, *rows) per span of 65,536 rows."""
     found = zip(row_spans(n), over_spans(work, X, n, *rows), strict=True)
     return np.concatenate([own[: part.stop - part.start] for part, own in found])
 
 
 def over_tiles(work, X, *arrays):
-    """Yield work(X, *arrays) per 65,536 rows; X and `arrays` are cut between tiles of 64 rows."""
+    """Yield work(X, *arrays) per 65,536 rows; X and arrays (n_tiles, ...) are cut into parts."""
     if not on_host(X):
         yield from X.map_tiles(work, *arrays)
         return
@@ -268,7 +268,7 @@ def over_tiles(work, X, *arrays):
 
 
 def each_tile(work, tiles, *args):
-    """Return work(tiles, *args); if Dask workers hold the tiles, each calls it for its own part."""
+    """Return work(tiles, *args); if Dask workers hold the tiles, each worker passes its own."""
     return work(tiles, *args) if on_host(tiles) else tiles.map(work, *args)
 
 

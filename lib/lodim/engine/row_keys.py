@@ -43,7 +43,7 @@ def keys(X, weight, y=None, n_classes=0):
 def _by_response(u, share, y, n_classes, most):
     """Return a key per row, (n,), from products of its features with u'y or with class means of u.
 
-    u : (n, p) standardized features; share : (n,) weights with sum one
+    u : (n, p) standardized features; share : (n,) weights with sum one; n_classes : 0 for numbers y
     most : mean of the rows' sums of squares; variation far below it counts as rounding error"""
     if not n_classes:
         y = _standard(y, share, np.abs(y).max())
@@ -60,7 +60,7 @@ def _by_response(u, share, y, n_classes, most):
 
 
 def of_batch(batch, n_classes):
-    """Return keys (n,), numbers computed from a Batch's rows, and the mean key of each class."""
+    """Return a number (key) per row of a Batch, (n,), and each class's mean key, (n_classes,)."""
     X = tiles.unpack(batch.X, batch.n).astype(np.float64)
     key = keys(np.nan_to_num(X, copy=False), batch.weight, batch.y, n_classes)
     for known in (batch.weights, batch.offset, None if n_classes else batch.y):
@@ -114,7 +114,7 @@ def lengths(X, n, threads=1):
 
 
 def sample_of(batch, count, seed, threads=1):
-    """Return positions (count,) of a sample of a Batch's rows, as `spread_sample` does; cached."""
+    """Return positions (count,) of a systematic sample of a Batch's rows, kept for later calls."""
     rows = batch.X, batch.weight
     return batch.once(
         (spread_sample, count, seed), lambda: spread_sample(*rows, count, seed, threads)

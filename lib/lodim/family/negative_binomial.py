@@ -15,7 +15,7 @@ STEPS = 100
 def learned_theta(y, weight, mean=None):
     """Return theta of counts y, by moments; their variance is mu + mu^2 / theta.
 
-    mean : (n,) means mu of the counts, all equal if None"""
+    weight : (n,) with sum one; mean : (n,) means mu of the counts, all equal if None"""
     mean = np.full(len(y), max(dot(weight, y), RAREST)) if mean is None else mean
     ratio = dot(weight, ((y - mean) ** 2 - mean) / np.maximum(mean, RAREST) ** 2)
     return float(np.clip(1.0 / ratio if ratio > 0.0 else MOST, 1e-2, 1e3))
@@ -39,7 +39,7 @@ class NegativeBinomial(LogLink):
         return self.theta
 
     def fitted(self, y, mean, weight):
-        """Return the family with the most likely theta for these means."""
+        """Return the family with the most likely theta for counts y with means `mean`, (n,)."""
         return NegativeBinomial(fitted_theta(y, mean, weight)[0])
 
     def variance(self, mean):
@@ -90,7 +90,7 @@ class NegativeBinomial(LogLink):
 
 
 def fitted_theta(y, mean, weight):
-    """Return the most likely theta (variance mu + mu^2 / theta), and its standard error."""
+    """Return the most likely theta of counts y (variance mean + mean^2 / theta), and its SE."""
     total, log_theta = weight.sum(), np.log(learned_theta(y, weight / weight.sum(), mean))
     for _ in range(STEPS):
         t = np.exp(log_theta)

@@ -38,7 +38,7 @@ SCRATCH = "scratch"  # entry of `control` that names a folder
 
 
 def fitted_by(model: Model) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Return a decorator that makes a function call `fit_model`; its signature and help stay."""
+    """Return a decorator that makes a public function, with its signature and help, fit `model`."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         @functools.wraps(function)
@@ -51,7 +51,7 @@ def fitted_by(model: Model) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 def fit_model(model, formula, data, options):
-    """Return the fit of a call of a model function; `options` are the keyword arguments."""
+    """Return the fit of a Model; `options` are the keyword arguments of the call."""
     if model.several_responses and (n := len(parse(formula).responses)) > 1:
         problems = [prepare(model, formula, data, options, which=i) for i in range(n)]
         return model.fit_together(problems)
@@ -77,7 +77,7 @@ def with_own(model, options, **others):
 def prepare(model, formula, data, options, which=None, groups=None):
     """Return the Problem of a model call with the keyword arguments `options`.
 
-    which : response to use, if there are several; groups : rows of a group share a fold"""
+    which : position of the response to use; groups : column or values, equal ones share a fold"""
     if groups is not None and "groups" in inspect.signature(model.function).parameters:
         options, groups = options | {"groups": groups}, None
     else:
@@ -125,7 +125,7 @@ def prepare(model, formula, data, options, which=None, groups=None):
 
 
 def _completed(model, options):
-    """Return the call's options without `progress`, and with defaults filled in."""
+    """Return the call's options without `progress`, and with the model function's defaults."""
     parameters = inspect.signature(model.function).parameters
     known = {k: p.default for k, p in parameters.items() if p.kind is p.KEYWORD_ONLY}
     for name in options:
@@ -191,7 +191,7 @@ def _client(model, client):
 
 
 def in_memory(what, batch):
-    """Return a Batch with X in memory, for the method `what`; ArgumentError if too large."""
+    """Return a Batch with X in memory, for method `what`; raise ArgumentError if X is too large."""
     if not batch.out_of_core:
         return batch
     n, p = batch.n, batch.X.shape[1]
@@ -205,7 +205,7 @@ def in_memory(what, batch):
 
 
 def _control(model, arguments, control):
-    """Return the checked entries of `control`, and its "scratch" folder (not kept in the fit)."""
+    """Return the entries of `control`, and its "scratch" folder; refuse names in `arguments`."""
     if control is not None and not isinstance(control, dict):
         raise ArgumentError(f"control must be a dict, not {control!r}")
     names = {f.name for f in dataclasses.fields(model.settings)} - set(arguments)

@@ -76,7 +76,7 @@ class Joined:
 
 
 def fail(text, place, message):
-    """Raise FormulaError with a formula and a caret under the position `place`."""
+    """Raise FormulaError with `message`, the formula, and a caret under the position `place`."""
     first = max(0, place - 60)
     shown = re.sub(r"\s", " ", text[first : place + 40])
     raise FormulaError(f"{message}\n    {shown}\n    {' ' * (place - first)}^")
@@ -170,7 +170,7 @@ class _Reader:
         return Joined(tuple(parts), tuple(operators), place)
 
     def check(self, parts, operators):
-        """Raise FormulaError unless numbers occur only as powers of sums, such as (a + b)**2."""
+        """Raise FormulaError unless a number in `parts` is the power of a sum, as in (a + b)**2."""
         power = operators[1] == "**"
         for part in parts[:1] if power else parts:
             self.check_term(part)

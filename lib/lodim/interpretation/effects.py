@@ -199,7 +199,7 @@ def _groups(by, data):
 
 
 def _tidy(fit, found, level):
-    """Return the rows of Effects.tidy() for a TermEffect `found`: one per point (and class)."""
+    """Return a TermEffect's rows of Effects.tidy(), per point and class; level : confidence."""
     q, K = found.estimate.shape
     pair = isinstance(found.values[0], tuple) if found.values else False
     frame = pd.DataFrame({"term": [found.term] * q})
@@ -299,9 +299,9 @@ class Effects(FitResult):
         DataFrame
             Columns: group (value of `by`, if given), term, value (of the feature; for slopes the
             comparison), value_2 (for pairs), class (if there are more than two), estimate,
-            std_error, conf_low, conf_high. Errors and limits come from `interval`; without it they
-            are NaN, except for "importance", whose limits are normal. Outside pandas, values are
-            text if there are both numbers and levels.
+            std_error, conf_low, conf_high. Errors and limits come from `interval`; without an
+            interval they are NaN, except for "importance", whose limits are normal. Outside pandas,
+            values are text if there are both numbers and levels.
 
         See Also
         --------

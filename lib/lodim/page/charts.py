@@ -54,7 +54,7 @@ def program():
 
 
 def chart(picture):
-    """Return the specification of a Picture as a Vega-Lite chart for browsers. It is a dict."""
+    """Return a dict that specifies a Picture as a Vega-Lite chart, which browsers can draw."""
     alt = libraries()[0]
     # So that no name is read as a path, an expression or HTML; the user's names are only titles.
     names = {name: f"c{k}" for k, name in enumerate(picture.frame.columns)}
@@ -116,7 +116,7 @@ def _is_number(frame, name):
 
 
 def _field(encoding, picture, names, name, **options):
-    """Return the altair encoding of a column: how an axis, a colour or a tooltip shows it.
+    """Return the altair encoding of a Picture's column `name`: how an axis or a colour shows it.
 
     encoding : altair class, such as alt.X; names : dict user's name -> name in charts, like c0"""
     kind = "quantitative" if _is_number(picture.frame, name) else "nominal"
@@ -160,9 +160,9 @@ def _in_turn(alt, classes, marks, times=1):
 
 
 def _beside_colour(alt, encoding, picture, names, marks):
-    """Return a dict with an altair encoding of classes by `marks`, such as shapes or dashes.
+    """Return a dict with an altair encoding of a Picture's classes by `marks`, such as shapes.
 
-    It is empty unless classes share a colour. encoding : altair class, such as alt.Shape"""
+    The dict is empty unless classes share a colour. encoding : altair class, such as alt.Shape"""
     many = _many_classes(picture)
     if not many:
         return {}
@@ -184,7 +184,7 @@ def _position(alt, picture, names):
 
 
 def _names_across(alt, picture):
-    """Return how altair shows names below a picture: in row order, rotated if too long."""
+    """Return a dict: how altair shows names below a picture, in row order, rotated if too long."""
     lengths = [len(str(value)) for value in picture.frame[picture.x].unique()]
     fit = len(lengths) * max(lengths, default=0) <= LETTERS
     return {"sort": None, "axis": alt.Axis(labelAngle=0 if fit else -40)}

@@ -27,8 +27,8 @@ BASE, HEIGHT = -0.22, 0.17  # position and height of the histogram
 def against_log(wide, name, ylabel, above, ax=None, top=10):
     """Draw lines against the log of a penalty; name the `top` largest at the smallest penalty.
 
-    `wide` has a row per penalty and a column per line. `above` describes the axis on top: its
-    label, penalties, and a text for each of them."""
+    wide : frame with a row per penalty and a column per line; name : of the penalty
+    above : label of an axis on top, penalties, and a text for each of these penalties"""
     ax = ensure_axes(ax)
     if not (wide.index > 0).all():
         raise ArgumentError("a penalty of 0 cannot be drawn on a log axis: leave it out of lambdas")
@@ -66,7 +66,7 @@ def name_ends(ax, x, ends):
 
 
 def _axis_above(ax, label, x, texts):
-    """Add an axis on top: each tick shows the text of the nearest x. If all are equal, add none."""
+    """Add an axis on top whose ticks show the text of the nearest x, unless all texts are equal."""
     ticks = [t for t in ax.get_xticks() if x.min() <= t <= x.max()]
     shown = [texts[int(np.argmin(np.abs(x - t)))] for t in ticks]
     if len(set(shown)) > 1:

@@ -33,14 +33,15 @@ class View:
     levels: tuple[tuple[str, ...], ...]  # per feature the names of codes 0, 1, ...; () for numbers
     star: np.ndarray | None = None  # (d,) position of a queried row
     chosen: bool = False  # whether the view predicts the queried row
-    near: np.ndarray | None = None  # positions of its neighbours among the rows
+    near: np.ndarray | None = None  # positions of the queried row's neighbours among the rows
     blocks: tuple[str, ...] = ()  # levels of a third feature, each with a section of the x axis
 
 
 def side_by_side(views, value, key, axes=None, *, star=None):
     """Draw views (sets of one to three features) side by side; return an array of their Axes.
 
-    value : (n,) class codes or numbers; key : their colours; star : name of the queried row"""
+    value : (n,) class codes or numbers; key : Key, their colours; axes : Axes to use, or None
+    star : name of the queried row, or None without one"""
     views = [_flatten(view) for view in views]
     axes, fresh = _places(views, axes, BAR if key.labels is None else 0.0)
     shades = None
@@ -76,7 +77,7 @@ def _flatten(view):
 
 
 def _level_names(view, j):
-    """Return names of the levels (or few distinct values) of a view's feature j; () for numbers."""
+    """Return names of levels, or of few distinct values, of a view's feature j; () for many."""
     if view.levels[j]:
         return view.levels[j]
     values = _few_values(view.x[:, j])
@@ -99,7 +100,7 @@ def _codes(x, view, j):
 
 
 def _places(views, axes, bar_width):
-    """Return an Axes per view (the user's `axes`, or else new ones), and whether they are new."""
+    """Return an Axes per view, `axes` or new ones with room for a bar, and whether they are new."""
     if axes is not None:
         axes = np.atleast_1d(np.asarray(axes, dtype=object)).ravel()
         if len(axes) != len(views):
@@ -248,7 +249,7 @@ def _name_levels(ax, which, levels):
 
 
 def _name_blocks(ax, view):
-    """Write the levels of a view's first feature below the x axis, of its third one above it."""
+    """Write the levels of a view's first feature below the x axis, and blocks above the axis."""
     levels, blocks = shorten(view.levels[0], SHORT), len(view.blocks)
     width = len(levels) + 1
     step = -(-len(levels) * blocks // TICKS_BELOW)
@@ -268,6 +269,7 @@ def _name_blocks(ax, view):
 def _explain(axes, key, shades, star, views, fresh):
     """Draw the legend of all panels, and a colour scale (artist `shades`) for a numeric response.
 
+    key : Key, meaning of colours; views : list of View, for the marks in them
     star : label of the queried row, or None; fresh : whether the Axes are new, with room below"""
     first = axes[-1]
     flat = next((ax for ax in axes if not hasattr(ax, "get_zlim")), None)

@@ -38,7 +38,7 @@ class Graph:
 def make_network(design, settings, columns):
     """Return the Network of a design's terms, the purchases they need, and the user's prices.
 
-    columns : names of all columns of the data, of which the formula may use only some"""
+    settings : Settings with costs, depends_on, alternatives; columns : names of all data columns"""
     graph = Graph()
     _add_terms(graph, design, _squeezed({*_priced(settings), *_mentioned(settings)}))
     formula = tuple(graph.columns)
@@ -171,7 +171,8 @@ def _squeezed(names):
 def _check_priced(settings, known, columns):
     """Raise ArgumentError if a priced name is nearly that of an item without a price.
 
-    Other names that the formula does not use may have a price, as in a list of many items."""
+    known : names in the formula and data; columns : names of the data's columns. Other names may
+    have a price too, as in a list of many items."""
     known, priced = {*known, *_mentioned(settings)}, _squeezed(_priced(settings))
     squeezed = _squeezed(known)
     unpriced = sorted(name for name in known if _squeeze(name) not in priced)
@@ -256,7 +257,7 @@ def _check_copies(graph, order):
 def _prices(graph, names, costs):
     """Return the price of each node as a list, and the user's cost function of sets, or None.
 
-    costs : that function, pairs (name, price), or None if each purchase costs 1
+    costs : the user's function, pairs (name, price), or None if each purchase costs 1
     names : the _NameFinder of the graph"""
     if callable(costs):
         set_cost = _checked(costs, frozenset(graph.bought))
@@ -325,7 +326,7 @@ def _set(names):
 
 
 def _to_network(graph, cost, set_cost):
-    """Return a Graph of names as a Network of positions, with node prices and cost function."""
+    """Return a Graph as a Network; cost : price of each node; set_cost : of sets, or None."""
     at = {name: v for v, name in enumerate(graph.columns)}
     series = list(graph.sources)
     parents = [tuple(at[n] for n in needs if n in at) for needs in graph.needs.values()]

@@ -336,7 +336,8 @@ class Bootstrap(FitResult, Generic[FitT_co]):
 def _band(center, each, level):
     """Return a frame of predictions: fit (`center`), and lower and upper limits of replicates.
 
-    `each` (n, N) or (n, N, K) are n replicates' predictions of N rows, of each of K classes."""
+    each : (n, N) or (n, N, K), predictions of N rows (per class) by n replicates
+    level : share of the replicates between the limits"""
     limits = percentile(each.reshape(len(each), -1), level).reshape(2, *each.shape[1:])
     if isinstance(center, pd.Series):
         columns = {"fit": center, "lower": limits[0], "upper": limits[1]}

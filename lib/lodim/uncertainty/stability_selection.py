@@ -34,8 +34,8 @@ def worst_case(q, p, cutoff):
 def unimodal(q, p, cutoff, n_pairs):
     """Bound the expected number of terms that are stable by chance, if their shares are unimodal.
 
-    Shares are of the n_pairs pairs whose halves both select a term. For q, p and `cutoff`, see
-    `worst_case`; NaN if q is too large or cutoff too small (Shah and Samworth 2013, Theorem 2)."""
+    Shares are of the n_pairs pairs whose halves both select a term; a half selects q of p terms on
+    average. NaN if q is too large or cutoff too small (Shah and Samworth 2013, Theorem 2)."""
     theta, B = q / p, n_pairs
     least = min(0.5 + theta**2, 0.5 + 0.5 / B + 0.75 * theta**2)
     if theta > 3.0**-0.5 or cutoff <= least:
@@ -48,9 +48,9 @@ def unimodal(q, p, cutoff, n_pairs):
 def r_concave(q, p, cutoff, n_pairs):
     """Bound the expected number of terms that are stable by chance, if their shares are r-concave.
 
-    r is -1/4 for shares of halves, -1/2 for shares of the n_pairs pairs whose halves both select
-    a term (Shah and Samworth 2013, Eq. 8). q, p, cutoff : as in `worst_case`. NaN if cutoff is too
-    small or q too large."""
+    r is -1/4 for shares of halves, -1/2 for shares of the n_pairs pairs whose halves both select a
+    term; a half selects q of p terms on average. NaN if q is too large or the smallest share of a
+    stable term, `cutoff`, too small (Shah and Samworth 2013, Eq. 8)."""
     theta, B = q / p, n_pairs
     t = int(np.ceil(cutoff * 2.0 * B - ROUNDING))
     most = min(largest_tail(theta**2, t - B, B, 0.5), largest_tail(theta, t, 2 * B, 0.25))
@@ -206,7 +206,8 @@ def _views(fit):
 def _frame(design, selected, full, cutoff):
     """Return the frame of tidy(): the share of half-samples that select each term, largest first.
 
-    selected : terms and views of each half-sample; full : terms of the fit to all rows"""
+    selected : (terms, views) per half-sample; full : terms of the fit to all rows
+    cutoff : smallest share of a stable term"""
     names = design.term_names
     count = np.bincount(np.concatenate([terms for terms, _ in selected]), minlength=len(names))
     share = count / len(selected)
@@ -217,7 +218,9 @@ def _frame(design, selected, full, cutoff):
 
 
 def _views_frame(design, selected, full):
-    """Return the frame `Stability.views`: the share of half-samples with each view; or None."""
+    """Return a frame: share of half-samples that select each view, if in fit; None without views.
+
+    selected : (terms, views) per half-sample; full : the fit to all rows"""
     counts = Counter(view for _, views in selected for view in views)
     if not counts:
         return None

@@ -36,7 +36,7 @@ Rule: TypeAlias = Literal["group", "lasso", "greedy"]
 
 
 def _largest_lambda(batch, family, s):
-    """Return the smallest lambda_ at which all penalized coefficients are zero; s are settings."""
+    """Return the smallest lambda_ at which all penalized coefficients are zero; s : Settings."""
     groups = Groups.from_network(s.network, s.dependents, batch.X.shape[1], s.monotone)
     rest, _ = batch_beyond_null(batch, family)
     # Slightly above, since rounding at the value itself gives coefficients of 1e-17.
@@ -72,7 +72,7 @@ class Costnet(Model):
     def cv_grid(self, problem, n):
         """Return the settings that cv() compares, as a dict name -> values, and a fit to all rows.
 
-        They are budgets: prices of models in the fit. A given lambda_ is alone, without a fit."""
+        Values are budgets: prices of models in the fit. A given lambda_ is alone, without a fit."""
         if problem.settings.lambda_ is not None:
             return {"lambda_": [problem.settings.lambda_]}, None
         found = next(fit_stages(problem.batch, problem.family, problem.settings))[:2]
@@ -135,7 +135,7 @@ def _prices(frontier):
 
 
 def _choose(problem, frontier, selection):
-    """Return the problem with the budget of lowest held-out loss, and a table of losses by budget.
+    """Return the problem with a budget chosen by held-out loss, and a table of losses by budget.
 
     frontier : Frontier; selection : table of a cross-validation to return instead, or None"""
     settings, draws = problem.settings, frontier.held_out.shape[1]
@@ -152,7 +152,7 @@ def _choose(problem, frontier, selection):
 
 
 def _total_price(network):
-    """Return the price of the whole graph, with the most expensive of several alternatives."""
+    """Return the price of all nodes of a Network, with the most expensive of its alternatives."""
     on = np.ones(len(network), bool)
     for series in np.unique(network.series[network.series >= 0]):
         serving = np.flatnonzero(network.series == series)

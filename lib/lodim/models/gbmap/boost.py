@@ -51,8 +51,8 @@ def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
     """Fit weak learners step by step; yield each step's learners, log and linear predictors.
 
     Each step adds one learner per class, the better of both signs (Eq. 3 of Patron et al. 2024).
-    Linear predictors (n, K) are those of the rows `eval_batch`, or None without them. The learners
-    `warm_start`, of another fit, are additional starting points."""
+    eval_batch : rows of the linear predictors (n, K); without rows these are None
+    warm_start : learners of another fit as additional starting points, or None"""
     state, threads = BoostState.from_batch(batch, family, settings), settings.n_threads
     eval_score = None if eval_batch is None else eval_batch.offset_matrix(family.n_scores)
     rng = np.random.default_rng(0)  # not `seed`: starts depend only on the data
@@ -111,7 +111,7 @@ def _scores(learners, X):
 
 
 def combine(parts):
-    """Join pairs (learners, log) of steps, dropping constant softplus learners after the first."""
+    """Join the steps' pairs (learners, log); drop constant softplus learners of later steps."""
     learners, logs = zip(*parts, strict=True)
     every = WeakLearners.concatenate(learners)
     keep = every.w.any(axis=1) | (every.stage == 1) | (every.activation == IDENTITY)
@@ -142,9 +142,9 @@ class _SmallData:
         self.turn = np.argsort(state.starts.class_order)
 
     def starts(self, k, waves, n_starts):
-        """Return class k's n_starts best learners per sign, their signs, and the loss without one.
+        """Return class k's best starting learners, n_starts per sign, their signs, and a loss.
 
-        waves : (n, MIXTURES) random weights; weighted sums of rows are directions to try"""
+        The loss is that of all earlier learners. waves : (n, MIXTURES) random weights of rows"""
         null_value = prepare_class(*self.rows, k, self.state.class_table(), *self.way)
         shape = self.ridge[-1], True, n_starts, self.room
         return *draw_starts(*self.start_rows, waves, *shape), null_value
@@ -153,7 +153,7 @@ class _SmallData:
 def _fit_small_data(state, small_data, stage, rng, warm_start):
     """Run boosting step number `stage` by Newton's method, for few rows; return (learners, log).
 
-    The learners `warm_start`, or None, are additional starting points."""
+    small_data : _SmallData; warm_start : learners as additional starting points, or None"""
     order, n_starts = state.starts.class_order, state.settings.n_starts
     waves = [row_keys.waves(state.starts.key, MIXTURES, rng) for _ in order]
     theta, sign = np.zeros((len(order), small_data.ridge.size)), np.empty(len(order))
@@ -189,8 +189,8 @@ def _fit_small_data(state, small_data, stage, rng, warm_start):
 def _fit_in_turn(state, stage, rng, warm_start, rejected, X):
     """Run boosting step number `stage` by L-BFGS, class by class; return (learners, log).
 
-    rejected : per class, the pair (theta, sign) not chosen in the last step, or None. The pairs are
-        starting points, and are replaced by those of this step. X : features before a rotation"""
+    warm_start : learners as additional starting points, or None; X : features before a rotation
+    rejected : per class, the pair (theta, sign) that lost in the last step, or None; updated"""
     learners, logs = [None] * state.family.n_functions, [{}] * state.family.n_functions
     with single_blas():
         for k in state.starts.class_order:
@@ -203,10 +203,10 @@ def _fit_in_turn(state, stage, rng, warm_start, rejected, X):
 
 
 def _fit_learner(state, stage, k, rng, warm_start, rejected):
-    """Fit class k's learner for both signs; return the better learner, its log, and the other one.
+    """Fit class k's learner for both signs; return the better learner, its log, and the other pair.
 
-    The other one is a pair (theta, sign). `rejected`, such a pair of the last boosting step, and
-    the learners `warm_start` are additional starting points."""
+    A pair is (theta, sign). Additional starting points are `rejected`, the pair that lost in the
+    last boosting step, and the learners `warm_start`."""
     penalty = penalize(state.settings, state.X.shape[1], state.p)
     objective = stage_objective(state, state.rows(k), penalty)
     warm = _warm_starts(warm_start, stage, k, state)
@@ -259,8 +259,8 @@ def _preconditioned(state):
 def _minimize(objective, penalty, state, k, start, stop):
     """Fit class k's learner for the signs 1 and -1; return theta, sign and log of the better one.
 
-    The fourth result is (theta, sign) of the other learner. If none lowers the loss, the better one
-    is zero for all rows.
+    The fourth result is (theta, sign) of the other one. If no learner lowers the loss, the better
+    one is zero for all rows.
     objective(sign) : the loss of learners of these signs; penalty : on their parameters
     start : Start of the search; stop : dict of the optimizer's limits, changed in place"""
     settings, sign = state.settings, start.sign
@@ -316,9 +316,9 @@ def _tolerances(state, k, start, stop):
 
 
 def _preconditioner_loss(objective, penalty, state, k, sign):
-    """Return the loss of a row sample, whose Hessian preconditions L-BFGS; None: no preconditioner.
+    """Return the loss (of sampled rows, if any) whose Hessian preconditions L-BFGS, or None.
 
-    objective, penalty : as in `_minimize`; sign : signs of class k's learners"""
+    objective : function from signs to the loss of all rows; sign : signs of class k's learners"""
     if not _preconditioned(state):
         return None
     if state.sample is None:
@@ -366,10 +366,10 @@ def _without_rounding_errors(end, preconditioner, state):
 
 
 def _descent_bounds(state, k):
-    """Return bounds (p,) for the fall of class k's loss per unit of each feature's weight.
+    """Return upper bounds (p,) of how much class k's loss falls per unit of each feature's weight.
 
-    They are sum_i |s_i x_ij| for softplus learners, and derivatives sum_i s_i x_ij for linear ones;
-    s_i is the derivative of row i's weighted loss by its linear predictor."""
+    For softplus learners a bound is sum_i |s_i x_ij|; for linear ones it is the signed derivative
+    sum_i s_i x_ij. s_i is the derivative of row i's weighted loss by the row's linear predictor."""
     shape = state.loss, state.settings.softplus
     if state.on_workers:
         spans = state.device.margin_spans(_descent_bounds_of_span, k, state.shift, BLOCK, *shape)

@@ -27,7 +27,7 @@ _loss_shares = device(loss_shares)
 
 
 def count_blocks(shape, itemsize):
-    """Return the number of GPU thread blocks for X of this shape; fewer if rows are wide."""
+    """Return the number of GPU thread blocks for X of this shape; itemsize : bytes per number."""
     n_tiles, p, _ = shape
     tile = max(1, p) * TILE * itemsize
     most = PROCESSORS * min(RESIDENT, max(2, CACHE // (tile * PROCESSORS)))
@@ -36,7 +36,9 @@ def count_blocks(shape, itemsize):
 
 
 def loss_gradient(X, y, f, weight, theta, active, sign, form):
-    """Return the loss and gradient of each learner, (q, 3 + p), as `cpu_kernels` sums them."""
+    """Return the loss and gradient, (q, 3 + p), of the learners `active`; the others get zeros.
+
+    Learner j has theta[j] = (a, intercept, w) and sign[j]; f (n_tiles, 64) sums earlier ones."""
     q, d = theta.shape
     groups = -(-active.size // GROUP)
     width = LANES if X.shape[1] <= LANES else STAGE
@@ -56,7 +58,9 @@ def loss_gradient(X, y, f, weight, theta, active, sign, form):
 
 
 def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
-    """Return the loss of all learners and its gradient, (M, 4 + p), as `cpu_kernels` sums them."""
+    """Return sums of loss and loss^2 over the rows, [0, :2], and loss gradients by theta, [:, 2:].
+
+    Learner j has theta[j] = (a, intercept, w), sign[j], class target[j] and sharpness beta."""
     (M, d), K = theta.shape, offset.shape[1]
     blocks = count_blocks(X.shape, X.dtype.itemsize)
     learners, target = upload(np.column_stack([sign, theta])), upload(target)
@@ -70,14 +74,14 @@ def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
 
 
 def forward(X, theta, sign, beta, activation, derivative, into, out):
-    """Add values of learners to `out`, which is in main memory; arguments as for `add_learners`."""
+    """Add learner j (theta[j], sign[j]), or its `derivative`, to out[:, into[j]] in main memory."""
     there = upload(out)
     add_learners(X, theta, sign, beta, activation, derivative, into, there)
     there.copy_to_host(out)
 
 
 def add_learners(X, theta, sign, beta, activation, derivative, into, out):
-    """Add values of learners to `out` on the GPU; arguments are those of `cpu_kernels.forward`."""
+    """Add learner j (theta[j], sign[j]), or its `derivative`, to out[:, into[j]] on the GPU."""
     learners = upload(np.column_stack([sign, theta]))
     blocks = max(1, min(16 * PROCESSORS, X.shape[0] // (THREADS // TILE)))
     rest = beta, activation, derivative, upload(into), out
@@ -94,7 +98,7 @@ def margin(code, score, k, y, base):
 def ordered_margin(code, score, class_table, y, base):
     """Write responses y and offsets `base` for learners of ordered classes, on the GPU.
 
-    For a row of class k, y is class_table[0, k], and `base` is its score + class_table[1, k]."""
+    With class code k of a row, y is class_table[0, k], and `base` is score + class_table[1, k]."""
     blocks = min(16 * PROCESSORS, code.shape[0])
     launch(_ordered_margin, blocks, TILE, code, score, upload(class_table), y, base)
 
@@ -165,7 +169,7 @@ def _loss_gradient(X, y, f, weight, learners, beta, activation, loss, width, par
     """Write the loss and gradient of several learners, summed per thread block, to `partials`.
 
     A row of `learners` is (b, a, intercept, w); the gradient is by all but b. f is the sum of
-    earlier learners; groups of `width` threads share the rows."""
+    earlier learners; `activation` has sharpness beta; groups of `width` threads share rows."""
     stage = cuda.shared.array((STAGE, PITCH), X.dtype)
     w = cuda.shared.array((GROUP, STAGE), np.float64)
     z = cuda.shared.array((WARPS, GROUP, TILE), np.float64)
@@ -246,7 +250,7 @@ def _add_partials(partials, sums):
 def _joint_gradient(X, y, offset, weight, learners, target, beta, loss, room, partials):
     """Fill `partials` with each thread block's sum of loss and gradient of all learners together.
 
-    A row of `learners` is (b, a, intercept, w); `target` has their classes; `room` is scratch."""
+    learners : (b, a, intercept, w) each; target : their classes; beta : sharpness; room : work"""
     ends = cuda.shared.array((2, TILE), np.float64)
     block, i, M, K = cuda.blockIdx.x, cuda.threadIdx.x, learners.shape[0], offset.shape[1]
     d = learners.shape[1] - 1

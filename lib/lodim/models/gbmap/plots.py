@@ -119,7 +119,7 @@ def _response(fit):
 
 
 def _drift_against_loss(indicator, loss, threshold, limit, ax=None):
-    """Draw drift indicator against loss on log scales, and an ROC curve of losses above `limit`."""
+    """Draw drift indicator against loss, lines at `threshold` and `limit`, and an ROC curve."""
     ax = ensure_axes(ax, (6.5, 5.0))
     x, y = (np.maximum(v, 1e-12 * max(v.max(), 1e-300)) for v in (indicator, loss))
     bad = loss > limit

@@ -23,8 +23,8 @@ def working_weights(family, weight, mean):
 def curvatures(family, y, weight, mean, observed=False):
     """Return second derivatives of the rows' negative log-likelihoods, times the dispersion.
 
-    They are (P, n), by P pairs (s, t) of linear predictors with s >= t. They are expected unless
-    `observed`; for ordered classes they are always observed, as in R and statsmodels."""
+    They are (P, n), by P pairs (s, t) of linear predictors, s >= t, at means (n,) or (n, K). They
+    are expected unless `observed`; for ordered classes always observed, as in R and statsmodels."""
     if family.shared_slopes:
         u, above = _ordered_slopes(y, mean)
         S, u, bend = u.shape[1], u.T, (u * (1.0 - 2.0 * above)).T
@@ -59,7 +59,7 @@ def slopes(family, y, weight, mean):
 def _ordered_slopes(y, mean):
     """Return derivatives of the log-likelihoods of ordered classes by their linear predictors.
 
-    Also return the probabilities of the classes above each threshold; both are (n, K - 1)."""
+    Also return probabilities above the thresholds; both are (n, K - 1). mean : (n, K) of classes"""
     below, above = tails(mean)
     code, boundary = y.astype(int), np.arange(1, mean.shape[1])
     side = np.equal.outer(code, boundary) * 1.0 - np.equal.outer(code, boundary - 1)

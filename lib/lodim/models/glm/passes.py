@@ -30,7 +30,7 @@ class RowBlock:
 
     @classmethod
     def of_span(cls, X, kept, T, *rows):
-        """Divide rows into RowBlocks and yield them; `rows` are weights, response, offset, groups.
+        """Divide rows into RowBlocks and yield them; rows : weights, response, offset, clusters.
 
         kept : (q,) columns that the model uses; T : (q, q), their combinations z = T'x"""
         for start in range(0, len(rows[0]), ROWS_AT_ONCE):
@@ -65,7 +65,7 @@ class RowBlock:
         return out
 
     def score(self, family, coef):
-        """Return linear predictors, with offset, of the rows with positive weight, (m, K)."""
+        """Return linear predictors + offset, (m, K), for positive weights; coef (S, q) : of T'x."""
         out = np.empty((len(coef), kernels.padded_length(self.X)))
         kernels.scores(np.asarray(self.X), self.kept - 1, coef @ self.T.T, out)
         score = likelihood.all_scores(out[:, self.live].T, family)
@@ -121,13 +121,13 @@ def sums(X, y, weights, offset, *, kept, T, family, coef, observed):
     return np.concatenate([totals, gradient.ravel(), likelihood.joined_blocks(blocks, S).ravel()])
 
 
-def parts(found, coef):
-    """Split a vector from `sums` into totals (3,), gradient (S q,) and information (S q, S q).
+def parts(vector, coef):
+    """Split the vector from `sums` into totals (3,), gradient (S q,) and information (S q, S q).
 
-    Totals: deviance, squared Pearson residuals, weight within Huber's limit. coef : as in `sums`"""
+    Totals: deviance, squared Pearson residuals, weight within Huber's limit. coef : (S, q)"""
     size = coef.size
-    totals, gradient = found[:N_TOTALS], found[N_TOTALS : N_TOTALS + size]
-    return totals, gradient, found[N_TOTALS + size :].reshape(size, size)
+    totals, gradient = vector[:N_TOTALS], vector[N_TOTALS : N_TOTALS + size]
+    return totals, gradient, vector[N_TOTALS + size :].reshape(size, size)
 
 
 @np.errstate(all="ignore")

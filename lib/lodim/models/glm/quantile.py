@@ -31,10 +31,8 @@ def fit(rows, basis, combination):
 
 
 def _minimize(X, y, share):
-    """Return coefficients of least check loss for the quantile `share`, and a log as a dict.
-
-    The dual problem maximizes y'a for X'a = (1 - share) X'1 and a between 0 and 1; its multipliers
-    are the coefficients (Koenker 2005, Sect. 6.2)."""
+    """Return coefficients of least check loss for the quantile `share`, and a log as a dict."""
+    # The multipliers of the dual problem are the coefficients (Koenker 2005, Sect. 6.2).
     start = np.linalg.lstsq(X, y, rcond=None)[0]
     rest = y - X @ start
     scale = np.abs(rest).mean() or 1.0
@@ -45,7 +43,7 @@ def _minimize(X, y, share):
 
 
 def _sparsity(residual, sd, quantile):
-    """Return 1 / density of the residuals at zero, as statsmodels' QuantReg does.
+    """Return 1 / density of the residuals at zero, their `quantile`, by a kernel estimate.
 
     sd : standard deviation of the response, for the bandwidth of Hall and Sheather"""
     known = import_module("statsmodels.regression.quantile_regression")

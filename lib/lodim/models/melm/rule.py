@@ -56,7 +56,7 @@ class Rows:
 
 
 def sample_rows(Z, code, weight, n_rows, seed):
-    """Return ordered positions of about `n_rows` rows of Z, drawn at random within each class."""
+    """Return ordered positions of about `n_rows` rows of Z, random within each class (code)."""
     n, k = Z.shape
     if n <= n_rows:
         return np.arange(n)
@@ -103,7 +103,7 @@ class Estimator:
 
     @classmethod
     def from_rows(cls, estimator, Z, code, weight, n_classes):
-        """Fit a copy of `estimator` to coordinates Z and classes; return an Estimator."""
+        """Fit a copy of `estimator` to coordinates Z and class codes; return an Estimator."""
         copy, arguments = deepcopy(estimator), {}
         if (weight != weight[0]).any():
             arguments["sample_weight"] = weight
@@ -187,7 +187,7 @@ class Rule:
 def fit_rule(settings, Z, code, weight, present, n_classes, n_scores):
     """Return the Rule fitted to rows with coordinates Z (n, k) and class codes (n,).
 
-    Codes are positions in `present`, the classes with rows, out of n_classes."""
+    code : positions in `present`, the classes with rows; n_scores : number of linear predictors"""
     rows = Rows.draw(Z, code, weight, settings.reference_rows, settings.seed)
     background = Background.from_rows(Z, code, weight)
     options, width = density_options(settings), 1.0
@@ -224,7 +224,7 @@ def calibrated_deviance(family, y, weight, score):
 
 
 def balanced_accuracy(y, weight, score):
-    """Return the share of correctly classified rows, averaged over the classes."""
+    """Return the share of correct classes by linear predictors `score`, averaged over classes."""
     code = y.astype(int)
     hit = with_zero(score).argmax(axis=1) == code
     size, right = np.bincount(code, weight), np.bincount(code, weight * hit)
@@ -232,7 +232,7 @@ def balanced_accuracy(y, weight, score):
 
 
 def score_nodes(rule, Z):
-    """Return linear predictors by a Rule as expressions of Z; refuse a user's estimator."""
+    """Return linear predictors by a Rule as expressions of coordinates Z; refuse an Estimator."""
     if rule.other is not None:
         raise ArgumentError(
             "a fit with another classifier than 'kde' cannot be exported: fit it with "
@@ -249,7 +249,7 @@ def score_nodes(rule, Z):
 
 
 def _log_density(rule, c, Z):
-    """Return the log density of class c, background included, as an expression of coordinates Z."""
+    """Return a Rule's log density of class c, with background, as expression of coordinates Z."""
     densities, background = rule.densities, rule.background
     tiles = slice(*densities.start[c : c + 2])
     points = densities.U[tiles].transpose(0, 2, 1).reshape(-1, len(Z))

@@ -60,7 +60,7 @@ def loss_gradient(X, rows, own, candidates, points, v, w, u, active, order, loss
 
 
 def kernel_sums(X, points, values, out):
-    """Add sum_j values[q, j] G_ij to out[t, q, i] on the GPU, as `cpu_kernels.kernel_sums` does."""
+    """Add sum_j values[q, j] G_ij to out[t, q, i] on the GPU; G_ij : similarity with point j."""
     active, v, V, w, _ = points
     D, J, Q = active.size, w.size, out.shape[1]
     x, weights = np.zeros((D, padded_size(J)), X.dtype), np.zeros((Q, padded_size(J)), X.dtype)
@@ -173,8 +173,8 @@ def _estimates(tile, rows, own, J, live, normal, loss, stage, G, A, B, room):
     """Write this thread's part of the numerators and denominators of 64 rows' estimates to `room`.
 
     For row i they are sum_j w_j G_ij h_ij and sum_j w_j G_ij, over the first `live` of J points j,
-    with similarities G_ij and `_agreement` h_ij, which depends on `normal` and `loss`. `own` is as
-    in `_leave_out`. `room` and `stage` are shared memory; A, B, G are the thread's work arrays."""
+    with similarities G_ij and `_agreement` h_ij, which depends on `normal` and `loss`. `_stage`
+    explains tile, `_leave_out` own. room, stage : shared memory; A, B, G : this thread's arrays"""
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     _, t, index, _, points, D = tile
     for r in range(ROWS_PER_THREAD):
@@ -248,9 +248,9 @@ def _feature_sums(tile, j, stage, C, zero, room, out):
 def _loss_gradient(X, rows, own, index, theta, points, D, J, live, loss, partials):
     """Write the loss of a thread block's rows, and its derivatives, to a row of `partials`.
 
-    The row has the loss, the derivative by u, `_feature_sums`, and derivatives by candidates'
-    weights. theta has the feature weights, the candidates' weights and `normal` of `_agreement`;
-    index has positions of features and candidates. The first `live` points have positive weight."""
+    The row has the loss, the derivative by u, `_feature_sums`, and derivatives by the J candidates'
+    weights. theta has D feature weights, J weights and `normal` of `_agreement`; index has the
+    positions of features and candidates. The first `live` points have positive weight."""
     row = cuda.shared.array((CHUNK, TILE), X.dtype)
     point = cuda.shared.array((CHUNK, TILE), X.dtype)
     room = cuda.shared.array(N_EXCHANGED, X.dtype)
@@ -347,7 +347,7 @@ def _kernel_sums(X, active, v, points, values, out):
 def upload_rows(X, scoring, x, target):
     """Return the arguments rows, own, candidates and points of `loss_gradient`, on the GPU.
 
-    rows : y, a, b and weight of the ScoringRows, (n_tiles, 4, 64); own : their field `own`
+    rows, own : y, a, b, weight (n_tiles, 4, 64), and `own`, of the ScoringRows `scoring`
     candidates : features x and response `target` (p + 1, J); points : a work array"""
     rows = np.stack([scoring.y, scoring.a, scoring.b, scoring.weight], axis=1)
     room = np.zeros((x.shape[1] + 2, padded_size(len(x))), X.dtype)

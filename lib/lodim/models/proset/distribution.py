@@ -35,7 +35,7 @@ class Calibration:
 
 
 def mean_and_variance(prototypes, calibration, X, n, threads):
-    """Return mean and variance (n,) of (response - null model) / SD for the n rows of X."""
+    """Return mean and variance (n,) of (response - null model) / SD for n rows of X (tiles)."""
     density = prototypes.loss == DENSITY
     second = prototypes.y**2 + _widths(prototypes) ** 2 if density else calibration.variance
     values = np.column_stack([response_values(prototypes), second])

@@ -30,9 +30,9 @@ def fit_clusters(e, n_clusters, seed):
 
 
 def assign_clusters(e, X, answers):
-    """Return each row's nearest cluster in its view (-1: none), and the squared distance to it.
+    """Return the nearest cluster of each row in its view, and the squared distance to the cluster.
 
-    `e` is the Ensemble with the centres; answers.view has the view of each row of X."""
+    e : Ensemble with the centres; answers.view : view of each row of X; rows without view get -1"""
     out, squared = np.full(len(X), -1), np.full(len(X), np.nan)
     for j in range(len(e)):
         rows, own = np.flatnonzero(answers.view == j), np.flatnonzero(e.centre_view == j)
@@ -81,7 +81,7 @@ def _agreement(halves, n_clusters, rng):
 
 
 def _unit(e, j):
-    """Return the divisor of the features of set j: a power of two near their largest SD."""
+    """Return a divisor of feature set j of Ensemble e: the power of 2 near its largest SD."""
     spread = np.sqrt(np.nanvar(e.X[e.weight > 0][:, e.columns(j)], axis=0).max())
     return 2.0 ** np.round(np.log2(spread)) if spread > 0 else 1.0
 
@@ -94,7 +94,7 @@ def _squared(X, centres):
 
 
 def kmeans(X, weight, n_clusters, rng):
-    """Return centres (n_clusters, features) of the best of ten k-means, and its sum of squares."""
+    """Return centres (n_clusters, features) of the best of ten k-means, and the sum of squares."""
     draws = rng.random((10 if n_clusters > 1 else 1, n_clusters))
     rows = np.ascontiguousarray(X, np.float64)
     best, least = None, np.inf

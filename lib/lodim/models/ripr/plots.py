@@ -47,7 +47,7 @@ def objective(fit, ax):
 
 
 def _rows(fit, data):
-    """Return features, values to colour, and predicting view per row of `data` (None: training)."""
+    """Return rows' features, values to colour and predicting views; data : None for training."""
     e = fit.estimates
     if data is None:
         X, served, y = e.X, e.assigned_view, e.y
@@ -66,13 +66,13 @@ def _rows(fit, data):
 
 
 def _query(fit, row):
-    """Return an explained row's features, the position of its predicting view, and its label."""
+    """Return a row's features, the position of the view that predicts it, and the row's label."""
     batch = one_row(fit, row)
     return fit.estimates.rows(batch)[0], int(fit._answers(batch).view[0]), batch.index[0]
 
 
 def _view(fit, j, X, served, star, training):
-    """Return the View (panel) of feature set j with rows X; served == j if it predicts the row.
+    """Return the View (panel) of feature set j with rows X, of which view served[i] predicts row i.
 
     star : result of `_query` for a row, or None; training : whether X are training rows"""
     e = fit.estimates

@@ -44,7 +44,7 @@ def _tolerance(value):
 
 
 def argmin(values, tolerance=EQUAL):
-    """Return positions of the minima along the last axis; of nearly equal values, the first."""
+    """Return positions of minima along the last axis; of values within `tolerance`, the first."""
     return (values <= values.min(axis=-1, keepdims=True) + tolerance).argmax(axis=-1)
 
 

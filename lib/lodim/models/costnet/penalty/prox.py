@@ -30,7 +30,7 @@ class GroupArrays(NamedTuple):
 
 @njit(**FAST)
 def keep_signs(u, sign, lo, hi):
-    """Set coefficients of a wrong sign in columns lo to hi - 1 of u to zero, in place."""
+    """Set entries of u without the required `sign` to zero, in place, in columns lo to hi - 1."""
     for k in range(u.shape[0]):
         for j in range(lo, hi):
             if sign[j] * u[k, j] < 0.0:
@@ -41,7 +41,7 @@ def keep_signs(u, sign, lo, hi):
 def prox_tree(u, scale, groups, g0, g1):
     """Apply the proximal map of scale * sum_g cost_g ||u_g|| to coefficients u, in place.
 
-    Groups g0 to g1 - 1 are nested, inner ones first (Jenatton et al. 2011, Algorithm 1)."""
+    groups : GroupArrays; g0 to g1 - 1 are nested, inner first (Jenatton et al. 2011, Alg. 1)"""
     start, member, cost = groups.start, groups.member, groups.cost
     for g in range(g0, g1):
         square = 0.0
@@ -57,10 +57,10 @@ def prox_tree(u, scale, groups, g0, g1):
 
 @njit(**FAST)
 def prox_overlapping(u, dual, t, lam, groups, g0, g1, tol):
-    """Apply the proximal map of t lam sum_g cost_g ||u_g|| to coefficients u, in place.
+    """Apply the proximal map of t lam sum_g cost_g ||u_g|| to coefficients u (K, A), in place.
 
-    Groups g0 to g1 - 1 may overlap. Each has a dual vector, a part of `dual`: these are the
-    starting values, and are optimized in place, to a precision of `tol`."""
+    groups : GroupArrays; groups g0 to g1 - 1 may overlap. Each has a dual vector, a part of `dual`,
+    which is a starting value and is optimized in place, to a precision of `tol`."""
     K, start, member, cost = u.shape[0], groups.start, groups.member, groups.cost
     for g in range(g0, g1):
         for i in range(start[g], start[g + 1]):
@@ -78,8 +78,8 @@ def prox_overlapping(u, dual, t, lam, groups, g0, g1, tol):
 def _dual_ascent(u, dual, t, lam, on, groups, g0, g1, tol):
     """Solve the proximal map of a penalty of overlapping groups by ascent in their dual vectors.
 
-    The vectors of groups g0 to g1 - 1 that are marked in `on` change in place, until changes are at
-    most `tol`. u = (argument of the map) - t (sum of all dual vectors) is updated."""
+    on : which of the groups g0 to g1 - 1 have vectors to change in place, until changes are at most
+    `tol`; lam : penalty factor. u = (argument of the map) - t (sum of all vectors) is updated."""
     start, member, cost = groups.start, groups.member, groups.cost
     K, i0, i1 = u.shape[0], start[g0], start[g1]
     old = dual[:, i0:i1].copy()

@@ -67,10 +67,10 @@ class MomentSolver:
         self._w, self._norms, self._squares = np.zeros_like(c), 0.0, 0.0
 
     def solve(self, lam, ridge, target, max_iter):
-        """Solve for the next penalty of a path, to a duality gap of `target`.
+        """Solve for the next penalty of a path, lam sum_g cost_g ||w_g|| + ridge |w|^2 / 2.
 
-        The penalty is lam sum_g cost_g ||w_g|| + ridge |w|^2 / 2. Return penalized and unpenalized
-        coefficients, half the mean deviance, the duality gap, and the number of iterations."""
+        target : duality gap to reach. Return penalized and unpenalized coefficients, half the mean
+        deviance, the duality gap, and the number of iterations (sweeps, up to 5 max_iter)."""
         w, model, start, n_iter = self._w, self._model, self._c, 0
         groups, H = model.layout, model.reduced.H
         model.set_ridge(ridge)
@@ -131,7 +131,7 @@ class NewtonSolver:
         self._last_lam = self.lambda_max
 
     def solve(self, lam, ridge, target, max_iter):
-        """Solve for the next penalty of a path, as `MomentSolver.solve`."""
+        """Solve for penalties lam, ridge; return w, b, half the deviance, gap, iterations."""
         gap, n_iter = self._solve(lam, ridge, target, max_iter)
         return self.w, self.b, self.loss, gap, n_iter
 
@@ -147,7 +147,7 @@ class NewtonSolver:
         return self._gap(lam, ridge, target)[0] if lam > 0.0 else self._decrement(ridge)
 
     def _decrement(self, ridge):
-        """Return twice the decrease of loss plus ridge that a Newton step predicts."""
+        """Return twice the decrease of loss + ridge |w|^2 / 2 that a Newton step predicts."""
         p = self.problem
         columns, F = np.r_[p.free_columns, p.columns], len(p.free_columns)
         G, at = p.moments_at(self.f, columns, 0.0), np.arange(F, len(columns))
@@ -175,9 +175,9 @@ class NewtonSolver:
                 return
 
     def _line_search(self, dw, db, lam, ridge):
-        """Move by steps dw and db, halved until the objective falls; return the share moved.
+        """Move by steps dw and db, halved until the penalized loss falls; return the share moved.
 
-        It is 1 for full steps, and 0 if the objective does not fall."""
+        The share is 1 for full steps, 0 if the loss never falls. lam, ridge : penalty factors"""
         p = self.problem
         change = p.by_column(dw, db)
         on = np.flatnonzero(change.any(axis=0))
@@ -233,7 +233,7 @@ class NewtonSolver:
         return gap + over * self.problem.penalty(self.w, 1.0)
 
     def _solve(self, lam, ridge, target, max_iter):
-        """Solve for one penalty, to a gap of `target`; return the duality gap and iterations."""
+        """Solve for penalties lam, ridge to a gap of `target`; return the gap and iterations."""
         wanted = self.w.any(axis=0)
         if lam < self.lambda_max:
             wanted = self._strong_set(lam, ridge, target)
@@ -258,13 +258,13 @@ class NewtonSolver:
         return gap, max_iter
 
     def _strong_set(self, lam, ridge, target):
-        """Return which of A coefficients can be nonzero (strong rule, Tibshirani et al. 2012)."""
+        """Return which coefficients, (A,) bool, can be nonzero at the penalty lam (strong rule)."""
         before, self._last_lam = self._last_lam, lam
         _, left = self._gap(max(2.0 * lam - before, 0.1 * lam), ridge, target)
         return self.w.any(axis=0) | (np.abs(left).max(axis=0) > 0.0)
 
     def _extend_model(self, wanted, ridge):
-        """Renew the quadratic model if it lacks a `wanted` coefficient; return whether it did."""
+        """Renew the quadratic model if it lacks a `wanted` coefficient; return whether renewed."""
         model = self._model
         if model is None or (wanted & ~model.keep).any():
             return self._renew_model(wanted if model is None else wanted | model.keep, ridge)
@@ -272,7 +272,7 @@ class NewtonSolver:
         return False
 
     def _renew_model(self, keep, ridge):
-        """Compute and store the quadratic model of the coefficients in `keep`; return True."""
+        """Store the quadratic model of coefficients in `keep`, with ridge penalty; return True."""
         p, model = self.problem, self._model
         G = p.moments_at(self.f, np.r_[p.free_columns, p.columns[keep]], self._least)
         same = model is not None and np.array_equal(keep, model.keep)
@@ -282,7 +282,7 @@ class NewtonSolver:
         return True
 
     def _model_step(self, lam, ridge, target):
-        """Minimize the quadratic model plus penalty; return steps of w and b, and the gain.
+        """Minimize the quadratic model plus penalties; return steps of w and b, and the gain.
 
         w, b : penalized and unpenalized coefficients; gain : upper bound of the model's decrease"""
         model = self._model
@@ -327,9 +327,10 @@ def penalty_path(
 ):
     """Fit the models of a path of decreasing penalties, each starting from the one before.
 
-    Without `lambdas`, penalties fall from lambda_max and stop when the fit hardly improves.
+    lambdas : penalties; if None, n_lambda values from lambda_max down to lambda_min_ratio times it,
+        of which the last are left out if the fit hardly improves
     l1_ratio : share of the group norms in the penalty, in (0, 1]; the rest is ridge
-    tol : allowed duality gap, relative to the null model's objective
+    tol : allowed duality gap, relative to the null model's objective; max_iter : Newton steps
     make_solver : callable(problem, number of rows) -> solver; by default chosen by the loss"""
     with single_blas():
         problem = PathProblem.from_batch(batch, family, groups, threads)
@@ -364,7 +365,7 @@ def penalty_path(
 
 
 def lambda_max(batch, family, groups, l1_ratio=1.0, threads=None):
-    """Return the smallest lambda at this l1_ratio for which penalized coefficients are zero."""
+    """Return the smallest lambda, given groups and l1_ratio, that makes their coefficients zero."""
     with single_blas():
         problem = PathProblem.from_batch(batch, family, groups, threads)
         return _own_solver(problem).lambda_max / l1_ratio * problem.lambda_unit

@@ -60,7 +60,7 @@ def counterpart(model, results):
 
 
 def _state(search, used, relax):
-    """Return the SearchState of candidates `used`, refitted if relax > 0; None if too many."""
+    """Return the SearchState of candidates `used`, refitted if relax > 0, or None if too many."""
     if relax == 0.0:
         return SearchState(used, search.space.price(used), np.nan, -1, np.nan)
     state = search.state(used)
@@ -70,7 +70,7 @@ def _state(search, used, relax):
 def models_to_compare(results, relax=None):
     """Return CandidateModels for the models in `results` within the budget, the null model first.
 
-    relax : weight of the unpenalized refit in the coefficients of path models; None: 0, 0.5, 1"""
+    relax : share of the refit in coefficients of models on paths; None tries 0, 0.5 and 1"""
     search = results.search
     nothing = search.state(np.zeros(len(search.space), bool))
     out = [CandidateModel(nothing, "null")]
@@ -100,7 +100,7 @@ class HeldOut:
     def from_folds(cls, models, fold_results, tests, family, n_draws):
         """Compute the held-out losses of the counterparts of V models, fitted without each fold.
 
-        fold_results : per fold, the models (RuleResults) found without its rows; tests : its rows
+        fold_results : per fold, the RuleResults found without its rows; tests : per fold, its rows
         n_draws : number of random divisions of the rows into folds"""
         # Only held-out rows are numbered.
         known = np.unique(np.concatenate([test.rows for test in tests]))
@@ -129,7 +129,7 @@ class HeldOut:
         return self.rows @ self.weight
 
     def error(self, v):
-        """Return the standard error of the mean of model v, over rows or groups."""
+        """Return the standard error, over rows or groups, of model v's mean held-out deviance."""
         sums = np.bincount(self.units, self.weight * (self.rows[v] - self.rows[v] @ self.weight))
         return float(np.sqrt(sums @ sums))
 
@@ -137,7 +137,7 @@ class HeldOut:
 def _losses(models, results, test, family):
     """Return deviances (V, n) of the `test` rows under V models, each fitted to the other rows.
 
-    In `results` (RuleResults of the other rows), `counterpart` finds each model; inf if none."""
+    results : RuleResults of the other rows. A model without counterpart in them gets inf."""
     X = tiles.unpack(test.X, test.n).astype(np.float64)
     offset, space, known = test.offset_matrix(family.n_scores), results.search.space, {}
     most = family.most_deviance(np.append(results.search.refits.data.given[0], test.y))
@@ -157,7 +157,7 @@ def _losses(models, results, test, family):
 
 
 def select_held_out(search, models, held_out):
-    """Return positions, by price, of the models with less held-out loss than all cheaper models."""
+    """Return positions, by price, of models with less `held_out` loss than all cheaper models."""
     value = search.criterion(held_out.mean, 0)
     price = np.array([float(f"{model.state.price:.9g}") for model in models])
     out: list[int] = []

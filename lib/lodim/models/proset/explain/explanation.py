@@ -309,7 +309,7 @@ def _nearest_rows(fit, query, data, on):
 
 
 def _dominant(fit, impact, mixture):
-    """Return which prototypes decide the estimate, (M,) bool, by impacts (M,) and a Mixture."""
+    """Return which prototypes decide the estimate, (M,) bool; impact : (M,), mixture : Mixture."""
     if fit.levels is None:
         return dominant_for_numbers(impact, fit.estimates.y)
     return dominant_for_classes(impact, fit.estimates.y.astype(int), mixture.prior[0])
@@ -353,7 +353,7 @@ def _table(fit, query, mixture, estimate, impact, dominant, shown):
 
 
 def _with_features(fit, frame, query, shown, on):
-    """Return `frame` with columns for the features at positions `on`, of the row and prototypes."""
+    """Return `frame` with columns for features at `on`, of `query` and of prototypes at `shown`."""
     x = original_units(fit, np.vstack([query.x[None], fit.estimates.x[shown]]))[:, on]
     places = [0, *np.flatnonzero(frame["role"] == PROTOTYPE)]
     for k, name in enumerate(distinct_names([active_names(fit)[a] for a in on], frame.columns)):
@@ -380,9 +380,9 @@ def _prediction(fit, estimate):
 def dominant_for_classes(impact, code, prior):
     """Return which of M prototypes decide the most probable class, bool (M,) (Algorithm 4.1).
 
-    Prototypes are added by decreasing impact, equal ones together, until one class would stay first
-    whatever the classes of the rest. If no class stays first, none is marked. impact, code : (M,),
-    code being the prototypes' classes; prior : (K,) probabilities in the null model"""
+    They have the largest impacts, so that one class stays first whatever the classes of the rest.
+    If no class does, none is marked. impact, code : (M,), impacts and classes of the prototypes
+    prior : (K,) probabilities in the null model"""
     order, last = _by_impact(impact)
     by_class = np.eye(len(prior))[code[order]] * impact[order, None]
     q = prior + np.cumsum(by_class, axis=0)[last]
