@@ -195,10 +195,9 @@ class LearningCurves:
         Returns
         -------
         DataFrame
-            One row per round and one column per other run: -log10 of a p-value, negative if
-            `of` is worse; p < 0.05 above 1.3. The test is a t test over repetitions. With one
-            repetition, it is a sign test over the test rows that only one of the two runs
-            predicts correctly.
+            One row per round and one column per other run: -log10 of a p-value, negative if `of`
+            is worse; p < 0.05 above 1.3. The test is a t test over repetitions or, with one, a
+            sign test over the test rows that only one of the two runs predicts correctly.
 
         Raises
         ------
@@ -302,9 +301,7 @@ def _standard_error(values):
 
 
 def _paired(gain):
-    """Return p-values of paired t tests: is the mean of each column of `gain` zero?
-
-    gain is (repetitions, rounds). p is 1 if all are zero, and NaN with one repetition."""
+    """Return p-values (rounds,) of t tests of mean 0, by column of gain (repetitions, rounds)."""
     if len(gain) < 2:
         return np.full(gain.shape[1], np.nan)
     mean, error = gain.mean(axis=0), _standard_error(gain)
@@ -316,8 +313,8 @@ def _paired(gain):
 def _sign_test(mine, others):
     """Return p-values and signs of exact sign tests between two runs, one per round.
 
-    `mine` and `others` (rounds, n_test) tell which test rows each run predicts correctly. The sign
-    is 1 if the run `mine` is better, -1 if it is worse."""
+    mine, others : (rounds, n_test) bool, which test rows each of the runs predicts correctly
+    A sign is 1 if the first run is better, -1 if it is worse, and 0 for equal numbers."""
     a, b = (mine & ~others).sum(axis=1), (others & ~mine).sum(axis=1)
     p = np.minimum(1.0, 2.0 * bdtr(np.minimum(a, b).astype(float), a + b, 0.5))
     return np.where(a + b == 0, 1.0, p), np.sign(a - b)
@@ -343,9 +340,7 @@ def learning(frame, ax=None, *, measure):
 
 @literal
 def winloss(frame, ax=None, *, of, runs):
-    """Draw the table of `LearningCurves.wins`: how significantly run `of` wins, by round.
-
-    `runs` lists the names of all runs, in the order of their colours."""
+    """Draw the table of `LearningCurves.wins` for the run `of`; runs : all names, for colours."""
     ax = ensure_axes(ax)
     ends, x = {}, frame.index.to_numpy()
     for name in frame:

@@ -93,10 +93,7 @@ def hold_out(candidates, task):
 
 
 def _results(task, pairs):
-    """Yield the FoldResult of each pair (Candidate, fold).
-
-    If rows are few, but the fits take longer than starting processes would, several processes
-    share the remaining fits; not if a candidate is a function of the user."""
+    """Yield the FoldResult of each pair (Candidate, fold), in order."""
     few, began = task.batch.n <= FEW_ROWS, time.perf_counter()
     jobs = (task.threads or available_threads()) if few else 1
     movable = all(candidate.kind != "call" for candidate, _ in pairs)
@@ -161,7 +158,7 @@ def _fit_fold(task, candidate, k):
 
 
 def _why_unanswered(strict, data):
-    """Return why rows have no prediction: the error of strict(data), else the usual reason."""
+    """Return why rows `data` have no prediction: the error of strict(data), else a usual reason."""
     try:
         with warnings.catch_warnings(action="ignore"):
             strict(data)
@@ -174,7 +171,7 @@ def _fit_and_predict(candidate, task, train, test):
     """Fit a Candidate to rows `train`; return predictions, size, whether converged, and `strict`.
 
     Predictions (m, K) are linear predictors of rows `test`, the size a dict like {"features": 7}.
-    strict(data), or None, raises an error for data with unknown levels."""
+    `strict` is a function of data that raises an error for unknown levels, or None."""
     if candidate.kind == "null":
         return _null(task, train, test), {"features": 0}, True, None
     if candidate.kind == "peer":
@@ -200,7 +197,7 @@ def _null(task, train, test):
 
 
 def _fit(candidate, task, train, quiet=True):
-    """Return a Candidate's fit to a Task's rows at positions `train`; `quiet`: without warnings."""
+    """Return a Candidate's fit to a Task's rows at positions `train`; quiet : without warnings."""
     data, formula = take_rows(task.data, task.batch.rows[train]), task.formula
     if candidate.kind == "call":
         own = task.design.weights, task.design.offset, task.inputs.groups
@@ -231,7 +228,7 @@ def _arguments(candidate, task, train):
 
 
 def _answers(fit, task, test):
-    """Return a fit's linear predictors (m, K) for a Task's rows at positions `test`, or NaN."""
+    """Return a fit's linear predictors (m, K), NaN if missing, for a Task's rows at `test`."""
     data, named = take_rows(task.data, task.batch.rows[test]), fit.design.offset is not None
     how = {"offset": task.inputs_of(test).offset} if fit.design.offset_given and not named else {}
     numbers = task.levels is None
@@ -245,7 +242,8 @@ def _answers(fit, task, test):
 def _peer(name, task, train, test):
     """Fit the scikit-learn model `name` to the features of a lodim design, on the rows `train`.
 
-    Return the results of `_fit_and_predict`, first the linear predictors of the rows `test`."""
+    Return linear predictors (m, K) of the rows `test`, an empty dict instead of sizes, True (for
+    converged), and a function of data that raises an error for unknown levels."""
     if task.batch.offset is not None:
         raise DataError("models of scikit-learn cannot use an offset")
     how = {"family": task.design.family, "parameters": task.parameters, "missing": "indicator"}

@@ -51,7 +51,7 @@ def means(losses, rows):
 
 
 def explained(losses, null, rows):
-    """Return shares (q,) of a loss `null` (n,) that models with losses (n, q) explain, and SEs."""
+    """Return shares (q,) of the null model's loss (n,) that q models explain, and SEs (q,)."""
     total = rows.weight @ null
     if total <= 0:
         return np.full(losses.shape[1], np.nan), np.full(losses.shape[1], np.nan)
@@ -61,9 +61,10 @@ def explained(losses, null, rows):
 
 
 def auc_of_folds(positive, score, rows):
-    """Return the AUC over pairs of rows held out together, and the rows' influences on it, (n,).
+    """Return the AUC over pairs of rows held out together, and the rows' influences on the AUC.
 
-    The influences' variance gives the SE (DeLong et al. 1988). NaN if no fold has both classes."""
+    positive, score : (n,) bool, whether the row has the positive class; and its prediction
+    Influences (n,) give the SE (DeLong et al. 1988). All are NaN if no fold has both classes."""
     in_order, pairs = np.zeros(len(score)), np.zeros(len(score))
     for k in range(rows.fold.max() + 1):
         at = np.flatnonzero(rows.fold == k)
@@ -78,7 +79,7 @@ def auc_of_folds(positive, score, rows):
 def confidence_set(mean, covariance, degrees, seed=0):
     """Return p-values (q,) of the hypotheses that each model is as good as the best.
 
-    mean, covariance : (q,), (q, q) of mean losses; degrees : of freedom
+    mean, covariance : mean losses (q,) and their covariance (q, q), with `degrees` of freedom
     The model confidence set (Hansen, Lunde and Nason 2011, Sect. 3.1) removes in each step the
     model that is farthest behind another, with a p-value from simulated equal models."""
     spread = pair_errors(covariance, mean)
@@ -94,7 +95,9 @@ def confidence_set(mean, covariance, degrees, seed=0):
 
 
 def joint_quantile(mean, covariance, degrees, seed=0):
-    """Return the half-width, in standard errors, of joint 95% intervals for all pairs of means."""
+    """Return the half-width, in SEs, of joint 95% intervals for differences of mean losses.
+
+    mean, covariance : mean losses (q,), their covariance (q, q), with `degrees` of freedom"""
     draws, spread = joint_draws(covariance, degrees, seed), pair_errors(covariance, mean)
     return float(np.quantile(_largest(draws, spread, range(len(mean))), 1.0 - LEVEL))
 
@@ -135,7 +138,7 @@ def _t(mean, other, error):
 
 
 def joint_draws(covariance, degrees, seed):
-    """Return draws (20000, q) from a t distribution, given its scale matrix and `degrees`."""
+    """Return t-distributed draws (20000, q), given their scale matrix and `degrees` of freedom."""
     # From correlations: with covariances, one model with large errors would cost the others digits.
     sd = np.sqrt(np.diag(covariance))
     scale = np.where(sd > 0.0, sd, 1.0)

@@ -47,8 +47,7 @@ def differences(comparison, ax=None):
 def _drawn_to_scale(center, high):
     """Return a mask (models,) of the differences drawn to scale; larger ones are written as text.
 
-    center : increasing differences; high : upper ends of their intervals
-    Text starts in the larger half, at the first difference over twice all earlier upper ends."""
+    center : increasing differences; high : upper ends of their intervals"""
     near = np.ones(len(center), bool)
     for k in range((len(center) + 1) // 2, len(center)):
         if center[k] > FAR * high[:k].max():

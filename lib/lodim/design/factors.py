@@ -82,7 +82,7 @@ class Missing:
 
 
 def _read_learnt(value, _where, _sizes):
-    """Check a saved pair (function's name, dict of what it learned); return it with a new dict."""
+    """Check a saved pair (name of a function, dict that the function learned); return a copy."""
     name, learnt = value
     patsy_terms.check(name, learnt)
     return name, dict(learnt)
@@ -161,9 +161,9 @@ def _of_column(summary, n, polynomials):
 
 
 def names_rows(summary):
-    """Return whether a column seems to name rows: over half of the rows have a level of their own.
+    """Return whether a column (Summary) seems to name rows: most rows have a level of their own.
 
-    Always False for numbers, declared categories, and columns of up to 20 levels."""
+    False for numbers, declared categories, and columns of up to 20 levels."""
     column = summary.column
     if column.kind != "level" or column.declared or len(summary.levels) <= FEW_LEVELS:
         return False
@@ -189,7 +189,7 @@ def identifies(x):
 
 
 def learn_expression(code, table):
-    """Return the Expression factor of `code`, such as "bs(x)", with knots learned from rows."""
+    """Return the Expression factor of `code`, such as "bs(x)", with knots learned from a Table."""
     if not remembers(code):
         return Expression(code, 1, ())
     known = columns.rows_to_learn(table, columns_of((None, code)))[0]
@@ -264,7 +264,7 @@ def letters(factor):
 
 
 def least_width(key):
-    """Return the least number of columns that a factor may make, from its key, before learning."""
+    """Return the least number of columns of a factor that is not yet learned, given its key."""
     return 1 if key[1] is None else language.width(tree(key[1]))
 
 
@@ -277,7 +277,7 @@ def needs(factor):
 
 
 def prepare(factor, table):
-    """Return a factor's values in all rows: numbers (n,) or (n, width), or codes of levels (n,)."""
+    """Return a factor's values in a Table: numbers (n,) or (n, width), or codes of levels (n,)."""
     if isinstance(factor, Numeric):
         return columns.as_float(columns.take(raw_numbers(factor, table), table.rows))
     if isinstance(factor, Missing):
@@ -317,7 +317,7 @@ def level_of(factor, j):
 
 
 def of_missing(factor, j):
-    """Return the value of coded column j where the level is missing: 0, or the training mean."""
+    """Return the value of a factor's column j where the level is missing: 0, or a training mean."""
     if factor.missing is not None or factor.shares is None:
         return 0.0
     if factor.matrix is None:
@@ -326,7 +326,7 @@ def of_missing(factor, j):
 
 
 def against_reference(factor, reduced):
-    """Return a Levels factor with a 0/1 column per level, or all but the first if `reduced`."""
+    """Return a Levels factor with a 0/1 column per level, without the first one if `reduced`."""
     if not isinstance(factor, Levels) or (reduced and factor.matrix is not None):
         return factor
     labels = tuple(map(str, factor.levels))
@@ -335,9 +335,9 @@ def against_reference(factor, reduced):
 
 
 def _in_order(factor, polynomials):
-    """Return the factor of an ordered category, with other columns than one per level.
+    """Return the factor of an ordered category with columns that depend on the order.
 
-    These are orthogonal polynomials, or one 0/1 column per threshold, such as ">=medium"."""
+    polynomials : True for orthogonal polynomials, else a 0/1 column per threshold (">=medium")"""
     levels = factor.levels
     if polynomials and len(levels) > 1:
         matrix, suffixes = patsy_terms.contrast(factor.name, ast.Name("Poly"), levels)
@@ -374,9 +374,9 @@ def _is_number(value):
 
 
 def _categorical(code, name, used):
-    """Return the Levels of a call C() or I(), the text `code`.
+    """Return the Levels factor of a call of C() or I(), given its text `code`.
 
-    name : column, for errors; used : levels that occur in the data"""
+    name : name of the column in error messages; used : levels that occur in the data"""
     node = tree(code)
     keywords = {word.arg: word.value for word in node.keywords}
     contrast = node.args[1] if len(node.args) > 1 else keywords.get("contrast")
@@ -425,7 +425,7 @@ def is_read_as_number(factor, name):
 
 
 def _inner(code, node, table):
-    """Return the argument `node` of C() or I() as a Column, and the positions of the rows in it."""
+    """Return the argument (tree `node`) of a call as a Column, and the positions of rows in it."""
     name = language.column_name(node)
     if name is not None:
         return table.columns[name], table.rows
@@ -433,7 +433,7 @@ def _inner(code, node, table):
 
 
 def as_column(code, node, values):
-    """Return values (n,) of the expression `code` as a Column: levels if `node` is a condition."""
+    """Return values of the expression `code` as a Column, of levels if its tree is a condition."""
     if language.is_condition(node):
         return columns.Column(code, "level", None, values.astype(np.int8), TRUTH)
     return columns.Column(code, "number", values)

@@ -400,7 +400,9 @@ def _is_number(level):
 
 
 def _check_dates(subject, name, levels, answer):
-    """Raise DataError if a text column, called `subject`, has over 10 levels, nearly all dates."""
+    """Raise DataError if a text column has over 10 levels, nearly all of them dates.
+
+    subject : column as named in the error; answer : whether the column is the response"""
     others = [level for level in levels if not columns.ISO_DATE.fullmatch(level)]
     if len(levels) <= SOME_LEVELS or _are_many(levels, others):
         return

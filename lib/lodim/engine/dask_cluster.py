@@ -127,9 +127,8 @@ class Cluster:
     def submit(self, work, *args, each=None, name=None):
         """Start work(group, *args) for each worker's group of rows; return the futures.
 
-        For `OnWorkers` in `args`, each call gets the value of its group.
-        each : list with a last argument per group, or None
-        name : title of the task in Dask's displays, by default the name of `work`"""
+        args : arguments of all calls; for OnWorkers, each call gets the value of its group
+        each : a last argument per group, or None; name : title in Dask's displays, or None"""
         # No task names its worker: it would wait forever if all workers were replaced.
         held = {k: v.futures for k, v in enumerate(args, 1) if isinstance(v, OnWorkers)}
         sent = [None if isinstance(v, OnWorkers) else v for v in args]

@@ -21,8 +21,7 @@ HELPERS = Path(__file__).with_name("helpers.js").read_text("utf-8").rstrip().spl
 def write(equation):
     """Return the text of a JavaScript function `predict(row)` for the Equation of a fit.
 
-    It returns a number, or a list of pairs [class, probability] in class order. It throws an error
-    for rows for which `Fit.predict` raises one."""
+    `predict` returns a number, or pairs [class, probability]. It throws if `Fit.predict` raises."""
     return _JavaScript(equation).function()
 
 

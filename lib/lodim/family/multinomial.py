@@ -60,7 +60,7 @@ class Multinomial(Family):
     most_deviance = Binomial.most_deviance
 
     def residual(self, y, score):
-        """Return one minus the probability of the observed class, (n,), at linear predictors."""
+        """Return 1 - P(observed class y), (n,), from linear predictors `score` (n, K)."""
         return 1.0 - self.mean(score)[np.arange(len(y)), y.astype(int)]
 
     def absent(self, y, weight):

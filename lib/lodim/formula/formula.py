@@ -169,7 +169,7 @@ def _check_dots(formula):
 def update(old, new):
     """Return the formula `new`, in which dots stand for the sides of the formula `old`, as in R.
 
-    If its left side is no dot, `new` is returned unchanged; its dots then mean all columns."""
+    If the left side of `new` is no dot, `new` is returned unchanged: dots mean all columns."""
     text, left, right, tilde = _cut(new)
     if [token.text for token in left] != ["."]:
         return new

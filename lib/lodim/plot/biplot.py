@@ -73,7 +73,7 @@ class Ground:
 def plane(rows, legend, names, ax=None, *, ends, ground=None, arrows=None, title=None):
     """Draw rows in two dimensions within the frame `ends` (2, 2), and return the Axes.
 
-    legend : names of classes; ground : background; arrows : loadings of features"""
+    legend : names of classes; ground : Ground, or None; arrows : Arrows (loadings), or None"""
     ax = ensure_axes(ax, SIZE)
     decided = ground is not None and ground.score is not None
     if decided:
@@ -135,7 +135,7 @@ def _chosen(ax, ground):
 
 
 def _contours(ax, ground, legend):
-    """Draw class densities (Ground); return labels [(class, peak, colour), ...], [] if few."""
+    """Draw contours of a Ground; return [(class, peak, colour), ...] if over 5 classes, else []."""
     peaks, C = [], ground.density.shape[2]
     room = NARROW if C <= MANY_CLASSES else SHORT_NAME
     named = shorten(legend.labels, room) if C > MAX_CONTOURS else ()
@@ -175,9 +175,9 @@ def stretch(to, origin, ends):
 
 
 def _write_names(ax, names, tips, origin, peaks):
-    """Write feature names at arrow tips (m, 2) and, if there is room, class names at `peaks`.
+    """Write feature names at arrow tips (m, 2) and, if there is room, class names; move them apart.
 
-    Texts are moved apart; `origin` is where the arrows start."""
+    origin : (2,), start of the arrows; peaks : list of (class, position of its name, colour)"""
     n_arrows = len(names)
     if not n_arrows + len(peaks):
         return
@@ -209,9 +209,7 @@ def _write_names(ax, names, tips, origin, peaks):
 
 
 def apart(place, half, rounds=200):
-    """Return centres (m, 2) of m rectangles, moved apart in at most `rounds` steps.
-
-    `place` (m, 2) are the first centres, `half` (m, 2) half the widths and heights."""
+    """Move m rectangles of centres `place` and half sizes `half`, (m, 2), apart; return centres."""
     place = place.copy()
     for _ in range(rounds):
         moved = False
@@ -242,7 +240,7 @@ def _beyond(ax, xy, ends):
 def line(rows, legend, name, ax, *, x, density, best=None, arrows=None, title=None):
     """Draw rows as ticks, and densities (len(x), C) of C classes at positions x, on an axis `name`.
 
-    best : (len(x),) predicted classes, to mark where they change; arrows : loadings (Arrows)"""
+    legend : Legend; arrows : Arrows, or None; best : (len(x),) predicted classes, or None"""
     top, entries = float(np.nanmax(density)), []
     for k, label in enumerate(legend.entries):
         ax.fill_between(x, density[:, k], color=colour(k), alpha=0.18, lw=0)
@@ -300,7 +298,7 @@ def _bars_below(ax, arrows, floor, top, x):
 
 
 def space(rows, legend, names, ax, *, arrows):
-    """Draw rows and arrows (loadings) in three dimensions; `ax` has projection="3d" if given."""
+    """Draw Rows and Arrows in three dimensions, on axes called `names`; ax : 3D Axes or None."""
     if ax is not None and ax.name != "3d":
         raise ArgumentError(
             "three dimensions need Axes with projection='3d', such as plt.subplots(subplot_kw="

@@ -46,7 +46,7 @@ def literal(function):
 
 
 def legend(place, entries, **style):
-    """Add a legend to Axes or a Figure, also with labels that start with an underscore."""
+    """Add a legend of artists (`entries`) to Axes or a Figure; labels may start with "_"."""
     labels = _cut([entry.get_label() for entry in entries], LINE)
     out = place.legend(entries, [f"entry {k}" for k in range(len(entries))], **style)
     for text, label in zip(out.get_texts(), labels, strict=True):

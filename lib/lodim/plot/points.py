@@ -139,7 +139,7 @@ def plane(
 def surface(x, y, Z, key, names, ax=None, *, level=None, **over):
     """Draw Z (len(y), len(x)) as a coloured surface, with a contour line at `level`.
 
-    over : arguments points, edge, star and title of `_draw_over`"""
+    names, key : labels of the axes, Key of the colours; over : arguments of `_draw_over`"""
     ax = ensure_axes(ax, SIZE)
     share = (key.low, key.high) == (0.0, 1.0)
     shades = ax.contourf(x, y, Z, np.linspace(0.0, 1.0, 21) if share else 16, cmap=SCALE)
@@ -154,8 +154,8 @@ def surface(x, y, Z, key, names, ax=None, *, level=None, **over):
 def classes(x, y, P, key, names, ax=None, **over):
     """Draw the most probable class over a grid x, y, paler if less probable; return the Axes.
 
-    P : (len(y), len(x), K) probabilities; key, names : Key of the classes, labels of the axes
-    over : arguments points, edge, star and title of `_draw_over`"""
+    P : (len(y), len(x), K) probabilities
+    names, key : labels of the axes, Key of the classes; over : arguments of `_draw_over`"""
     ax = ensure_axes(ax, SIZE)
     K = P.shape[2]
     certainty = (P.max(axis=2) - 1.0 / K) / (1.0 - 1.0 / K)
@@ -166,13 +166,13 @@ def classes(x, y, P, key, names, ax=None, **over):
 
 
 def _scatter(ax, points, key, zorder, **style):
-    """Draw Points in the colours of a key at height `zorder`, those of unknown value below it."""
+    """Draw Points in the colours of a Key in layer `zorder`, those of unknown value below it."""
     style |= {"zorder": zorder, "unknown": {"zorder": zorder - 0.5}}
     return scatter_values(ax, points.xy, points.value, key, **style)
 
 
 def _tag(ax, xy, radius, tags):
-    """Write texts next to points xy (n, 2) of a `radius` (n,); tags : dict position -> text."""
+    """Write texts next to points xy (n, 2) of a `radius` (n,); tags : dict index -> text."""
     points = ax.figure.dpi / 72.0
     at = ax.transData.transform(xy)[list(tags)] / points
     size, texts = radius[list(tags)], list(tags.values())
@@ -193,7 +193,9 @@ def _tag(ax, xy, radius, tags):
 def _draw_over(ax, x, y, names, key, *, points=None, edge=None, star=None, title=None):
     """Finish a plot of a surface: draw points, a hatched region, a star, and the legend.
 
-    edge : (values, label), hatched where values are negative; star : (label, position)"""
+    x, y : grid of the surface; names, key : labels of the axes, Key of the colours
+    points : Points to draw, or None; star : (label, position)
+    edge : (values on the grid, label) of a region, hatched where values are negative"""
     if edge is not None:
         veil = ax.contourf(x, y, edge[0], [-np.inf, 0.0], colors="none", hatches=["///"])
         veil.set_edgecolor(VEIL)
@@ -210,7 +212,7 @@ def _draw_over(ax, x, y, names, key, *, points=None, edge=None, star=None, title
 
 
 def _legend(ax, points, key, faint, star, edge=None):
-    """Draw the legend on the right: classes of a Key, sizes, faint points, star, hatched `edge`."""
+    """Draw the legend: classes of a Key, sizes of Points, faint points, labels of star and edge."""
     entries = class_marks(ax, key, s=55, lw=0.8, edgecolor="black")
     if faint is not None:
         entries.append(legend_mark(ax, "rows of data", s=13, color=GREY, lw=0, alpha=0.6))

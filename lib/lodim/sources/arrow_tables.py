@@ -246,7 +246,7 @@ def read_dataset(dataset: Any) -> Source:
 def _pieces(fragment: Any, place: str, schema: Any, rows: Any) -> Iterator[FragmentPiece]:
     """Divide a fragment of a dataset into pieces of about 65,536 rows, or one if not Parquet.
 
-    place : name of the dataset for messages; rows : filter expression of the rows, or None"""
+    place : name of the fragment in messages; schema : column types; rows : filter, or None"""
     file = None
     if path := getattr(fragment, "path", None):
         local = type(fragment.filesystem).__name__ == "LocalFileSystem"
@@ -264,7 +264,7 @@ def _pieces(fragment: Any, place: str, schema: Any, rows: Any) -> Iterator[Fragm
 
 
 def _categories(fragments: Sequence[Any], schema: Any) -> Any:
-    """Return the schema of columns that are categories of one type in all Parquet files."""
+    """Return the schema of columns that are categories of one type in all (Parquet) fragments."""
     pa, in_files = arrow(), []
     for fragment in fragments:
         if not _is_parquet(fragment):
@@ -278,7 +278,7 @@ def _categories(fragments: Sequence[Any], schema: Any) -> Any:
 
 
 def _with_categories(pieces: tuple[Any, ...], categories: Any) -> tuple[Any, ...]:
-    """Return the pieces with levels gathered over all pieces, for columns in `categories`."""
+    """Return the pieces with levels over all pieces, for columns of the schema `categories`."""
     if not categories.names:
         return pieces
     pa, found = arrow(), gather_levels(pieces, categories)

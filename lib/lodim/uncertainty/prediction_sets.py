@@ -462,8 +462,9 @@ class Conformal(FitResult, Generic[FitT_co]):
     def _answers(self, data, offset, new_levels, response=False):
         """Return the predictions (K, q, m) of K fits for m rows, and a Batch of these rows.
 
-        The rows are those that all fits can read. `ConformityScore.of_rows` describes the q values.
-        Without a prediction, intervals are infinite and sets have all classes."""
+        The q values are the score of each class or, for numbers, low, high and step of `_limits`.
+        The m rows are those that all fits can read (with `response`, only known responses). If a
+        prediction is missing, intervals are infinite, and sets have all classes."""
         how = {"offset": offset, "new_levels": new_levels}
         full = self.fit._reader.apply(data, response=response, **how)
         rows = full.rows if not response else full.rows[~np.isnan(full.y)]
@@ -516,7 +517,9 @@ FEW_VALUES = 10  # numbers with at most this many distinct values: each value is
 
 
 def groups_of(data, by, batch):
-    """Return a dict: group -> positions of its rows; `by`, if numeric, is cut into quarters."""
+    """Return a dict from the name of each group to the positions of its rows in `batch`.
+
+    by : column or array (n,) that defines the groups; numbers with over 10 values make quarters"""
     frame = read_frame(data)
     if isinstance(by, str):
         column = read_column(frame, by)

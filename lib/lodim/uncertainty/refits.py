@@ -36,7 +36,7 @@ def fit_parts(problem, held_out, use, *, choose, light, jobs, what):
 
     held_out : list of (n,) bool, True for the rows to hold out
     choose : whether each fit chooses the settings that the user did not give
-    light : whether to leave out slow results, as `for_path` of `Model.assemble`
+    light : `for_path` of `Model.assemble`: True leaves out results that are slow to compute
     jobs : number of fits at the same time; what : label of the progress bar"""
     problem = on_one_thread(problem) if jobs > 1 else problem
 
@@ -101,9 +101,10 @@ ALIKE = 1e-6  # tolerance for relative differences of means and deviances of the
 
 
 def held_problem(fit, data, groups, arguments):
-    """Return the Problem (data and settings) that refits `fit` on one thread, with its settings.
+    """Return the Problem that refits `fit` on one thread, with the settings of `fit`.
 
-    `arguments` are those of the call. Raise DataError if `data` are not the training rows."""
+    data : training rows of `fit`, else DataError; groups : column or array, or None
+    arguments : dict of arguments that were arrays in the call of `fit`, such as weights"""
     check_fit(fit)
     if len(parse(fit.design.formula).responses) > 1:
         raise ArgumentError("fit is one of several responses: fit this response by itself")
@@ -147,7 +148,7 @@ def reweighted(problem, fit, weights):
 def refit_from_scratch(fit, data, batch: Batch, weights, groups, arguments):
     """Fit a model again with other row weights; settings not given by the user are chosen again.
 
-    `batch` and `weights` have the complete rows of `data`; `arguments` are those of the call."""
+    batch, weights : complete rows of `data`, their weights; arguments : arrays in the fit's call"""
     formula, arguments = fit.design.formula, fit._call_arguments(arguments)
     own = inspect.signature(fit.model).parameters
     # The dot of the formula must not include columns of weights or groups.

@@ -38,8 +38,7 @@ class CostnetFit(Fit):
     paid : Purchases
         Items that each model of the path needs, and their total price.
     limit, total : float
-        Largest price of the models searched, or inf; price of everything, with the most expensive
-        of several alternatives.
+        Largest price searched, or inf; price of everything, with the most expensive alternatives.
     lightest : float
         Smallest positive row weight, where all weights sum to 1.
     n, null_deviance : number of rows with positive weight; mean deviance of the null model

@@ -33,20 +33,19 @@ class GbmapFit(Fit):
         Weak learners, for standardized features.
     log : dict of arrays (M,)
         Per learner: objective, deviance (before a joint fit), grad_norm, n_iter, n_eval, converged,
-        newton (False for L-BFGS). For many rows also resolution, a predicted gain at which the
-        optimizer stops.
+        newton (False for L-BFGS). For many rows also resolution: the optimizer stops when it
+        predicts a smaller gain.
     effects : Effects
         Averages of the local coefficients over the training rows.
     reference : Reference or None
         Training rows for neighbours and drift (at most control's `reference_rows`).
-    n, null_deviance : number of rows with positive weight; mean deviance of the intercept-only
-        model
+    n, null_deviance : rows with positive weight; mean deviance of the intercept-only model
     calibration : dict of arrays (101,) or None
-        Percentiles of both drift indicators of held-out rows. None without `reference`, or if m and
-        lambda_ were given.
+        Percentiles of the drift indicators "difference" and "distance" of held-out rows. None
+        without `reference`, and if both m and lambda_ were given.
     response_range : array (2,) or None
-        Range of the training response minus its offset. None for classes, `first(m)` and control's
-        reference_rows=0.
+        Range of the training response minus its offset. It is None for classes and for a log
+        link, in the result of `first`, and with control={"reference_rows": 0}.
     refit_log : dict or None
         Joint fit, if any: objective, deviance, grad_norm, n_iter, n_eval, converged, and gain, the
         relative decrease of the held-out deviance (NaN if not measured).
@@ -133,8 +132,7 @@ class GbmapFit(Fit):
             Rows to predict, with the columns of the formula's right side.
         type : str
             "response", "link", "class", "prob": as for all models. "embedding": the learners'
-            values f_1(x), ..., f_m(x). "local": the gradient of the linear predictor f, per unit of
-            each feature.
+            values f_1(x) to f_m(x). "local": slopes of the linear predictor per unit of a feature.
         offset : array (n,) or column name, optional
             Known part of the linear predictor.
         new_levels : {"error", "missing"}
@@ -357,8 +355,7 @@ class GbmapFit(Fit):
         Raises
         ------
         ArgumentError
-            If the kind or an argument is unknown, a value is missing, or the fit lacks training
-            rows.
+            If the kind or an argument is unknown, a value is missing, or no training rows are kept.
 
         See Also
         --------

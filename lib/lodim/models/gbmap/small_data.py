@@ -18,7 +18,9 @@ TIED = 1e-9  # relative difference up to which two objectives are tied
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _derivatives(at, responses, offsets, weight, loss, slope, curvature):
-    """Fill slope and curvature with loss derivatives, at rows `at` and predictors `offsets`."""
+    """Fill slope and curvature (r,) with derivatives of the loss by the predictor, for r rows.
+
+    at : (r,) positions of the rows; the derivatives are taken at the predictors `offsets`"""
     total = 0.0
     for i in range(at.size):
         total += weight[at[i] // TILE, at[i] % TILE]
@@ -35,9 +37,10 @@ def prepare_class(
 ):
     """Fill arrays for the fit of a learner of class `target`; return the loss without the learner.
 
-    With several classes, `responses` become 1 for this class, else 0, and `offsets` its logit; if
-    they are ordered, `table` (`Ordinal.class_table`) gives both. slope and curvature get the
-    derivatives of the loss at `offsets`, for the rows at positions `start_at`."""
+    y, score, weight : responses, linear predictors and weights, in blocks of 64 rows
+    responses, offsets : get y and score; for several classes, 1 for this class (else 0) and its
+        logit; for ordered classes, codes and shifted scores by `table` (`Ordinal.class_table`)
+    slope, curvature : get derivatives of the loss at `offsets`, for the rows at `start_at`"""
     n_scores, null = score.shape[1], 0.0
     for t in range(y.shape[0]):
         for i in range(TILE):
@@ -61,11 +64,12 @@ def prepare_class(
 
 
 def fit_learner(follow, responses, offsets, starts, sign, compare, null_value, ftol, learner):
-    """Fit a learner from `starts` (r, 2 + p) with `sign` (r,); return the best one's sign and log.
+    """Fit a learner from several starting points; return the sign and NewtonResult of the best fit.
 
-    `learner` (2 + p,) gets the best one. follow(...) minimizes the loss (see `follower`). If
-    `compare`, rough fits choose one start per sign, and only these are fitted to the tolerance
-    ftol. The learner is zero for all rows if it does not lower the loss `null_value`."""
+    follow, responses, offsets : function that minimizes the loss (see `follower`), and its data
+    starts, sign : (r, 2 + p) parameters and (r,) signs of r starting points
+    compare : whether rough fits choose one start per sign, which alone is fitted to tolerance ftol
+    learner : (2 + p,) gets the parameters; its values are 0 if the loss null_value falls little"""
     n_eval, n_iter, signs, null = 1.0, [0.0] * len(sign), sign.tolist(), learner[0]
     if compare:
         ends = follow(responses, offsets, starts, sign, max(ftol, SCREENING_FTOL), False)
@@ -94,7 +98,7 @@ def fit_learner(follow, responses, offsets, starts, sign, compare, null_value, f
 
 
 def follower(problem):
-    """Return a function that runs `newton` on `problem`, with work arrays that all calls share."""
+    """Return a function that runs `newton` on `problem` and returns a list of NewtonResults."""
     d, dtype = problem.ridge.size, problem.X.dtype
     of_rows = (
         np.empty((3, len(problem.X), TILE), dtype),
@@ -114,7 +118,9 @@ def follower(problem):
 
 
 def _best_of_each_sign(sign, ends):
-    """Return the positions in `ends` of the lowest losses: for sign 1, then for sign -1."""
+    """Return the positions of the searches of lowest loss: of sign 1, then of sign -1.
+
+    sign : list of the signs of the searches; ends : list of their NewtonResults"""
     groups = [[m for m in range(len(sign)) if sign[m] == b] for b in (1.0, -1.0)]
     return [_tied(group, ends)[0] for group in groups if group]
 
@@ -124,15 +130,17 @@ def _lowest(ends):
 
 
 def _tied(group, ends):
-    """Return the positions in `group` that tie for the lowest loss in `ends`; all if it is NaN."""
+    """Return the members of `group` that tie for the lowest loss; all if that loss is NaN.
+
+    group : positions of searches; ends : NewtonResults of all searches"""
     lowest = _lowest([ends[m] for m in group])
     return [m for m in group if ends[m].objective <= lowest + TIED * abs(lowest)] or group
 
 
 def _choose(sign, ends):
-    """Return the position in `ends` (fits from several starts) of the fit with the lowest loss.
+    """Return the position in `ends` (NewtonResults of several searches) of the best result.
 
-    If several are close to it, prefer converged fits, then positive signs."""
+    Of those that tie for the lowest loss, prefer converged ones, then positive signs."""
     tied = _tied(range(len(ends)), ends)
     converged = [m for m in tied if ends[m].converged > 0.0]
     return max(converged or tied, key=sign.__getitem__)

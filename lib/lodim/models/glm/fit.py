@@ -45,13 +45,11 @@ class GlmFit(Described, Fit):
     deviance, null_deviance : float
         Deviance of this and of the intercept-only model: sums over the rows, as in R.
     log_likelihood, aic, bic : float
-        As in R: an estimated dispersion or theta counts as a parameter. NaN for tweedie, quantile
-        and huber.
+        As in R: estimated dispersion or theta is a parameter. NaN for tweedie, quantile, huber.
     diagnostics : Diagnostics or None
         Residuals, leverages and Cook's distances of training rows, as `plot` shows them.
     aliased : dict of str to str
-        Terms that are linear combinations of earlier terms, and not estimated, such as {"x2":
-        "x1"}.
+        Terms that are linear combinations of earlier ones, not estimated, such as {"x2": "x1"}.
     separated : list of str
         Terms whose maximum likelihood estimate is infinite.
 
@@ -401,7 +399,7 @@ class GlmFit(Described, Fit):
         return threshold_names(self.levels)
 
     def _matrix(self, data):
-        """Return the design matrix of `data` in units of the data, and offsets (None without one).
+        """Return the design matrix and offsets (None if unused) of `data`, in units of the data.
 
         Rows without a prediction are NaN."""
         batch = self.design.apply(data)
@@ -417,7 +415,9 @@ class GlmFit(Described, Fit):
         return full, offset
 
     def _predictions_of(self, coef, X, offset, type):
-        """Return predictions with the coefficients `coef`, for X and offset from `_matrix`."""
+        """Return the mean (`type` "response") or linear predictors for X, offset of `_matrix`.
+
+        coef : coefficients in units of the data, all of the first linear predictor first"""
         score = all_scores(X @ coef.reshape(X.shape[1], -1, order="F"), self.family)
         score = score if offset is None else score + offset
         if type == "response":
@@ -473,11 +473,9 @@ class GlmFit(Described, Fit):
         Parameters
         ----------
         other : GlmFit, optional
-            Fit of the same response, family and rows, nested with this fit. By default the terms of
-            this fit are tested.
+            Nested fit of the same response, family and rows. Default: test the terms of this fit.
         data : frame, optional
-            The training rows, needed without `other`, unless the family is gaussian with nonrobust
-            errors.
+            The training rows; needed without `other`, except for gaussian with nonrobust errors.
         **changes
             Weights, offset and clusters, if they were arrays in the call of `glm`.
 

@@ -22,7 +22,9 @@ def critical(level, df):
 
 
 def satterthwaite(one, df_one, two, df_two):
-    """Return Satterthwaite's degrees of freedom for variance `one` + `two`, at most df_two."""
+    """Return Satterthwaite's degrees of freedom of the sum of two variances, at most df_two.
+
+    one, two : the variances, which have df_one and df_two degrees of freedom"""
     if df_one == df_two:
         return df_two
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -32,9 +34,9 @@ def satterthwaite(one, df_one, two, df_two):
 
 
 def inference(coef, error, df, level):
-    """Return statistic, p-value and confidence limits of coefficients with standard errors `error`.
+    """Return a dict of arrays: estimates, standard errors, tests and limits of confidence `level`.
 
-    The result is a dict of arrays. df : degrees of freedom, infinite for the normal distribution"""
+    coef, error : estimates and standard errors; df : degrees of freedom, inf for z tests"""
     with np.errstate(divide="ignore", invalid="ignore"):
         statistic = coef / error
     size, reach = np.abs(statistic), critical(level, df) * error
@@ -49,9 +51,9 @@ def inference(coef, error, df, level):
 
 
 def of_mean(family, score, error, level, df):
-    """Return confidence limits (n, 2) of the rows' means, from scores and their errors, (n,) each.
+    """Return limits (n, 2) of confidence `level` for means of n rows, symmetric on the link scale.
 
-    They are symmetric on the scale of the link."""
+    score, error : (n,) linear predictors and their standard errors, with df degrees of freedom"""
     reach = critical(level, df) * error
     return np.column_stack([family.mean((score - s * reach)[:, None]) for s in (1.0, -1.0)])
 
@@ -59,8 +61,8 @@ def of_mean(family, score, error, level, df):
 def of_observation(family, score, error, level, df, dispersion, df_resid):
     """Return limits (n, 2) that contain a new observation of weight one with probability `level`.
 
-    score : linear predictors; error : their standard errors, with `df` degrees of freedom
-    dispersion : with df_resid degrees of freedom"""
+    score, error : (n,) linear predictors and their standard errors, with df degrees of freedom
+    dispersion : estimate for the family, with df_resid degrees of freedom"""
     if family.name == "gaussian":
         df = satterthwaite(error**2, df, dispersion, df_resid)
         reach = critical(level, df) * np.sqrt(error**2 + dispersion)

@@ -234,7 +234,9 @@ class Sample:
 
     @classmethod
     def from_rows(cls, X, code, weight, basis, covariance=SHRUNK):
-        """Return the Sample of rows X (n, p) with class codes (n,), without rows of weight zero."""
+        """Return the Sample of rows X (n, p) of classes `code`, without rows of weight zero.
+
+        covariance : "shrunk" or "ledoit-wolf", kind of the class covariances"""
         order = np.argsort(code, kind="stable")
         order = order[weight[order] > 0]
         C = int(code.max()) + 1
@@ -271,5 +273,5 @@ def draw_by_class(key, code, n_rows, least, seed):
 
 
 def bandwidths(size, k, gamma=1.0):
-    """Return squared bandwidths (C,) by Silverman's rule times gamma, for class sizes (C,)."""
+    """Return squares (C,) of gamma times Silverman's bandwidths for class sizes in k dimensions."""
     return (gamma * (4.0 / (k + 2.0)) ** (1.0 / (k + 4.0)) * size ** (-1.0 / (k + 4.0))) ** 2

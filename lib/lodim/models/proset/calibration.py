@@ -16,7 +16,7 @@ RARE = 1e-4  # smallest level of a response; more extreme levels are not reliabl
 
 
 def calibrate(problem, prototypes, widen=True):
-    """Return the Calibration of a fit; `widen`: scale errors up to the size on held-out rows."""
+    """Return the Calibration of a fit; widen : whether errors get the size of held-out ones."""
     state = _state_with(problem, problem.batch, prototypes)
     familiarity = _percentiles(state.b - 1.0, state.weight)
     none = np.empty(0)
@@ -41,7 +41,7 @@ def _state_with(problem, batch, prototypes):
 
 
 def _growth(problem):
-    """Return mean absolute error on held-out rows / on training rows of refits, at least 1."""
+    """Return the ratio of refits' mean absolute errors, held-out to training rows, at least 1."""
     if count_units(problem.batch) < 2:
         return 1.0
     fitted = new = 0.0
@@ -56,7 +56,7 @@ def _growth(problem):
 
 
 def _error_sizes(state, prototypes):
-    """Return training rows' absolute errors (n,) in SD; each estimate leaves out the row itself.
+    """Return absolute leave-one-out errors (n,) of the training rows, in SDs of the response.
 
     With loss="density", an error is |z|, z being the normal quantile of the estimated P(Y <= y)."""
     if state.loss == DENSITY:
@@ -65,7 +65,9 @@ def _error_sizes(state, prototypes):
 
 
 def _new_error_sizes(state, prototypes, batch):
-    """Return the errors (n,) that `_error_sizes` defines, for `batch`, rows not used in the fit."""
+    """Return absolute errors (n,) of rows `batch` that are not in the fit, in SDs of the response.
+
+    With loss="density", an error is |z|, z being the normal quantile of the estimated P(Y <= y)."""
     y = (batch.y - batch.offset_matrix(1)[:, 0] - state.level) / state.scale
     X, n = batch.X, batch.n
     if state.loss == DENSITY:

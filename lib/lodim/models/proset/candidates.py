@@ -39,9 +39,9 @@ def easy_and_hard(label, goodness, hard_share):
 
 
 def allocate(sizes, n_candidates, max_fraction):
-    """Return how many candidates to draw from groups of rows of given sizes, as equal as possible.
+    """Return how many of n_candidates to draw from each group of rows, as equally as possible.
 
-    At most the share `max_fraction` of a group is drawn, and never all of it; None allows all."""
+    sizes : rows per group; max_fraction : largest share of a group, never all; None: no limit"""
     most = sizes
     if max_fraction is not None:
         most = np.minimum(np.rint(max_fraction * sizes), np.maximum(sizes - 1, 0)).astype(int)
@@ -53,10 +53,10 @@ def allocate(sizes, n_candidates, max_fraction):
 
 
 def draw_split(groups, weight, content, settings, seed):
-    """Draw candidates and scoring rows at random within the given groups; return a Split.
+    """Draw candidates and scoring rows at random within groups of rows; return a Split.
 
-    The draw depends on the seed and on content (n,), a hash of each row. With max_fraction,
-    candidates are not scoring rows. Scoring weights are scaled to the total weight of the group."""
+    groups, weight, content : (n,) group, weight, and hash of each row for a reproducible draw
+    If settings.max_fraction is given, no candidate is a scoring row."""
     within = [np.flatnonzero(groups == g) for g in np.unique(groups)]
     # Groups of equal size are ordered by content, not by class names.
     within.sort(key=lambda rows: content[rows].sum())
@@ -101,9 +101,7 @@ def check_rows(problem):
 
 
 def _check_loss(problem, levels):
-    """Raise ArgumentError if the loss does not suit the response, or lambda_u has no effect.
-
-    levels : classes of the response, or None for numbers"""
+    """Raise ArgumentError if the loss needs a response without `levels`, or lambda_u is unused."""
     loss, control = problem.settings.loss, problem.arguments["control"] or {}
     if levels and loss != "squared":
         raise ArgumentError(

@@ -111,7 +111,9 @@ def largest_lambda(batch, family, settings):
 
 
 def cv_grid(problem, n):
-    """Return the n penalties for cv() as {"lambda_": list}; None is the model's own choice."""
+    """Return the values of lambda_ that cv() compares, as a dict, and None, as no fit is needed.
+
+    The values are n penalties and None (the model's choice), or the only value that is possible."""
     lambda_ = problem.arguments["lambda_"]
     if lambda_ is not None or problem.settings.method == VOTE:
         return {"lambda_": [lambda_]}, None
@@ -122,9 +124,9 @@ def cv_grid(problem, n):
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
-    """Fit an ensemble per penalty in the settings; yield it, its log, and its predictions.
+    """Yield an Ensemble, its log, and its predictions for each penalty in the settings.
 
-    Predictions are linear predictors for the rows of `eval_batch`, or None without it."""
+    Predictions are linear predictors of the rows of eval_batch; None if eval_batch is None."""
     search = ViewSearch.from_batch(batch, family, settings)
     several = isinstance(settings.lambda_, tuple)
     penalties = settings.lambda_ if several else (settings.lambda_,)
@@ -204,7 +206,7 @@ def build_ensemble(search, views, shares, k, lambda_):
 def _common_fields(search, X, views):
     """Return a dict of the fields that every Ensemble has.
 
-    X has a column per feature or axis; `views` has positions of these columns."""
+    X : (n, columns), one per feature or axis; views : (views, dims) positions of columns, or -1"""
     features, n = np.unique(views[views >= 0]), len(X)
     fields = {"features": features, "X": X[:, features], "y": search.y, "weight": search.weight}
     fields["views"] = np.where(views >= 0, np.searchsorted(features, views), -1)

@@ -111,7 +111,7 @@ def _header(fit):
 
 
 def penalty_label(tasks):
-    """Return the penalty's label in its unit, such as "Lambda / var(L)", for kinds of responses."""
+    """Return lambda's label with its unit, such as "Lambda / var(L)", for kinds of responses."""
     unit = "unit" if len(tasks) > 1 else "var(L)" if tasks == {NUMBERS} else "(1 - alpha)^2"
     return f"Lambda / {unit}"
 

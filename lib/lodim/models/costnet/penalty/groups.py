@@ -28,9 +28,9 @@ class Groups:
     def from_network(cls, network, dependents="all", p=None, monotone=None):
         """Return the Groups of a dependency graph: one for each node with a price.
 
-        A group has the columns of the node and of all `dependents` ("direct": its children only,
-        Fiterau 2014, Eq. 5.1). If no node has a price, each node with columns gets price 1. A free
-        column with a required sign (in `monotone`) costs as much as the cheapest group."""
+        A group has the columns of its node and of "all" dependents, or of the "direct" ones only
+        (Fiterau 2014, Eq. 5.1). If no node has a price, each node with columns gets price 1. A free
+        column with a required sign in `monotone`, (p,), costs as much as the cheapest group."""
         node = [v for v, columns in enumerate(network.columns) for _ in columns]
         feature = [j for columns in network.columns for j in columns]
         p = max(feature, default=-1) + 1 if p is None else p
@@ -58,7 +58,9 @@ class Groups:
 
     @classmethod
     def weighted_lasso(cls, cost, network=None, monotone=None):
-        """Return the penalty sum_j cost_j |w_j| for column costs (p,); cost 0 means no penalty."""
+        """Return Groups for the penalty sum_j cost_j |w_j|; cost : (p,), 0 for no penalty.
+
+        network : graph with nodes that own columns, or None; monotone : required signs, or None"""
         cost = np.asarray(cost, np.float64)
         node = np.full(len(cost), -1, np.int64)
         for v, columns in enumerate(network.columns if network else ()):
@@ -69,9 +71,10 @@ class Groups:
 
     @classmethod
     def _from_sets(cls, feature, node, cost_of, sign):
-        """Return Groups from a dict of sets of coefficients (groups) to their costs.
+        """Return Groups, given the cost of each group.
 
-        feature, node, sign : column, graph node and required sign of each coefficient"""
+        cost_of : dict {frozenset of the positions of a group's coefficients: cost}
+        feature, node, sign : (q,) column, graph node and required sign of each coefficient"""
         # Contained groups are smaller; equal sizes are sorted by first member.
         sets = sorted(cost_of, key=lambda positions: (len(positions), min(positions)))
         cost = np.array([cost_of[positions] for positions in sets], np.float64)
@@ -102,7 +105,7 @@ class Groups:
 
 
 def _crossed(sets, q):
-    """Return which sets (of numbers below q) overlap an earlier one without containing it."""
+    """Return which sets of numbers below q overlap an earlier set, but do not contain it."""
     crossed = np.zeros(len(sets), bool)
     last = np.full(q, -1, np.int64)  # largest group of each coefficient so far
     for g, positions in enumerate(sets):
@@ -152,7 +155,7 @@ class Layout(GroupArrays):
         return cls(at, block, first, nested[kept], start, member, cost, sign, owner)
 
     def restrict(self, keep):
-        """Return the Layout of only the coefficients marked in `keep`, (A,) bool."""
+        """Return the Layout of only the coefficients marked in `keep`, (len(at),) bool."""
         blocks = np.arange(len(self.nested))
         block_of_group = np.repeat(blocks, np.diff(self.first))
         block = np.repeat(blocks, np.diff(self.block))

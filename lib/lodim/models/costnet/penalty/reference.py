@@ -41,9 +41,9 @@ class ConicSolver(NewtonSolver):
         self._program = cp.Problem(cp.Minimize(loss + penalty + squares), signs)
 
     def _solve(self, lam, ridge, target, max_iter):
-        """Solve for the penalty lam sum_g cost_g ||w_g|| + ridge |w|^2 / 2, to the gap `target`.
+        """Solve for the penalty lam sum_g cost_g ||w_g|| + ridge |w|^2 / 2.
 
-        Return the duality gap and the number of iterations."""
+        Return the duality gap, at most `target` if possible, and the number of iterations."""
         import cvxpy as cp
 
         self._lam.value, self._ridge.value = lam, ridge
@@ -101,9 +101,7 @@ def _power_loss(power, constant, y, score):
 
 
 def _compressed(problem):
-    """Return R, t and s, which give the mean squared error of coefficients v as |R v - t|^2 + s.
-
-    v has the unpenalized coefficients first."""
+    """Return R, t, s: coefficients v, free ones first, have mean squared error |R v - t|^2 + s."""
     loss, slope, free, G = problem.at_offset()
     G = G[0, 0]
     value, vector = np.linalg.eigh(G)
@@ -114,7 +112,7 @@ def _compressed(problem):
 
 
 def _penalty(layout, w):
-    """Return the group penalty sum_g cost_g ||w_g|| of a Layout's groups as a CVXPY expression."""
+    """Return the penalty sum_g cost_g ||w_g|| as a CVXPY expression; layout : Layout of w."""
     import cvxpy as cp
 
     total, size = 0.0, np.diff(layout.start)

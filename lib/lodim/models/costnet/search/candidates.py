@@ -32,9 +32,9 @@ class SearchSpace:
 
     @classmethod
     def from_network(cls, network, budget=np.inf, keep=None):
-        """Return the candidates: nodes that have columns, cost at most `budget`, and are in `keep`.
+        """Return the SearchSpace of all nodes that have columns and cost at most `budget`.
 
-        keep : bool mask of the nodes of the graph; None: all"""
+        network : graph of the user's items; keep : (nodes,) bool, nodes to consider; None: all"""
         eligible = np.array([len(columns) > 0 for columns in network.columns])
         if keep is not None:
             eligible &= keep
@@ -82,7 +82,7 @@ class SearchSpace:
         return float(self.cost @ (used @ self.incidence > 0.0))
 
     def prices_with(self, used):
-        """Return the price of each selection (row of `used`) with one more candidate, (r, m)."""
+        """Return the prices (r, m) of r selections, rows of `used`, with each candidate added."""
         left = (used @ self.incidence == 0.0) * self.cost
         return self.cost.sum() - left.sum(axis=1)[:, None] + left @ self.incidence.T
 
@@ -103,7 +103,7 @@ def affordable(price, budget):
 
 
 def with_free_columns(network, p):
-    """Return the graph with a free node added for each of p columns that no node has."""
+    """Return the graph `network` with a free node added for each of p columns that no node has."""
     rest = sorted(set(range(p)) - {j for columns in network.columns for j in columns})
     V, R = len(network), len(rest)
     return replace(
@@ -128,9 +128,9 @@ def _single_prices(network, incidence, bases):
 
 
 def _sources(network, nodes):
-    """Return the source that each node needs from each series, (nodes, series); -1 for none.
+    """Return the source that each node needs for each quantity with several sources, (nodes, S).
 
-    A series is a quantity that several nodes of the network, its sources, can supply."""
+    An entry is a node of the network that supplies the quantity, or -1 if it is not needed."""
     numbers = np.unique(network.series[network.series >= 0])
     out = np.full((len(nodes), len(numbers)), -1)
     for s, number in enumerate(numbers):
@@ -160,8 +160,7 @@ class Criterion:
     def from_data(cls, name, data, null_deviance, p):
         """Return the Criterion called `name`, such as "bic", for rows `data` and p columns.
 
-        "cv" compares models by held-out loss, but finds them with "hq". With several classes, these
-        models have at most 100 parameters (`max_df`), because their refits are slow."""
+        "cv" compares models by held-out loss, but finds them with "hq"."""
         n = data.total_weight
         hq, bic = 2.0 * np.log(np.log(max(n, 3))), np.log(n)
         # 2 gamma log p = 2 log p - log n, so that "ebic" is the larger of log n and 2 log p.
@@ -175,7 +174,7 @@ class Criterion:
         return cls(n, max_df, float(charges[name]), numeric, floor)
 
     def __call__(self, deviance, df):
-        """Return the criterion of models with a deviance and `df` coefficients (their rank)."""
+        """Return the criterion of models, given the deviance and rank (`df`) of each."""
         if self.logarithmic:
             deviance = np.log(np.maximum(deviance, self.floor))
         value = self.n * deviance + self.charge * df

@@ -78,10 +78,10 @@ class CostFrontier:
         return replace(self, **{f.name: getattr(self, f.name)[:M] for f in fields(self)})
 
     def best(self, priced, draw=None):
-        """Return the index of the model with the lowest held-out loss.
+        """Return the index of the model with the lowest held-out loss, or of a cheaper model.
 
-        With `priced`, return the cheapest model within one standard error of the lowest loss. The
-        loss is the mean over all divisions into folds, or that of division number `draw`."""
+        priced : whether to return the cheapest model within one standard error of the lowest loss
+        draw : position of the division into folds whose losses count; None: mean over divisions"""
         mean = self.held_out.mean(axis=1) if draw is None else self.held_out[:, draw]
         least = int(np.argmin(mean))
         limit = mean[least] + (self.error[least] if priced else 0.0)
@@ -92,7 +92,7 @@ def select_frontier(search, candidate_models, relax=1.0, by_deviance=True):
     """Return a list of CandidateModels of increasing price, each with a lower criterion.
 
     search, candidate_models : a Search, for criteria, and the models among which to select
-    relax : weight of the unpenalized refit in their coefficients
+    relax : weight of the unpenalized refit in the coefficients of the models
     by_deviance : whether deviances must also decrease"""
     candidate_models = [_blended(search, candidate, relax) for candidate in candidate_models]
     nothing = search.state(np.zeros(len(search.space), bool))
@@ -112,7 +112,7 @@ def select_frontier(search, candidate_models, relax=1.0, by_deviance=True):
 
 
 def _blended(search, candidate, relax):
-    """Return the CandidateModel with coefficients relax * refitted + (1 - relax) * penalized."""
+    """Return the CandidateModel with a mean of refitted (weight relax) and penalized estimates."""
     state = candidate.state
     if relax == 1.0 or candidate.path is None or not np.isfinite(state.value):
         return candidate
@@ -123,9 +123,9 @@ def _blended(search, candidate, relax):
 
 
 def blend(refits, space, candidate):
-    """Return intercept, coefficients and deviance of a CandidateModel.
+    """Return intercept (K,), coefficients (r, K) and deviance of a CandidateModel with r columns.
 
-    Coefficients are a mean of the refit, with weight candidate.relax, and the penalized fit."""
+    The coefficients are relax * refitted + (1 - relax) * penalized ones, with candidate.relax."""
     intercept, coef = estimates_of(refits, space, candidate)
     on = space.columns_of(candidate.state.used)
     # The deviance of a gaussian refit has rounding errors: it is computed again from the rows.
@@ -135,7 +135,7 @@ def blend(refits, space, candidate):
 
 
 def estimates_of(refits, space, candidate):
-    """Return intercept and coefficients of a candidate: refitted, penalized, or a mean of both."""
+    """Return intercept and coefficients of a CandidateModel: refitted, penalized or averaged."""
     on, relax = space.columns_of(candidate.state.used), candidate.relax
     if relax == 1.0:
         fit = refits(on)
@@ -153,14 +153,14 @@ def estimates_of(refits, space, candidate):
 
 
 def simplicity(space, used):
-    """Return a sort key of models: number of purchases, then their names; simple ones first."""
+    """Return a sort key, lower for simpler models: number and names of the purchases of `used`."""
     network = space.network
     paid = np.unique(network.base[network.closed(space.nodes(used))])
     return len(paid), sorted(network.names[v] for v in paid)
 
 
 def _is_simpler(space, state, other):
-    """Return whether `state` is as good as a model of equal price, `other`, and simpler."""
+    """Return whether the model `state` is as good as `other`, of the same price, and simpler."""
     if abs(state.value - other.value) > MIN_FALL:
         return False
     return simplicity(space, state.used) < simplicity(space, other.used)
@@ -188,7 +188,7 @@ def _simplest(search, state):
 def _equivalents(search, state):
     """Yield selections (m,) bool of candidates that may be as good as `state` at the same price.
 
-    They exchange some candidates of state.used, or use another source of one series."""
+    They exchange some candidates of the model `state`, or use another source of one quantity."""
     moves = possible_moves(search, state, state.price)
     for a, b in np.argwhere(np.abs(moves.value - state.value) <= MIN_FALL):
         yield moves.after(state.used, a, b)

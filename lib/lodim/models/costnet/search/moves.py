@@ -13,7 +13,7 @@ MIN_FALL = 1e-6  # smallest decrease of the criterion that counts
 
 @dataclass(frozen=True, eq=False)
 class SearchState:
-    """Model in a search: the candidates whose columns it has, its price and its criterion."""
+    """Model in a search: the candidates whose columns the model has, its price and criterion."""
 
     used: np.ndarray  # (m,) bool, candidate nodes whose columns it has
     price: float  # with everything that the candidates need
@@ -48,7 +48,7 @@ class Search:
     def state(self, used):
         """Refit the model of the candidates marked in `used`; return it as a SearchState.
 
-        With too many coefficients it is not refitted and its criterion is infinite."""
+        A model with too many coefficients is not refitted, and its criterion is infinite."""
         on, price = self.space.columns_of(used), self.space.price(used)
         df = self.refits.rank(on) * self.refits.data.df_per_column
         if df > self.criterion.max_df and df > 0:
@@ -61,8 +61,8 @@ class Search:
 class Moves:
     """Possible moves from a model: drop one of `a` sets of candidates and add one of `b` sets."""
 
-    drop: np.ndarray
-    add: np.ndarray
+    drop: np.ndarray  # (a, m) bool
+    add: np.ndarray  # (b, m) bool
     value: np.ndarray  # (a, b) criterion after each move, infinite if impossible
     price: np.ndarray  # (a, b) price after it, by the sum of costs
 
@@ -71,9 +71,9 @@ class Moves:
 
 
 def possible_moves(search, state, budget, drop=True):
-    """Return the Moves from model `state` within a budget; with drop=False they only add.
+    """Return the Moves from the model `state` within a budget; drop : whether moves may drop.
 
-    Criteria after a move are exact for a gaussian family, else by a quadratic approximation."""
+    Their criteria are exact for a gaussian family, otherwise from a quadratic approximation."""
     space, data = search.space, search.refits.data
     on = space.columns_of(state.used)
     at = search.refits.quadratic(on)
@@ -96,7 +96,7 @@ def possible_moves(search, state, budget, drop=True):
 
 
 def local_search(search, state, budget):
-    """Improve the model `state` by moves within a budget; return the models after each move."""
+    """Improve the model `state` by moves within a budget; return the list of improved models."""
     states = []
     for _ in range(20):
         better = _best_move(search, state, budget) or _best_switch(search, state, budget)
@@ -125,9 +125,10 @@ def _best_move(search, state, budget):
 
 
 def _drop_sets(space, used):
-    """Return the sets of candidates in `used` that a move may drop, (a, m) bool.
+    """Return the sets of candidates that a move may drop from a model, one per row, (a, m) bool.
 
-    A set is empty, one candidate, or all candidates that share a purchase."""
+    A set is empty, one candidate, or all candidates of the model that need the same purchase.
+    used : (m,) bool, candidates of the model"""
     m = len(space)
     sets = [np.zeros(m, bool), *np.eye(m, dtype=bool)[used]]
     # Includes paid nodes without used columns, whose branch may be removed.
@@ -142,10 +143,11 @@ def _drop_sets(space, used):
 
 
 def _add_sets(space, used):
-    """Return the sets of candidates that a move may add, (b, m) bool.
+    """Return the sets of candidates that a move may add, and the candidate for which each is added.
 
-    The first is empty. Then come single candidates, and candidates with all that they need. The
-    second result (b - 1,) has the candidate for which each further set is added."""
+    sets : (b, m) bool; first no candidate, then one each, then candidates with all they need
+    candidates : (b - 1,) positions, one for each set but the first
+    used : (m,) bool, candidates of the model before the move"""
     m = len(space)
     lead = np.flatnonzero(~used)
     alone = np.zeros((1 + len(lead), m), bool)
@@ -157,7 +159,7 @@ def _add_sets(space, used):
 
 
 def _column_sets(space, sets):
-    """Return the columns of r sets of candidates, the rows of `sets`, as ColumnSets."""
+    """Return the columns of each set of candidates as ColumnSets; sets : (r, m) bool."""
     row, candidate = np.nonzero(sets)
     first, size = space.start[candidate], np.diff(space.start)[candidate]
     before = np.cumsum(size) - size
@@ -167,9 +169,9 @@ def _column_sets(space, sets):
 
 
 def _best_switch(search, state, budget):
-    """Return the best model within a budget that replaces one source of a quantity by another.
+    """Return the best model in which another source supplies a quantity; None if none is better.
 
-    The result is None if no such model is better than `state`."""
+    state : model in which one source is replaced, and which the result must improve"""
     best = state
     for used in source_switches(search.space, state.used):
         if not used.any() or not affordable(search.space.price(used), budget):
@@ -181,7 +183,7 @@ def _best_switch(search, state, budget):
 
 
 def source_switches(space, used):
-    """Yield variants of the selection `used` that get one quantity from another of its sources."""
+    """Yield variants of the selection `used`, (m,) bool, with another source of one quantity."""
     base = space.network.base[space.candidates]
     for s, source in enumerate(space.source.T):
         mine = used & (source >= 0)

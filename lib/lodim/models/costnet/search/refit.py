@@ -59,7 +59,7 @@ class Refits:
 
     @classmethod
     def from_data(cls, data, near=None):
-        """Return an empty store of models of `data`; `near` (other Refits) has starting values."""
+        """Return Refits of rows `data`, with no model yet; near : Refits of a sample, or None."""
         nothing = np.empty(0, np.int64), np.zeros((0, data.n_scores))
         with single_blas():
             null = Refit(data.null, nothing[1], data.deviance(data.null, *nothing))
@@ -76,7 +76,7 @@ class Refits:
         return self.known[key]
 
     def open(self, on):
-        """Return the columns `on` without those that their required sign forces to zero."""
+        """Return the columns `on` without those whose coefficients required signs make zero."""
         return on[self(on).coef.any(axis=1)] if self.data.sign.any() else on
 
     def rank(self, on):
@@ -96,7 +96,7 @@ class Refits:
 def _ridge(refits, on, size=0.0):
     """Return a ridge penalty matrix (r, r) for which the r columns `on` have unique coefficients.
 
-    It is `size` times the Gram matrix, plus a penalty on combinations of columns that are zero."""
+    size : multiple of the columns' Gram matrix, to which a penalty on collinearity is added"""
     gram = refits.at_null.gram[np.ix_(on, on)]
     ridge = size * gram
     if refits.rank(on) == len(on):
@@ -110,16 +110,14 @@ def _ridge(refits, on, size=0.0):
 
 
 def _fit_with_signs(refits, on):
-    """Return the Refit of the columns `on`, whose coefficients have their required signs.
-
-    The method is that of active sets (Lawson and Hanson 1974, chapter 23)."""
+    """Return the Refit of the columns `on`, whose coefficients have their required signs."""
     fit = _least_squares if refits.data.family.name == "gaussian" else _newton
     if not refits.data.sign[on].any():
         return fit(refits, on)
     sign, open_, coef = refits.data.sign[on], np.full(len(on), True), np.zeros((len(on), 1))
     scale = np.sqrt(np.maximum(np.diag(refits.at_null.gram)[on], 1e-300))
     found = None
-    for _ in range(10 * len(on)):  # steps of the active-set method
+    for _ in range(10 * len(on)):  # active sets (Lawson and Hanson 1974, chapter 23)
         end, part = np.zeros_like(coef), fit(refits, on[open_]) if open_.any() else refits.null
         end[open_] = part.coef
         wrong = sign * end[:, 0] < 0.0
@@ -139,7 +137,9 @@ def _fit_with_signs(refits, on):
 
 
 def _slopes(refits, on, intercept, coef):
-    """Return minus the gradient (r,) of half the mean deviance by coefficients of columns `on`."""
+    """Return minus the gradient (r,) of half the mean deviance by the coefficients of columns `on`.
+
+    intercept, coef : (1,), (r, 1), the model at which the gradient is computed"""
     if refits.data.family.name == "gaussian":
         return (refits.at_null.target[on] - refits.at_null.gram[np.ix_(on, on)] @ coef)[:, 0]
     theta = np.vstack([intercept, coef])
@@ -156,7 +156,7 @@ def _least_squares(refits, on):
 
 
 def _newton(refits, on, cold=False):
-    """Return the Refit of the columns `on` by Newton's method; `cold` : start at the null model."""
+    """Return the Refit of the columns `on` by Newton's method; cold : start at the null model."""
     data, null = refits.data, refits.null.intercept
     null = np.vstack([null, np.zeros((len(on), len(null)))])
     theta, near = null if cold else _start(refits, on, null), 1.0
@@ -195,7 +195,7 @@ def _newton(refits, on, cold=False):
 def _start(refits, on, null):
     """Return starting coefficients (1 + r, K) of Newton's method for the r columns `on`.
 
-    They come from a fit to sampled rows or, without a sample, from one step at the null model."""
+    They are fitted to sampled rows or, if there are none, one step from `null`, the null model."""
     at = refits.at_null
     if refits.near is not None:
         fit = refits.near(on)

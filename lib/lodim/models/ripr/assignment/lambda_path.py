@@ -108,7 +108,7 @@ def number_errors(near, y, L, weight=None):
 
 
 def mean_row_variance(L):
-    """Return the variance of each row's finite losses, averaged over the rows; 1 if it is zero."""
+    """Return the variance within rows of finite losses L (rows, views), averaged; 1 if it is 0."""
     total = 0.0
     for rows in row_blocks(L):
         finite = np.isfinite(L[rows])
