@@ -54,7 +54,7 @@ class Items:
         return np.ascontiguousarray((options & priced).T.astype(np.float32))
 
     def price(self, paid):
-        """Return the total price of the purchases marked in `paid`, bool; per row of a matrix."""
+        """Return the total price of the purchases marked in `paid`, or for each row of a matrix."""
         net = self.network
         if net.set_cost is None:
             return paid @ net.cost
@@ -84,8 +84,8 @@ class Items:
     def after_buying(self, measured, paid, sets):
         """Return the known columns and the paid purchases after buying each set of columns.
 
-        Row s of both, bool, belongs to row s of `sets` (sets, columns). `measured` and `paid` mark
-        what was known and paid before. Columns that now cost nothing become known too."""
+        Both are bool, with a row per row of `sets` (sets, columns). `measured` and `paid` mark the
+        columns known and purchases paid before. Columns that now cost nothing become known too."""
         first = self._options[1]
         paid = self.pay(paid, sets)
         free = ((~paid).astype(np.float32) @ self._priced) == 0.0

@@ -68,7 +68,7 @@ def constant(subject):
 
 
 def grid_end(subject):
-    """Find penalties of a subject's fit at the low end of their grid; return Findings or a text."""
+    """Find penalties of a subject's fit at a grid's low end; return Findings or why skipped."""
     fit = subject.fit
     if fit.selection is None:
         return "no setting was chosen by cross-validation"

@@ -52,9 +52,9 @@ class Inputs:
     # Columns -----------------------------------------------------------------------------------
 
     def _known_levels(self, rules):
-        """Return a dict column -> (known levels, levels that count as missing, or None: all other).
+        """Return a dict column -> (known levels, further levels that count as missing).
 
-        rules : such a dict for some columns, from `Design.known_levels`, which has precedence"""
+        None means all further levels. rules : entries by `Design.known_levels` to prefer"""
         found = {}
         for part in self.parts:
             name = factors.column_with_levels(part)

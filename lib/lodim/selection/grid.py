@@ -92,7 +92,7 @@ def checked_settings(problem, points):
 def summarize(problem, points, settings, losses, stage, draws=1):
     """Return a frame of grid points, with `mean` and `se` of held-out loss, and a list of settings.
 
-    losses : result of `grid_losses`, from `draws` sets of folds
+    losses : (stages, folds, 3) per point, from `draws` sets of folds; settings : one per point
     stage : number of stages (such as learners) per point, for points whose settings give none"""
     stages = problem.model.stage_setting
     rows, chosen = [], []

@@ -28,9 +28,9 @@ TOLERANCE = 1e-10  # change of the estimates, per standard deviation of the feat
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
-    """Fit the model to `batch`; yield one tuple: Estimates, a log, and linear predictors.
+    """Fit the model to the rows `batch`; yield one tuple: Estimates, a log, linear predictors.
 
-    The linear predictors (n, K) are those of the rows `eval_batch`; None if it is None."""
+    The linear predictors (n, K) are those of the rows `eval_batch`; None if eval_batch is None."""
     with single_blas():
         estimates, log = _fit(Rows(batch, family), settings)
         scores = None if eval_batch is None else estimates.scores_of(eval_batch, family)
@@ -148,7 +148,7 @@ def maximize(rows, basis, start, at_null, max_iter):
     """Maximize the likelihood by Newton steps; return Sums, whether it converged, number of steps.
 
     basis : Basis of the coefficients; max_iter : largest number of steps
-    start, at_null : Sums at a first guess and for the intercept-only model; the better is used"""
+    start, at_null : Sums at a first guess and at the intercept-only model, the possible starts"""
     found = start if start.deviance <= at_null.deviance else at_null
     step, reached, n_iter = 0.0, False, 0
     while n_iter < max_iter and not reached:

@@ -168,8 +168,8 @@ def evaluation_weights(code, weight, equal):
 def leave_one_out_scores(rows, background, width, options, threads, known=None):
     """Return log prior plus log density (m, C) of training rows, each left out of its own density.
 
-    `rows` is a Rows, `background` a Background that is mixed in. Kernels are widened by the factor
-    `width`. `known` are densities from `fit_densities`, by default fitted here."""
+    rows : Rows; background : Background to mix in; width : factor of the kernels' width
+    options : DensityOptions; known : result of `fit_densities`, by default computed here"""
     known = known or fit_densities(rows.Z, rows.code, rows.weight, options, cells=False)
     densities, place = known
     log_f = log_densities(_widened(densities, width), rows.Z, threads, place)

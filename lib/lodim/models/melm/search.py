@@ -66,7 +66,7 @@ def search_gammas(X, code, weight, plan, gammas, first_gamma=None, warm_start=No
     """Search the best projection for each of several gammas; return a dict gamma -> Manifold.
 
     A gamma is a factor of the kernel widths. The search for first_gamma (default: closest to 4)
-    starts from many projections or warm_start (p, k), each other from the next gamma's result.
+    starts from many projections or warm_start (p, k), others from a neighbouring gamma's result.
     X : (n, p) features; code : (n,) classes; plan : other settings; within : Basis, if known"""
     with single_blas(), progress.bar(len({*gammas, first_gamma} - {None}), "views") as shown:
         basis = within or make_basis(X, code, weight, plan)
@@ -153,7 +153,7 @@ def make_objective(sample, plan):
 
 
 def _manifold(sample, objective, ends, names, basis, plan):
-    """Return the best L-BFGS result in `ends` of `objective` as a Manifold; names : start kinds."""
+    """Return the best of the L-BFGS results `ends` as a Manifold; names : kinds of the starts."""
     best = int(np.argmin(ends.value))
     V = principal_axes(basis.directions(ends.theta[best].reshape(-1, plan.k)), basis, sample)
     theta = basis.of_directions(V)

@@ -34,7 +34,7 @@ def fit_stages(batch, family, settings, eval_batch=None, previous=None):
 
     Each set minimizes Eq. 2.8 of Ruf (2022), given the earlier sets; `results` is a dict with the
     set's deviance etc. After an empty set, Prototypes and results are None.
-    eval_batch : rows whose linear predictors (n, K) are yielded; if None, None is yielded instead
+    batch : training rows; eval_batch : rows of the linear predictors (n, K), or None for none
     previous : (prototypes, results) of a fit to the same rows; its sets are used first"""
     state = BatchState(batch, family, settings)
     used, ended, base, sums = np.zeros(len(state.varies), bool), False, None, None

@@ -189,7 +189,7 @@ def record(e, family):
 
 
 def _errors(e, answers):
-    """Return errors (n,) of the predictions `answers` of Ensemble e: 0 to 1, or squared; or NaN."""
+    """Return errors (n,) of Ensemble e's predictions `answers`: share wrong, or squared; or NaN."""
     if e.task == CLUSTERS:
         return e.assign(e.X, answers)[1]
     out, known = np.full(e.n, np.nan), np.flatnonzero((answers.view >= 0) & np.isfinite(e.y))
@@ -201,7 +201,7 @@ def _errors(e, answers):
 
 
 def _deviances(e, family, answers, error):
-    """Return mean deviances of an Ensemble's predictions `answers` (rows left out) and null model.
+    """Return the mean deviances of an Ensemble's leave-one-out `answers`, and of the null model.
 
     For clusters: mean squared distances of rows to cluster centres (`error`) and view centres."""
     if e.task == CLUSTERS:
