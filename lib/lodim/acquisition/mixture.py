@@ -116,7 +116,7 @@ class Mixture:
     def surprise(self, V, y, columns, n_classes):
         """Return by how much each row's loss exceeds the loss that the mixture expects, (rows,).
 
-        Excess: log-loss minus entropy, or squared error / variance - 1 for a number (n_classes 0).
+        The excess is log-loss minus entropy, or squared error / variance - 1 if n_classes is 0.
         Its mean is about 0. V (columns, rows) has values of the features at positions `columns`."""
         answer = replace(self, contamination=0.0).predict(V, columns, n_classes)
         if not n_classes:

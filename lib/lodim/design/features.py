@@ -57,7 +57,7 @@ class Prepared:
 def _sources(term, prepared):
     """Yield a pair (values, positions) for each feature of a term: row i has values[positions[i]].
 
-    With empty positions, row i has values[i]. NaN marks a missing column. prepared : Prepared"""
+    With empty positions, row i has values[i]. A missing column gives NaN. prepared : Prepared"""
     table = prepared.table
     part, where = columns.known_rows(table, needs([term]))
     if where is ALL_ROWS:
@@ -191,7 +191,7 @@ def scaling(moments, names, standardize):
 
 
 def check_distance(distance, scale, term, dtype):
-    """Raise DataError if a term's largest |x - mean|, distance, / scale is too large for dtype."""
+    """Raise DataError if `distance`, a term's max |x - mean|, over scale is too large for dtype."""
     with np.errstate(over="ignore"):
         largest = distance / scale
     if largest > FAR[dtype.name]:
@@ -274,7 +274,7 @@ class Features:
         return np.repeat(np.arange(len(self.terms)), np.array(widths(self.terms), int))
 
     def write(self, X, mean, scale, flat, limits):
-        """Write features to X, within `limits`, standardized by mean and scale; 0 for `flat`."""
+        """Write features to X, within `limits`, standardized by mean and scale; zeros if `flat`."""
 
         def part(span, table):
             prepared = self._kept or Prepared(filled(table, self.fills))

@@ -397,7 +397,7 @@ def _are_proportions(source, rows, table):
 
 
 def is_balanced(weights, names):
-    """Return whether weights= is "balanced" (equal weight per class), not a column of that name."""
+    """Return whether weights= is "balanced" (equal weight per class), not a column in `names`."""
     return isinstance(weights, str) and weights == BALANCED and BALANCED not in names
 
 

@@ -143,7 +143,7 @@ def runs_of(used):
 
 
 def each(work, items, numbers, threads=None):
-    """Return [work(item) for item in items], in threads if they process many `numbers` in total."""
+    """Return [work(item) for item in items], in threads if all items have many `numbers`."""
     items, threads = list(items), min(8, threads or available_threads())
     if numbers < THREADED or threads == 1:
         return [work(item) for item in items]

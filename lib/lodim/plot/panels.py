@@ -77,7 +77,7 @@ def _flatten(view):
 
 
 def _level_names(view, j):
-    """Return names of levels, or of few distinct values, of a view's feature j; () for many."""
+    """Return names of the levels, or few distinct values, of a view's feature j; () if many."""
     if view.levels[j]:
         return view.levels[j]
     values = _few_values(view.x[:, j])

@@ -326,7 +326,7 @@ def _set(names):
 
 
 def _to_network(graph, cost, set_cost):
-    """Return a Graph as a Network; cost : price of each node; set_cost : of sets, or None."""
+    """Return a Graph as a Network; cost : prices of nodes; set_cost : function of sets, or None."""
     at = {name: v for v, name in enumerate(graph.columns)}
     series = list(graph.sources)
     parents = [tuple(at[n] for n in needs if n in at) for needs in graph.needs.values()]

@@ -35,7 +35,8 @@ def unimodal(q, p, cutoff, n_pairs):
     """Bound the expected number of terms that are stable by chance, if their shares are unimodal.
 
     Shares are of the n_pairs pairs whose halves both select a term; a half selects q of p terms on
-    average. NaN if q is too large or cutoff too small (Shah and Samworth 2013, Theorem 2)."""
+    average; `cutoff` is the smallest share of a stable term. NaN if q is too large or cutoff too
+    small (Shah and Samworth 2013, Theorem 2)."""
     theta, B = q / p, n_pairs
     least = min(0.5 + theta**2, 0.5 + 0.5 / B + 0.75 * theta**2)
     if theta > 3.0**-0.5 or cutoff <= least:
@@ -218,7 +219,7 @@ def _frame(design, selected, full, cutoff):
 
 
 def _views_frame(design, selected, full):
-    """Return a frame: share of half-samples that select each view, if in fit; None without views.
+    """Return a frame: share of the half-samples that select each view; None if there are no views.
 
     selected : (terms, views) per half-sample; full : the fit to all rows"""
     counts = Counter(view for _, views in selected for view in views)

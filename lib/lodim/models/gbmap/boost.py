@@ -82,7 +82,7 @@ def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
 def _fit_ordered(state, fit, warm_start, X):
     """Fit a learner for ordered classes and their thresholds alternately; return (learners, log).
 
-    fit(warm_start) fits only the learner, also from learners `warm_start`, and returns the same.
+    fit(warm_start) : fit of the learner alone, also from learners `warm_start`; (learners, log)
     state : BoostState; X : features before a rotation"""
     learners, log = fit(warm_start)
     for _ in range(ROUNDS):
@@ -259,8 +259,8 @@ def _preconditioned(state):
 def _minimize(objective, penalty, state, k, start, stop):
     """Fit class k's learner for the signs 1 and -1; return theta, sign and log of the better one.
 
-    The fourth result is (theta, sign) of the other one. If no learner lowers the loss, the better
-    one is zero for all rows.
+    The fourth result is (theta, sign) of the worse learner. If none lowers the loss, the better one
+    is zero for all rows.
     objective(sign) : the loss of learners of these signs; penalty : on their parameters
     start : Start of the search; stop : dict of the optimizer's limits, changed in place"""
     settings, sign = state.settings, start.sign

@@ -38,7 +38,7 @@ def count_blocks(shape, itemsize):
 def loss_gradient(X, y, f, weight, theta, active, sign, form):
     """Return the loss and gradient, (q, 3 + p), of the learners `active`; the others get zeros.
 
-    Learner j has theta[j] = (a, intercept, w) and sign[j]; f (n_tiles, 64) sums earlier ones."""
+    Learner j : theta[j] = (a, intercept, w), sign[j]; f : sum of earlier learners; form : Form"""
     q, d = theta.shape
     groups = -(-active.size // GROUP)
     width = LANES if X.shape[1] <= LANES else STAGE
@@ -250,7 +250,7 @@ def _add_partials(partials, sums):
 def _joint_gradient(X, y, offset, weight, learners, target, beta, loss, room, partials):
     """Fill `partials` with each thread block's sum of loss and gradient of all learners together.
 
-    learners : (b, a, intercept, w) each; target : their classes; beta : sharpness; room : work"""
+    learners : (b, a, intercept, w) each; target : classes; beta : sharpness; room : scratch"""
     ends = cuda.shared.array((2, TILE), np.float64)
     block, i, M, K = cuda.blockIdx.x, cuda.threadIdx.x, learners.shape[0], offset.shape[1]
     d = learners.shape[1] - 1

@@ -12,7 +12,7 @@ from lodim.models.ripr.views import rows_by_content
 def fit_clusters(e, n_clusters, seed):
     """Return the ensemble e with k-means centres of the rows assigned to each feature set.
 
-    If `n_clusters` is None, prediction strength chooses it per feature set."""
+    If `n_clusters` is None, prediction strength chooses their number per feature set."""
     D, centres, of = e.views.shape[1], [], []
     for j in range(len(e)):
         rows = np.flatnonzero((e.assigned_view == j) & (e.weight > 0))
@@ -67,7 +67,7 @@ def _n_clusters(X, weight, rng):
 def _agreement(halves, n_clusters, rng):
     """Return how well clusters in two halves of the rows agree (Tibshirani & Walther 2005).
 
-    It is the mean prediction strength of n_clusters clusters; `halves` has X and weight of each."""
+    The result is the mean prediction strength of n_clusters clusters; halves : pairs (X, weight)"""
     centres = [kmeans(X, weight, n_clusters, rng)[0] for X, weight in halves]
     least = []
     for (X, weight), own, other in zip(halves, centres, centres[::-1], strict=True):

@@ -9,7 +9,7 @@ DIGITS = 9  # digits of shares and means that order views
 def merge_close(X, counted):
     """Return X in which values of a feature that differ only by rounding are made equal.
 
-    Each becomes a value of the rows `counted`, (n,) bool; values close to none of them stay."""
+    Values become those of the rows `counted`, (n,) bool, to which they are close; others stay."""
     own = X[counted]
     for x in own.T:
         order = np.argsort(x, kind="stable")[: np.count_nonzero(~np.isnan(x))]

@@ -78,7 +78,7 @@ def prox_overlapping(u, dual, t, lam, groups, g0, g1, tol):
 def _dual_ascent(u, dual, t, lam, on, groups, g0, g1, tol):
     """Solve the proximal map of a penalty of overlapping groups by ascent in their dual vectors.
 
-    on : which of the groups g0 to g1 - 1 have vectors to change in place, until changes are at most
+    on : which of the groups g0 to g1 - 1 change their vectors in `dual`, until changes are at most
     `tol`; lam : penalty factor. u = (argument of the map) - t (sum of all vectors) is updated."""
     start, member, cost = groups.start, groups.member, groups.cost
     K, i0, i1 = u.shape[0], start[g0], start[g1]
