@@ -141,7 +141,7 @@ class _Estimator(BaseEstimator):
     """Base class of the estimators for scikit-learn: parameters, conversion of X, and fitting.
 
     without : arguments of the model to leave out; own : dict name -> default of arguments to add
-    chooses : phrase for the help on what cross-validation chooses; None: no argument `cv`"""
+    chooses : phrase for the help on what cross-validation chooses, or None without argument `cv`"""
 
     _model: str
     _of_predict: ClassVar[dict] = {}  # arguments of the fit's predict()

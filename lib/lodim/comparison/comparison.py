@@ -400,7 +400,7 @@ class Comparison(Summarized):
         return frame
 
     def _class_measures(self):
-        """Return {"accuracy": (values, SEs) of the models}, for two classes also "auc"."""
+        """Return {"accuracy": (values, SEs)} of the models; for two classes also "auc"."""
         task, rows = self._task, self._rows
         y, levels = task.batch.y, task.levels
         if levels is None:

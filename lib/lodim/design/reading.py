@@ -132,7 +132,8 @@ def _add(counts):
 def scan(chunk, request, answers, inputs, missing):
     """Read a chunk of a source; return its Scan, and a dict name -> Column of all columns read.
 
-    request, answers : columns of features and response; missing : treatment of missing features"""
+    request, answers : columns of features and response; inputs : RowInputs, such as weights
+    missing : "drop", "keep" or "indicator", for features"""
     read = chunks.read_chunk(chunk, list(dict.fromkeys([*request.names, *answers, *inputs.names])))
     n, runs = len(chunk.frame), [(0, chunk.first, chunk.place)]
     frame = chunks.frame_of(read, chunks.Labels(runs, range(n)))

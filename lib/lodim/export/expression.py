@@ -90,7 +90,7 @@ class Case(Node):
 
 @dataclass(frozen=True, eq=False)
 class Kernels(Node):
-    """The sum or `log` sum of m Gaussian kernels, weights_j exp(-1/2 |z - points_j|^2).
+    """Sum of m Gaussian kernels weights_j exp(-1/2 |z - points_j|^2), or its logarithm if `log`.
 
     z are the k expressions in `args`; points are (m, k); weights of a log sum are positive."""
 

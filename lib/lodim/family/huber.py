@@ -63,7 +63,7 @@ class Huber(IdentityLink):
         return replace(self, limit=self.limit / scale)
 
     def fitted(self, y, mean, weight):
-        """Return the family with the limit for these means: 1.345 robust SDs of the residuals."""
+        """Return the family with a new limit: 1.345 robust SDs of the residuals y - mean."""
         apart, weight = np.abs(y - mean), weight / weight.sum()
         median = weighted_quantile(apart, weight, 0.5) - weighted_quantile(-apart, weight, 0.5)
         limit = 0.5 * EFFICIENT * NORMAL * median

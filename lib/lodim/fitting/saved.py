@@ -171,7 +171,7 @@ def _check_selection(selection, chosen, settings):
 
 
 def nearest_loss(selection: pd.DataFrame, settings: Any) -> float | None:
-    """Return the deviance in `selection` at values nearest to `settings`; None for other losses."""
+    """Return the held-out deviance in `selection` nearest to `settings`; None for other losses."""
     if MEASURE in selection:
         return None
     distance = np.zeros(len(selection))

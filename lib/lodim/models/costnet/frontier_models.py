@@ -35,7 +35,7 @@ class Purchases:
 
     @classmethod
     def from_path(cls, path, network, dependents):
-        """Return the Purchases of the models on a path; dependents : "all" or "direct"."""
+        """Return Purchases of a path's models; dependents : "all" or "direct", as for Groups."""
         node = Groups.from_network(network, dependents, path.coef.shape[1]).node
         bought = np.zeros((len(path.lambdas), len(network)), bool)
         for k, latent in enumerate(path.latent):

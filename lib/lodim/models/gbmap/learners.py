@@ -124,7 +124,7 @@ class WeakLearners:
         over_rows(forward, tiles, self.theta, self.sign, *shape, into, out, **how)
 
     def _forward(self, tiles, n, into, width, derivative, threads):
-        """Return sums (n, width) of learners, or derivatives; learner j is added to sum into[j]."""
+        """Return sums (n, width) of learners or derivatives; learner j is added to sum into[j]."""
         out = np.zeros((len(tiles), width, TILE))
         self.add_to(out, tiles, into, derivative, threads)
         return self.scale * out.transpose(0, 2, 1).reshape(-1, width)[:n]

@@ -107,7 +107,7 @@ def _newton_step(H, damping, slope, L, step):
 def _straighten(H, slope, b, beta, intercept, convex):
     """Replace parameter a by c = a + b softplus(intercept), in place, in Hessian H and slope.
 
-    slope (d,) : gradient; beta : sharpness of the softplus; convex : leave out a negative term of H
+    slope (d,) : gradient; beta : sharpness of softplus; convex : whether H loses a negative term
     c is the learner at w'x = 0; with it, the valley of low losses is straight."""
     e = math.exp(-abs(beta * intercept))
     share = 1.0 / (1.0 + e) if intercept > 0.0 else e / (1.0 + e)

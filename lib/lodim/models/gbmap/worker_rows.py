@@ -77,7 +77,7 @@ class WorkerRows:
         return reduce(np.add, self.score.spans(_deviance, self.y, self.weight, self.family, shift))
 
     def threshold_sums(self, boundaries):
-        """Return a loss and its two derivatives by each threshold in `boundaries`, (K - 1, 3)."""
+        """Return (loss, slope, curvature) by each threshold in `boundaries`, array (K - 1, 3)."""
         rest = self.y, self.weight, boundaries
         return reduce(np.add, self.score.spans(_threshold_sums, *rest))
 
@@ -89,9 +89,9 @@ def _null_score(offset, null):
 def margin(family, y, score, k, shift):
     """Return response and linear predictor for fitting a learner of class k, (n,) each.
 
-    Over two unordered classes: 1 for class k, else 0, and the logit of class k from score (n, K).
-    Ordered classes: code, and score plus shift, by `Ordinal.class_table` at thresholds `shift`.
-    Other responses: y and score."""
+    For more than two classes they are 1 in class k, else 0, and the logit of class k by score (n,
+    K). For ordered classes they are a code per class, and the score plus a number per class, both
+    from the thresholds `shift`. For other responses they are y and the score."""
     if family.shared_slopes:
         response, middle = family.class_table(shift)[:, y.astype(int)]
         return response, score[:, 0] + middle

@@ -81,7 +81,7 @@ def nearest(Q, X, view, k, category_distance=None, *, like=None, own=None, threa
     """Find the k nearest rows of X to each row of Q in a view; return distances and positions.
 
     Both are (rows, k), infinite and -1 for missing neighbours. If Q is None, the neighbours of rows
-    X are sought, each left out. category_distance is the squared distance of levels, per factor.
+    X are sought, each left out. category_distance : (features,) squared distance of two levels
     like : (rows of X,) values by which tied rows are ordered
     own : position of each row of Q in X, which is left out; -1 (the default) if it is new"""
     among = Neighbours.among(Q, X, category_distance, own)

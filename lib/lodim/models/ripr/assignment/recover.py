@@ -40,7 +40,7 @@ def recover(search, lambda_, L=None):
 
     search : ViewSearch; L : losses (rows, views), if known
     lambda_ : penalty, a multiple of `Recovery.unit`; by default 2 for clustering, else chosen by
-        leave-one-out errors; or, for classes, forward selection if it has clearly fewer errors"""
+        leave-one-out errors; classes use forward selection if it has clearly fewer errors"""
     k = search.k
     best, errors = _by_penalty(search, k, lambda_, L)
     if search.task != CLASSES or lambda_ is not None:
@@ -66,7 +66,7 @@ def _better(rival_errors, best_errors, n_more, weight):
 def _by_penalty(search, k, lambda_, L):
     """Select views with the penalty lambda_; return the Recovery, and errors of the rows or None.
 
-    If lambda_ is None, leave-one-out errors choose it, and are returned; it is 2 for clustering.
+    If None, lambda_ is 2 for clustering; else leave-one-out errors choose it and are returned.
     k : number of neighbours; L : losses (rows, views), or None to compute them"""
     L, settings = search.losses(k) if L is None else L, search.settings
     unit = (1.0 - settings.alpha) ** 2
@@ -117,8 +117,7 @@ def keep_largest(L, search, settings, weight=None):
 def largest(mass, settings):
     """Return the positions of the views to keep, given each view's share of the rows, `mass`.
 
-    Of those with a share above `settings.share`, keep the `settings.n_views` largest, at least
-    one."""
+    Of those above `settings.share`, these are the `settings.n_views` largest, at least one."""
     order = ties.descending(mass)
     return order[mass[order] > min(settings.share, 0.999 * mass.max())][: settings.n_views]
 
