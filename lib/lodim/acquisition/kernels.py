@@ -100,9 +100,10 @@ def extend(V, columns, given, mixture, joint, centre, residual):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def to_shares(joint, log_share, contamination):
-    """Turn log(weight times density), (components, rows), into probabilities of components.
+    """Turn log(share * density), `joint` (components, rows), into probabilities of components.
 
-    log_share : (components,) log of the components' shares of all rows
+    They replace joint: (1 - contamination) p + contamination exp(log_share), p = exp(joint) / sum.
+    log_share : (components,) logs of the components' shares of all rows
     contamination : share of outliers, whose features say nothing about their component"""
     most, total = joint[0].copy(), np.zeros(joint.shape[1])
     for z in range(1, len(joint)):
@@ -123,8 +124,8 @@ def to_shares(joint, log_share, contamination):
 def observed_losses(joint, centre, y, label, log_share, contamination, out):
     """Write the loss of predicting y to `out` (rows,): log-loss, or squared error of a number.
 
-    joint : (components, rows) log of weight times density; it is overwritten
-    centre : a number's mean (components, rows); label : class of each component, -1 for a number
+    joint : (components, rows) log of share times density; it is overwritten
+    centre : (components, rows) means of numeric y; label : class of each component, -1 for numbers
     log_share : logs of the components' shares of all rows; contamination : share of outliers"""
     to_shares(joint, log_share, contamination)
     for k in range(joint.shape[1]):
@@ -151,7 +152,7 @@ def _log(v):
 def expected_losses(joint, centre, residual, label, log_share, contamination, out):
     """Write the expected loss to `out` (rows,): entropy of the classes, or variance of a number.
 
-    joint : (components, rows) log of weight times density; it is overwritten
+    joint : (components, rows) log of share times density; it is overwritten
     centre, residual : mean (components, rows) and variance (components,) of a number
     label : (components,) class of each component, -1 for a number
     log_share : logs of the components' shares of all rows; contamination : share of outliers"""
@@ -192,9 +193,9 @@ def candidate_losses(V, columns, start, given, mixture, label):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def squared_distances(x, V, columns):
-    """Return the mean squared difference of each training row from a row x, (rows,).
+    """Return the mean squared difference (rows,) of each training row from a row x (features,).
 
-    V (features, rows) has the training rows. Only features `columns` that both have count."""
+    V : (features, rows) training rows; columns : features to compare, if neither row lacks them"""
     out, count = np.zeros(V.shape[1]), np.zeros(V.shape[1])
     for j in columns:
         for i in range(V.shape[1]):

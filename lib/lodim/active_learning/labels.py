@@ -94,7 +94,7 @@ def _in_order(levels, columns):
 
 
 def to_series(labels, response):
-    """Return labels as a Series indexed by row label; raise DataError if a row occurs twice."""
+    """Return labels (Series, mapping, or frame with column `response`) as a Series by row label."""
     if isinstance(labels, pd.DataFrame):
         if response not in labels:
             raise DataError(f"a data frame of labels must have the column {response!r}")
@@ -116,7 +116,7 @@ def to_series(labels, response):
 
 
 def check_labels(labels, learner, new):
-    """Return a user's labels as a Series by row label; raise DataError for rows outside the pool.
+    """Return labels as a Series by row label; raise DataError for rows outside the learner's pool.
 
     Classes that no labelled row has are only accepted if `new`, or before the first fit."""
     labels = to_series(labels, learner.response)

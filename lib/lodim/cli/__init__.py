@@ -14,7 +14,7 @@ from lodim.fitting.registry import MODELS
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; return exit status 0, or 2 after an error (printed on stderr)."""
+    """Run the command line (argv; None: sys.argv); return status 0, or 2 after a printed error."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # if a terminal lacks a letter, its code is shown
             stream.reconfigure(errors="backslashreplace")

@@ -109,7 +109,7 @@ def compile_kernels(args: argparse.Namespace) -> None:
 
 
 def read_data(name: str, sep: str = ",", decimal: str = ".") -> pd.DataFrame | str:
-    """Return a built-in data set or a CSV file as a DataFrame.
+    """Return a built-in data set or a CSV file (with these separators) as a DataFrame.
 
     Return the name of any other file, such as Parquet, after a check that it can be read."""
     path = Path(name)
@@ -130,7 +130,7 @@ def _paths(name, data):
 
 
 def read_csv(name: str, sep: str = ",", decimal: str = ".") -> pd.DataFrame:
-    """Return a CSV file as a DataFrame, see `read_data`; an unnamed first column is the index."""
+    """Return a CSV file with these separators as a frame; an unnamed first column is the index."""
     if sep == decimal:
         raise ArgumentError(f"--decimal {decimal} needs another --sep, such as ';' or tab")
     if not Path(name).is_file():
@@ -189,7 +189,7 @@ def cv_report(cv: Any) -> Report:
 
 
 def save_plots(folder: Path, fit: Any, kinds: Sequence[str], **others: Any) -> None:
-    """Save plots of a fit as PNG files, one per kind, and plots of `others`, such as cv=CV(...)."""
+    """Save plots of a fit in a folder as PNG files, one per kind and one per object in `others`."""
     os.environ.setdefault("MPLBACKEND", "Agg")
     draw = {kind: lambda kind=kind: fit.plot(kind) for kind in kinds}
     draw |= {name: thing.plot for name, thing in others.items()}
@@ -212,7 +212,7 @@ SHARED = (
 
 
 def add_to(parser: argparse.ArgumentParser, name: str) -> None:
-    """Add the arguments for fitting a model, given its name, to the parser of its command."""
+    """Add the options of the model called `name` to `parser`, the parser of its command."""
     model = model_module(name).MODEL
     parser.add_argument("formula", help='such as "mpg ~ ." or "np.log(price) ~ . - id"')
     parser.add_argument(
@@ -239,7 +239,6 @@ def add_to(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def _add_files(parser):
-    """Add to a parser the options for files that are read or written, apart from the data."""
     parser.add_argument("--save", metavar="FILE", help="save the fit; lodim.load() reads it")
     parser.add_argument("--report", metavar="HTML", help="write an interactive report page")
     new = "file of new rows to predict, or pattern of files in quotes"
@@ -277,7 +276,7 @@ def options(model):
 
 
 def with_flags(text, model):
-    """Return a message with arguments of Python, such as n_views=2, as options (--views 2).
+    """Return a message with Python arguments of a model, such as n_views=2, as options (--views 2).
 
     Text in quotes, such as a level of the data, and lines that show a formula stay as they are."""
     flags = {option.name: option.flag for option in options(model)} | {"new_levels": "--new-levels"}

@@ -90,7 +90,9 @@ def merge_moments(parts):
 
 
 def inverses(scale, dtype):
-    """Return factors 1 / scale (p,); 0 means that `pack` divides by scale, always for float64."""
+    """Return 1 / scale (p,), by which `pack` multiplies features of this dtype.
+
+    It is 0 for float64, and if 1 / scale is not finite; `pack` then divides by scale."""
     if np.dtype(dtype) == np.float64:
         return np.zeros(len(scale))
     with np.errstate(all="ignore"):

@@ -108,9 +108,9 @@ class Design:
 
         The Batch holds the training rows as numbers; those of weight zero do not influence the
         Design. By default the response decides the family: levels, {0, 1} and {-1, 1} are classes.
-        inputs : RowInputs (weights etc.); parameters : dict of parameters of families
+        inputs : RowInputs (weights etc.); reading : Reading; parameters : dict, of families
         standardize : whether to divide by standard deviations; features are always centred
-        missing : "drop", "keep" or "indicator"; which : number of the response, if several
+        dtype : type of X; missing : "drop", "keep" or "indicator"; which : number of the response
         reference_levels : code factors as R does; compress_tails : transform heavy tails"""
         _check_arguments(family, dtype, standardize, missing)
         read = _read(formula, data, inputs, family, which, missing, reading)
@@ -199,12 +199,14 @@ class Design:
         return Batch(X, y, **vars(inputs), index=frame.index, rows=rows)
 
     def _complete_rows(self, frame, targets, inputs, known):
-        """Return a Table of a Frame's complete rows, with gaps filled, and their positions."""
+        """Return a Table of a Frame's complete rows, with gaps filled, and their positions.
+
+        targets : columns of the response; inputs : RowInputs; known : result of `known_levels`"""
         read = read_complete(frame, self.features, targets, inputs, self.missing, known=known)
         return filled(read[0], self.fills), read[1]
 
     def wild_rows(self, data):
-        """Return (Limits, row positions, values) of outliers in data per feature with Limits."""
+        """Return (Limits, row positions, values) of outliers in data, per feature with Limits."""
         at = [self.names.index(one.feature) for one in self.wild]
         design, kept = self.restrict(at)
         known = design.known_levels("missing")
@@ -349,7 +351,8 @@ class _Read:
 def _read(formula, data, given, family, which, missing, reading):
     """Read the rows, code the response and summarize the columns; return them as a _Read.
 
-    given : the user's RowInputs; which : number of the response, if several; reading : Reading"""
+    given : the user's RowInputs; which : number of the response, if several
+    missing : "drop", "keep" or "indicator"; reading : Reading, how rows are read"""
     check_text(formula)
     source = read_source(data)
     data = read_frame(data) if source is None else source
@@ -407,7 +410,7 @@ def _check_arguments(family, dtype, standardize, missing):
 
 
 def read_formula(text, family, which=None):
-    """Parse a formula; return it and its response (number `which`, if it has several).
+    """Parse a formula; return the result and the response (number `which`, if there are several).
 
     Raise FormulaError if the family does not fit the response."""
     parsed = parse(text)
@@ -421,9 +424,7 @@ def read_formula(text, family, which=None):
 
 
 def columns_read(formula, names, family=None, beside=()):
-    """Return those of the columns `names` that a call uses.
-
-    It uses the columns of its formula, and `beside`: those named by arguments such as weights."""
+    """Return those of the columns `names` that a formula uses, and those that are in `beside`."""
     parsed, chosen = read_formula(formula, family)
     keys = expand(parsed, names, set(beside))
     used = {*design_terms.columns_of(keys), *_answers(_response(chosen)), *beside}

@@ -51,7 +51,7 @@ def tree(code):
 
 
 def learn(code, table):
-    """Return how many columns the expression `code` has, and what its splines etc. learned."""
+    """Return the number of columns of an expression, and what its calls learn from a Table."""
     scope = _Scope(table, code, [], learning=True)
     width = _matrix(tree(code), scope).shape[1]
     return width, tuple(scope.states)
@@ -69,7 +69,7 @@ def check_states(code, width, states):
 
 
 def _width(node, states):
-    """Return the number of columns that a syntax tree makes, and check what its calls learned.
+    """Return the number of columns of a syntax tree (`node`), and check what its calls learned.
 
     For each call that learned, such as bs(), remove its entry from `states` and check it."""
     if language.column_name(node) is not None:
@@ -93,7 +93,7 @@ def _width(node, states):
 
 
 def _settings(node):
-    """Return the constant arguments of a call, such as 4 in bs(x, 4): by position, and by name."""
+    """Return constant arguments of a call (`node`), such as 4 in bs(x, 4), as a list and a dict."""
     settings = [ast.literal_eval(arg) for arg in node.args[language.count_data(node) :]]
     return settings, {w.arg: ast.literal_eval(w.value) for w in node.keywords}
 
@@ -107,7 +107,7 @@ def evaluate(code, node, table, states=()):
 
 
 def _matrix(node, scope):
-    """Return the values (n, width) of a syntax tree in a _Scope; raise unless all are finite."""
+    """Return the values (n, width) of a syntax tree in a _Scope; raise unless they are finite."""
     try:
         with np.errstate(all="ignore"):
             value = _float(_value(node, scope), node, scope)
@@ -166,20 +166,20 @@ def _value(node, scope):
     return ARITHMETIC[kind](*(_single(part, scope) for part in parts))
 
 
-def _operand(source, rows):
+def _operand(column, rows):
     """Return a Column's values at positions `rows` for an expression: float64, bool or levels."""
-    if source.kind == "date":
-        raise DataError(f"column {source.name!r} has dates: {columns.date_advice(source.name)}")
-    if source.kind != "level":
-        return read_only(columns.as_float(columns.take(source.values, rows)))
-    codes = columns.take(source.codes, rows)
-    if source.levels and all(isinstance(level, bool) for level in source.levels):
-        return np.array(source.levels)[codes]
-    return np.array([*source.levels, None], dtype=object)[codes]
+    if column.kind == "date":
+        raise DataError(f"column {column.name!r} has dates: {columns.date_advice(column.name)}")
+    if column.kind != "level":
+        return read_only(columns.as_float(columns.take(column.values, rows)))
+    codes = columns.take(column.codes, rows)
+    if column.levels and all(isinstance(level, bool) for level in column.levels):
+        return np.array(column.levels)[codes]
+    return np.array([*column.levels, None], dtype=object)[codes]
 
 
 def _float(value, node, scope):
-    """Convert `value`, computed from a syntax tree in a _Scope, to float64; DataError for text."""
+    """Convert `value` of a syntax tree (`node`) in a _Scope to float64; DataError if it is text."""
     array = np.asarray(value)
     if array.dtype.kind in "OUS":
         name = language.column_name(node)
@@ -189,7 +189,7 @@ def _float(value, node, scope):
 
 
 def _single(node, scope):
-    """Return a syntax tree's value in a _Scope as float64, (n,) or a number; else FormulaError."""
+    """Return a syntax tree's value in a _Scope, (n,) or a number; FormulaError if it is (n, k)."""
     value = _float(_value(node, scope), node, scope)
     if value.ndim > 1:
         what = f"{scope.code}: {ast.unparse(node)} has several columns"
@@ -198,7 +198,7 @@ def _single(node, scope):
 
 
 def _truth(node, scope):
-    """Return the value of a syntax tree in a _Scope as bool, (n,) or single; else FormulaError."""
+    """Return the value of a syntax tree as bool, (n,) or single; FormulaError if it is not bool."""
     value = np.asarray(_value(node, scope))
     if value.dtype != bool:
         what = f"{scope.code}: & | ~ need comparisons, such as (x > 1) & (z < 2)"
@@ -207,7 +207,7 @@ def _truth(node, scope):
 
 
 def _compare(node, scope):
-    """Return the value (n,) bool of chained comparisons such as a < b < c, in a _Scope."""
+    """Return the value (n,) bool of chained comparisons (`node`) such as a < b < c in a _Scope."""
     result, left = True, np.asarray(_value(node.left, scope))
     sides = itertools.pairwise([node.left, *node.comparators])
     for op, (before, after) in zip(node.ops, sides, strict=True):
@@ -227,7 +227,7 @@ def _compare(node, scope):
 
 
 def _call(node, scope):
-    """Return the value of a call such as np.log(x), given as syntax tree, in a _Scope."""
+    """Return the value of a call such as np.log(x), a syntax tree (`node`), in a _Scope."""
     name = language.function_name(node.func)
     if name == "I":
         return _value(node.args[0], scope)
@@ -247,7 +247,7 @@ def _call(node, scope):
 
 
 def _days(name, scope):
-    """Return a _Scope's column of dates, or of date texts, as days since 1970-01-01, (n,)."""
+    """Return the _Scope's column `name`, dates or date texts, as days since 1970-01-01, (n,)."""
     source, rows = scope.table.complete(name), scope.table.rows
     if source.kind == "level":
         codes = columns.take(source.codes, rows)
@@ -266,7 +266,7 @@ def _days(name, scope):
 
 
 def _data(node, scope):
-    """Return the data argument of a call such as bs(x) in a _Scope, (n,) or (n, k), all finite."""
+    """Return the argument `node` of a call such as bs(x), (n,) or (n, k); raise unless finite."""
     value = _float(_value(node, scope), node, scope)
     if value.ndim == 0 or len(value) != scope.table.n:
         raise FormulaError(f"{scope.code}: {ast.unparse(node)} must have one value for each row")

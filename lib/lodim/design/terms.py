@@ -33,13 +33,15 @@ TAIL_SAMPLE = 100_000  # largest number of rows from which the constants are com
 
 
 def columns_of(keys):
-    """Return the data columns that terms need, each once; a term is a tuple of factors' keys."""
+    """Return the data columns that terms need, each once.
+
+    keys : terms, as tuples of (column, None) or (None, text of a call)"""
     every = dict.fromkeys(key for term in keys for key in term)
     return list(dict.fromkeys(name for key in every for name in factors.columns_of(key)))
 
 
 def column_request(keys):
-    """Return the ColumnRequest of terms (`keys`): columns, and which statistics are needed."""
+    """Return the columns of terms (`keys`), and which statistics they need, as a ColumnRequest."""
     coded = [code for code in _codes(keys) if factors.is_category(code)]
     return ColumnRequest(
         tuple(columns_of(keys)),
@@ -62,6 +64,7 @@ def _learning(keys):
 def row_names(keys, summaries, written):
     """Warn about columns that seem to name rows, which '.' leaves out; return their Summaries.
 
+    keys : terms, as tuples of (column, None) or (None, call); summaries : dict column -> Summary
     written : names of the columns that the formula has besides '.', which are never left out"""
     names = dict.fromkeys(name for term in keys for name, code in term if code is None)
     found = [summaries[n] for n in names if n not in written and factors.names_rows(summaries[n])]
@@ -96,12 +99,13 @@ def _identifies(name, _, table):
 
 
 def learn(keys, parts, summaries, fills, missing, reference_levels):
-    """Learn terms from training rows; return (terms, dict of names, n_sampled).
+    """Learn terms from training rows; return terms, a dict of names, and the size of the sample.
 
-    keys : per term, a tuple of its factors' keys; parts : Chunks; summaries, fills : by column
-    missing : as in Design; reference_levels : whether to code factors as R does
+    keys : terms, as tuples of (column, None) or (None, text of a call); parts : Chunks of the rows
+    summaries : dict column -> Summary; fills : Fills that replace missing values, or ()
+    missing : "drop", "keep" or "indicator"; reference_levels : whether to code factors as R does
     The dict has `names`, `term_names` and `term_of` of a Design.
-    n_sampled : number of rows sampled to learn splines; 0 if all rows were used"""
+    The size is the number of rows sampled to learn splines and means; 0 if all rows were used."""
     check_size([math.prod(map(factors.least_width, term)) for term in keys], keys, parts.n)
     summaries = summaries | _computed_levels(keys, parts, fills)
     table, n_sampled = _rows_to_learn(keys, parts, summaries, fills)
@@ -114,7 +118,10 @@ def learn(keys, parts, summaries, fills, missing, reference_levels):
 
 
 def _computed_levels(keys, parts, fills):
-    """Count the values of each C(expression) in all rows; return a dict key -> Summary."""
+    """Count the values of each factor C(expression) in all rows; return a dict key -> Summary.
+
+    keys : terms, as tuples of (column, None) or (None, text of a call); parts : Chunks of the rows
+    fills : Fills that replace missing values before counting"""
     counted = [(None, code) for code in _codes(keys) if factors.is_counted(code)]
     if not counted:
         return {}
@@ -123,7 +130,6 @@ def _computed_levels(keys, parts, fills):
 
 
 def _count_computed(_, table, keys, fills):
-    """Return Summaries of terms C(expression) in a chunk, after `fills` replaced missing values."""
     table, found = filled(table, fills), {}
     for key in keys:
         part, code = known_rows(table, factors.columns_of(key))[0], key[1]
@@ -133,9 +139,11 @@ def _count_computed(_, table, keys, fills):
 
 
 def _rows_to_learn(keys, parts, summaries, fills):
-    """Return a Table of the rows from which terms (`keys`) learn splines and means, and its size.
+    """Return a Table of the rows from which terms learn splines and means, and the sample's size.
 
-    The size is 0 if these are all rows. Return (None, 0) if terms learn nothing. See `learn`."""
+    The size is 0 if these are all rows; without such terms, the result is (None, 0).
+    keys : terms, as tuples of (column, None) or (None, text of a call); parts : Chunks
+    summaries : dict column -> Summary; fills : Fills that replace missing values"""
     learning = _learning(keys)
     if not learning:
         return None, 0
@@ -171,10 +179,9 @@ def _learn_factors(keys, summaries, table, missing, reference_levels):
 
 
 def _against_reference(keys):
-    """Return a dict term -> set of its factors that get no column for their first level, as in R.
-
-    These are the factors for which the product of the term's other factors is in the model, too. An
-    empty product stands for the intercept (Chambers & Hastie 1992)."""
+    """Return per term of `keys` the set of its factors without a column for their first level."""
+    # The product of the term's other factors, or the intercept, is in the model, too (Chambers &
+    # Hastie 1992).
     reduced, covered = {}, {frozenset()}
     for term in sorted(keys, key=len):
         rests = {key: frozenset(term) - {key} for key in term}
@@ -185,7 +192,7 @@ def _against_reference(keys):
 
 
 def check_size(widths, keys, n):
-    """Raise DataError if terms with `widths` features make too many features for n rows."""
+    """Raise DataError if terms `keys`, of these widths, make too many features for n rows."""
     p, used = sum(widths), len(columns_of(keys))
     few = p <= FEATURES_PER_COLUMN * used or (p <= MANY_FEATURES and n * p <= MANY_NUMBERS)
     if few and p <= MAX_FEATURES:
@@ -248,7 +255,7 @@ def ways(monotone):
 def directions(monotone, design, family):
     """Return 1, -1 or 0 (increasing, decreasing, free) per feature, from the dict `monotone`.
 
-    Raise ArgumentError unless its columns are numeric or ordered, and each is in only one term."""
+    Raise ArgumentError unless each column in it is numeric or ordered, and in only one term."""
     if family.n_functions > 1:
         what = f"monotone= needs a numeric response or two classes, not {family.n_scores} classes"
         raise ArgumentError(f"{what}: leave monotone= out")
@@ -315,7 +322,7 @@ def compress(keys, written, parts, summaries):
 
 
 def compressing_text(name, x, weight):
-    """Return formula text that compresses a column; None if its tails are not heavy."""
+    """Return formula text that compresses the column `name`, or None if x has no heavy tails."""
     if not len(x) or _kurtosis(x, weight) <= KURTOSIS:  # before the outliers, which raise it
         return None
     limits = find_limits(x, name)

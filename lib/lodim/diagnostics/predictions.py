@@ -12,9 +12,9 @@ EDGE = 1e-9  # smallest distance of a probability from 0 and 1, for its logit
 
 
 def overfit(subject):
-    """Check whether new or held-out rows are explained much worse than training rows.
+    """Check whether a fit explains new or held-out rows much worse than training rows.
 
-    Return a list of Finding, or a text that says why the check is skipped."""
+    subject : Subject. Return a list of Finding, or a text that says why the check is skipped."""
     fit, row = subject.fit, in_pandas(subject.fit.glance)().iloc[0]
     if fit.design.response is None:
         return "there is no response"
@@ -68,7 +68,7 @@ def _explained(subject, before):
 
 
 def influence(subject):
-    """Find single rows that determine a fit, in a subject (fit, rows); return a list of Finding."""
+    """Find single rows that determine a Subject's fit; return Findings, or a text why skipped."""
     batch, fit = subject.answered, subject.fit
     if fit._cooks_distance is not None:
         labels, distance = fit._cooks_distance
@@ -90,7 +90,7 @@ def influence(subject):
 
 
 def dispersion(subject):
-    """Find counts with over- or underdispersion; return Findings, or a text why skipped."""
+    """Find over- or underdispersed counts of a Subject; return Findings, or a text why skipped."""
     fit, batch = subject.fit, subject.answered
     df = batch.n - fit.df
     reason = _no_counts(subject)
@@ -138,7 +138,7 @@ def _no_counts(subject):
 
 
 def calibration(subject):
-    """Find ranges with biased predictions; return Findings, or a text why skipped."""
+    """Find ranges of biased predictions in a Subject; return Findings, or a text why skipped."""
     fit, batch = subject.fit, subject.answered
     if batch.n < MIN_ROWS:
         return f"fewer than {MIN_ROWS} rows"
@@ -155,7 +155,7 @@ def calibration(subject):
 
 
 def _numbers(fit, y, score):
-    """Return [text on the fifth of rows with the worst predicted numbers], or [] if calibrated."""
+    """Return [text on the fifth of rows that `score` predicts worst], or [] if well calibrated."""
     mean, family = fit.family.mean(score), fit.family
     residual = family.bounded(y - mean)
     gain, chance = recalibration(residual, mean, fit.n)
@@ -171,7 +171,7 @@ def _numbers(fit, y, score):
 
 
 def _classes(fit, y, score):
-    """Return a text per class with wrong probabilities: the predicted and the observed share."""
+    """Return texts with predicted and observed shares of classes that `score` predicts wrongly."""
     mean = fit.family.mean(score)
     p = mean[:, None] if mean.ndim == 1 else mean
     classes = [(1, fit.levels[1])] if mean.ndim == 1 else list(enumerate(fit.levels))

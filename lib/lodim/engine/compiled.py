@@ -25,7 +25,6 @@ class _Compilation(event.Listener):
     collects = False
 
     def on_start(self, event):
-        """Log that a kernel is compiled because it is not cached, and stop garbage collection."""
         module = getattr(event.data["dispatcher"].py_func, "__module__", None) or ""
         is_own = module.split(".")[0] == "lodim"
         if not self.depth and not is_own:
@@ -38,7 +37,6 @@ class _Compilation(event.Listener):
             _say_compiling()
 
     def on_end(self, event):
-        """Resume garbage collection after the last nested compilation, also after an error."""
         if self.depth:
             self.depth -= 1
             if not self.depth and self.collects:
@@ -56,7 +54,7 @@ def _say_compiling():
 
 
 def njit(*signatures, **options):
-    """Compile like numba.njit, with its arguments; use another cache folder if one is read-only."""
+    """Compile like numba.njit, also if its cache folder is read-only: then use another folder."""
 
     options |= {"no_cfunc_wrapper": True}  # without the unused C entry point, compilation is faster
 

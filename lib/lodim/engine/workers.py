@@ -36,8 +36,8 @@ class WorkerTiles(OnWorkers):
     def map(self, function, *args, shape=None, dtype=None):
         """Return function(tiles, *args) as WorkerTiles; each worker computes it for its own rows.
 
-        `shape` has the result's axes after the first; by default those of this array. The function
-        must be pure, since Dask may repeat it."""
+        shape, dtype : axes of the result after the first, and its type; by default as in this array
+        The function must be pure, since Dask may repeat it."""
         futures = self.cluster.submit(_map, self, function, *args, name=function.__name__)
         shape = self.shape if shape is None else (len(self), *shape)
         return WorkerTiles(self.cluster, futures, self.n, shape, dtype or self.dtype)
@@ -52,17 +52,17 @@ class WorkerTiles(OnWorkers):
         return WorkerTiles(self.cluster, futures, self.n, shape, np.float64)
 
     def over_rows(self, kernel, *args):
-        """Run a kernel as `add` does, and add its values per row to the last argument, an array."""
+        """Add values per row that a kernel computes, as in `add`, to the array args[-1]."""
         *args, out = args
         out += self.add(kernel, out.shape[1:], *args).gather()
 
     def sum_blocks(self, kernel, shape, *args):
-        """Return the sum of this `shape` over all rows, as `lodim.engine.blocks.sum_blocks`."""
+        """Return a sum of this shape over all rows by kernel(lo, hi, partials, tiles, *args)."""
         parts = self.cluster.results(self._run(_span_sums, kernel, shape, *args))
         return reduce(np.add, (span for part in parts for span in part))
 
     def spans(self, function, *args):
-        """Return a list of function(rows, X, *args), called on workers for each 65,536 rows.
+        """Return a list of function(rows, X, *args), called on the workers for each 65,536 rows.
 
         rows : slice of these rows; X : their features; WorkerTiles in `args` are cut like X"""
         in_tiles = [isinstance(v, WorkerTiles) for v in args]
@@ -71,12 +71,14 @@ class WorkerTiles(OnWorkers):
         return [span for part in self.cluster.results(futures) for span in part]
 
     def map_spans(self, work, *rows):
-        """Return [work(X, *rows), ...] per 65,536 rows; `rows` : arrays (n, ...) here, or None."""
+        """Return a list of work(X, *rows), called on the workers for each 65,536 rows of X.
+
+        rows : arrays (n, ...) in this process, or None; each is cut into the same rows as X"""
         columns = (None if v is None else self.column(v) for v in rows)
         return self.spans(_rowwise, work, *columns)
 
     def map_tiles(self, work, *arrays):
-        """Return [work(X, *arrays), ...] per 65,536 rows; `arrays` : WorkerTiles, cut like X."""
+        """Return a list of work(X, *arrays) per 65,536 rows; arrays : WorkerTiles, cut like X."""
         return self.spans(_tilewise, work, *arrays)
 
     def take(self, i):
@@ -103,7 +105,7 @@ class WorkerTiles(OnWorkers):
         return self._constants[value]
 
     def column(self, values):
-        """Return values per row, (n,) or (n, K), as WorkerTiles (n_tiles, ..., 64); None is 0."""
+        """Return values (n,) or (n, K) as WorkerTiles (n_tiles, ..., 64); zeros for None."""
         if values is None:
             return self.constant(0.0)
         self._sent = [(here, there) for here, there in self._sent if here() is not None]
@@ -149,7 +151,7 @@ class WorkerTiles(OnWorkers):
 
 
 def read_parts(client, make, n, p, dtype):
-    """Let Dask workers read the rows, chunk k as the Batch make(k); return X as WorkerTiles."""
+    """Read n rows on Dask workers, chunk k by make(k) as Batch; return X (n, p) as WorkerTiles."""
     cluster = Cluster(client, n)
     cluster.check_room(p * np.dtype(dtype).itemsize)
     rows = WorkerTiles(cluster, cluster.submit(_read, make), n, (tiles.count(n),), dtype)
@@ -170,7 +172,7 @@ def _field(rows, n, name, width, dtype=np.float64):
 
 
 def _read(group, make):
-    """Read a group's rows, chunk k by make(k); return X, y, weights and offset as a dict."""
+    """Read a Group of rows, chunk k by make(k); return X, y, weights, offset as a dict of tiles."""
     out, n_tiles = {}, tiles.count(group.n_rows)
     for k in range(group.lo, group.hi):
         part = make(k)
@@ -209,14 +211,13 @@ def _map(group, X, function, *args):
 
 
 def _fill(group, X, name, onto, *args):
-    """Return a copy of `onto` (as in `WorkerTiles.add`) to which the kernel `name` has added."""
     out = np.zeros((len(X), *onto)) if isinstance(onto, tuple) else onto.copy()
     for_blocks(_find(name), count_blocks(X), X, *args, out, threads=available_threads())
     return out
 
 
 def _span_sums(group, X, name, shape, *args):
-    """Call a kernel for a worker's rows; return its sums (n_spans, *shape), one per 65,536 rows."""
+    """Return sums (n_spans, *shape) by the kernel `name`, one per 65,536 rows of a worker's X."""
     n_blocks = count_blocks(X)
     partials = np.empty((n_blocks, *shape))
     for_blocks(_find(name), n_blocks, partials, X, *args, threads=available_threads())
@@ -225,9 +226,9 @@ def _span_sums(group, X, name, shape, *args):
 
 
 def _by_span(group, X, function, in_tiles, *args):
-    """Return [function(rows, X, *args), ...] of one worker's spans, as in `WorkerTiles.spans`.
+    """Return a list of function(rows, X, *args) for each 65,536 rows of one worker's X.
 
-    in_tiles : per element of `args`, whether it is cut like X, so that a call gets only its rows"""
+    in_tiles : per element of `args`, whether it is cut like X, so that a call gets the same rows"""
     out = []
     for first in range(0, len(X), PART_TILES):
         part, start = slice(first, first + PART_TILES), group.lo * ROWS_PER_CHUNK

@@ -64,7 +64,7 @@ class Family:
         return residual
 
     def ranking(self, score):
-        """Return values (n, K) that order each row's K classes as their probabilities do."""
+        """Return values (n, K) that order the classes of a row as its probabilities do."""
         return with_zero(score)
 
     def score_names(self, levels):
@@ -145,10 +145,7 @@ class LogLink(Family):
         return np.sqrt(self.variance(mean))
 
     def most_deviance(self, y):
-        """Return the largest deviance that a held-out row can contribute in model selection.
-
-        It is the larger of two deviances: of min(y) at a predicted mean of max(y), and of max(y) at
-        the mean of y."""
+        # The larger deviance: of min(y) at a mean of max(y), or of max(y) at the mean of y.
         extremes, means = np.array([y.min(), y.max()]), np.array([y.max(), y.mean()])
         return float(self.deviance(extremes, np.log(means)[:, None]).max()) or np.inf
 

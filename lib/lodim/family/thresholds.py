@@ -17,7 +17,7 @@ def threshold_names(levels):
 
 
 def tails(probability):
-    """Return the probabilities below and above each threshold, (n, K - 1) each, from (n, K)."""
+    """Return P(below) and P(above) each threshold, (n, K - 1), from class probabilities (n, K)."""
     return np.cumsum(probability[:, :-1], axis=1), np.cumsum(probability[:, :0:-1], axis=1)[:, ::-1]
 
 

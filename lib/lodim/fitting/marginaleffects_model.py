@@ -18,7 +18,7 @@ SHIFT = 1e5
 
 
 def wrap(fit, data, type):
-    """Return a fit and data as the ModelAbstract that the package marginaleffects expects."""
+    """Return a fit with data and type of predictions as the ModelAbstract of marginaleffects."""
     design = fit._reader
     frame = read_frame(data)
     needed = [*dict.fromkeys([*factors.columns_of(design.response.key), *design.features])]
@@ -124,7 +124,7 @@ class LodimModel(ModelAbstract):
 
 
 def complete_rows(read, needed):
-    """Return columns (a dict) as a polars frame, without rows that miss a value in `needed`."""
+    """Return Columns `read` (a dict) as a polars frame, without rows that miss a `needed` value."""
     frame = pl.DataFrame([_series(column) for column in read.values()])
     whole = frame.drop_nulls(needed)
     if len(whole) < len(frame):

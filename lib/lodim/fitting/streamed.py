@@ -95,7 +95,7 @@ class MethodCall:
         yield (data if joins and hasattr(data, "columns") else None), answers
 
     def of_source(self, source):
-        """Yield a pair (rows, result), as `of_frame`, for each chunk of a source."""
+        """Yield (rows or None, result of the method) for each chunk of a Source; see `of_frame`."""
         names = source.names if self.includes_data else self._names(source)
         offsets = _Offsets(self.keywords.get("offset"))
         said: dict[type, list[str]] = {}
@@ -147,7 +147,7 @@ class _Offsets:
         self.offset, self.first = offset, 0
 
     def next(self, n, place):
-        """Return {"offset": values of the next n rows}, {} if no array; errors name `place`."""
+        """Return {"offset": values of the next n rows}, {} if not an array; errors name `place`."""
         if not self.is_array:
             return {}
         part = np.asarray(self.offset[self.first : self.first + n])
@@ -164,7 +164,7 @@ class _Offsets:
 
 
 def _frame(chunk, source, stop=None):
-    """Return a chunk of a source as a Frame labelled by row number; `stop` : only rows before it"""
+    """Return a Chunk of a Source as a Frame labelled by row number; stop : number of rows kept."""
     data = chunk.frame
     if stop is not None:
         data = data.iloc[:stop] if isinstance(data, pd.DataFrame) else data[:stop]
@@ -176,7 +176,7 @@ def _frame(chunk, source, stop=None):
 
 
 def _with_place_of_errors(function, chunk, source, offset):
-    """Return function(rows, **offset) for the rows of a chunk; errors name the chunk and row."""
+    """Return function(rows, **offset) for a Chunk of a Source; errors name the chunk and row."""
     frame = _frame(chunk, source)
     try:
         return function(frame, **offset)
@@ -187,7 +187,7 @@ def _with_place_of_errors(function, chunk, source, offset):
 
 
 def _first_refused(function, chunk, source, offset):
-    """Return the position of a chunk's first row for which `function` raises DataError, or None."""
+    """Return the position of the first row in a Source's chunk that `function` refuses, or None."""
     # low, high: number of leading rows that are accepted, and that raise an error
     low, high = -1, len(_frame(chunk, source).index)
     while high - low > 1:
@@ -204,9 +204,7 @@ def _first_refused(function, chunk, source, offset):
 
 
 def _write(path, parts):
-    """Write pairs (rows or None, result) of `MethodCall.of_source` to a file; return its path.
-
-    The columns of the rows come first, then those of the result."""
+    """Write pairs (rows or None, result) to a file, the rows' columns first; return its path."""
     with output_file.writing(path) as append:
         for data, answers in parts:
             new = pd.DataFrame(answers)
@@ -245,7 +243,7 @@ def _lazily(call, data):
 def _of_partition(data, *, fit, name, given, like, partition_info=None, **keywords):
     """Return the result of the method `name` of a fit for one Dask partition `data`.
 
-    given, keywords : its other arguments; like : a result with the required dtypes"""
+    given, keywords : other arguments of the method; like : a result with the required dtypes"""
     try:
         answers = getattr(fit, name)(data, *given, **keywords)
     except DataError as error:
@@ -259,7 +257,7 @@ def _of_partition(data, *, fit, name, given, like, partition_info=None, **keywor
 
 
 def evaluation(fit, data, offset, new_levels):
-    """Return the result of evaluate() of a fit as a pandas frame."""
+    """Return the result of fit.evaluate() for frames or sources `data`, as a pandas frame."""
     source, how = read_source(data), {"offset": offset, "new_levels": new_levels}
     if source is None:
         batch, score = fit._answered(fit._reader.apply(data, response=True, **how))
@@ -283,7 +281,7 @@ def evaluation(fit, data, offset, new_levels):
 
 
 def _scored_source(fit, source, offset, new_levels):
-    """Return Batch (without X), scores (n, K), and dict loss -> (n,), of rows with a response."""
+    """Return a Source's rows with a response: Batch without X, scores (n, K), dict loss -> (n,)."""
     offsets, parts = _Offsets(offset), []
     design = fit.design
     wanted = {*_features(fit, True), design.weights, *factors.columns_of(design.response.key)}

@@ -89,7 +89,7 @@ def learn(name, data, settings, words):
 
 
 def _with_knots(x, df=None, knots=None, degree=3, include_intercept=False, **bounds):
-    """Return the arguments of bs(x, ...) as a dict; if `df` is given, knots are quantiles of x."""
+    """Return arguments of patsy's bs(x, ...), a dict; if `df` is given, knots are x's quantiles."""
     n_knots = (df or 0) - degree - 1 + (not include_intercept)
     if knots is None and n_knots > 0:
         knots = np.percentile(x, 100 * np.linspace(0, 1, n_knots + 2)[1:-1])
@@ -98,7 +98,7 @@ def _with_knots(x, df=None, knots=None, degree=3, include_intercept=False, **bou
 
 
 def clip_idle_rows(state, x, positive_weight):
-    """Return x (n,) with rows of weight zero clipped to the range in which a spline was trained."""
+    """Return x (n,), clipped to the range of a spline's knots where positive_weight is false."""
     idle, least, greatest = ~positive_weight, state["_all_knots"][0], state["_all_knots"][-1]
     x = x.copy()
     x[idle] = np.clip(x[idle], least, greatest)
@@ -139,7 +139,7 @@ def _transform(name, state, data, settings, words):
 
 
 def _b_splines(x, state, include_intercept=False, lower_bound=None, upper_bound=None, **_):
-    """Return B-splines (n, k) of x with knots in `state`, extrapolated by polynomials as in R."""
+    """Return patsy's bs(x, ...), (n, k), by knots in `state`; polynomials extrapolate, as in R."""
     from scipy.interpolate import BSpline
 
     x, knots, order = x.reshape(len(x)), state["_all_knots"], state["_degree"] + 1

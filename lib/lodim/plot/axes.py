@@ -41,7 +41,7 @@ def listed(ax, names, height, rest, least=2.5):
 
 
 def side_by_side(n, columns, size, solid=()):
-    """Return n new Axes (n,) in rows of `columns`; those at positions `solid` have 3 dimensions."""
+    """Return n Axes, `columns` per row, on a new figure of this size; 3D at positions `solid`."""
     first = ensure_axes(None, size)
     figure, rows = first.figure, -(-n // columns)
     first.remove()
@@ -95,12 +95,10 @@ def round_levels(most, n):
 
 
 def colour(k):
-    """Return the colour of class or line k; colours repeat after the last one."""
     return COLOURS[k % len(COLOURS)]
 
 
 def mark(k):
-    """Return the mark of class or line k; repeated colours are combined with other marks."""
     return MARKS[(k + k // len(COLOURS)) % len(MARKS)]
 
 

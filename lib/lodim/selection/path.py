@@ -50,7 +50,8 @@ def path(
         Model function, such as `lodim.gbmap`.
     formula, data, **arguments
         Arguments of the model. Without `m` (gbmap) or `n_batches` (proset), the number of stages
-        is `control["path_stages"]`, by default 10 for gbmap and 1 for proset.
+        is `control["path_stages"]`, by default 10 for gbmap and 1 for proset. Knots of splines,
+        levels, centres, scales and means are learned once, from all rows.
     n_lambda : int, default=100
         Number of penalties.
     lambda_min_ratio : float, default=1e-6
@@ -78,10 +79,6 @@ def path(
     See Also
     --------
     Path, cv
-
-    Notes
-    -----
-    Knots of splines, levels, centres, scales and means are learned once, from all rows.
 
     Examples
     --------
@@ -120,7 +117,7 @@ def path(
 
 
 def _settings_along(problem, penalty, lambdas):
-    """Return settings for each distinct penalty, the largest first; raise if one is invalid."""
+    """Return settings for each penalty of `lambdas`, the largest first; raise if one is invalid."""
     decreasing = np.unique(sizes("lambdas", lambdas))[::-1].tolist()
     try:
         along = [replace(problem.settings, **{penalty: value}) for value in decreasing]
@@ -219,18 +216,13 @@ class Path(Generic[FitT_co]):
 
         Parameters
         ----------
-        lambda_ : float, optional
-            Penalty of the fit (the nearest in log); default: all fits.
+        lambda_ : float, default=all fits
+            Penalty of one fit, the nearest in log; an ArgumentError if it is not positive.
 
         Returns
         -------
         DataFrame or Series
             One row per penalty and one column per estimate; or the estimates of one fit.
-
-        Raises
-        ------
-        ArgumentError
-            If `lambda_` is not a positive number.
 
         See Also
         --------

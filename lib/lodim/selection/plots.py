@@ -32,7 +32,7 @@ def path(path, ax=None, top=10):
 
 @literal
 def cv_curve(cv, ax=None):
-    """Draw the held-out losses of a CV, with standard errors, against the first setting."""
+    """Draw the held-out losses of a CV, with standard errors, against the CV's first setting."""
     if not cv.grid:
         raise ArgumentError("this cv has only one point, so there is no curve to draw")
     ax = ensure_axes(ax)
@@ -66,9 +66,10 @@ def cv_curve(cv, ax=None):
 
 
 def _several_series(ax, cv, frame, place, others, numeric):
-    """Draw held-out losses at positions `place` on the x axis, in one colour per series.
+    """Draw the held-out losses in `frame`, rows of cv.frame, in one colour per series.
 
-    A series has equal values of the settings `others`; numeric : whether to draw lines, too"""
+    A series has equal values of the settings `others`. place : positions on the x axis
+    numeric : whether these are numbers, so that lines connect the points"""
     series = list(frame.groupby(others, sort=False))
     for k, (values, part) in enumerate(series):
         x, mean = place[part.index], part["mean"]
@@ -101,7 +102,9 @@ def _model_choice(ax, cv, name):
 
 
 def _stage_axis(ax, x, stages, name):
-    """Add a top axis with the numbers of stages, called `name`, that cv() chose at positions x."""
+    """Add a top axis that shows the number of stages at each position x (n,) of the lower axis.
+
+    stages : (n,) numbers that cv() chose; name : name of this setting"""
     top = ax.secondary_xaxis("top")
     step = max(1, len(x) // 10)
     top.set_xticks(x[::step], [str(m) for m in stages[::step]])

@@ -41,7 +41,6 @@ class Kinds:
     gaps: bool = False
 
     def add(self, values: "pd.Series[Any]") -> None:
-        """Record the kind of `values`, a chunk of the column, and whether some are missing."""
         missing = bool(values.isna().any())
         self.gaps |= missing
         if missing and bool(values.isna().all()):
@@ -121,9 +120,7 @@ def read_csv(files: Sequence[FileState], sep: str = ",", decimal: str = ".") -> 
 
 
 def _cuts(file: FileState, n: int) -> list[Cut]:
-    """Return the pieces of a file of n rows: (first row, number of rows, first byte, end byte).
-
-    The bytes are None if the file is one piece."""
+    """Return the pieces of a file of n rows; the bytes are None if the file is one piece."""
     whole: list[Cut] = [(0, n, None, None)]
     if n <= ROWS_PER_CHUNK or file.name.lower().endswith(PACKED):
         return whole
@@ -140,7 +137,7 @@ def _cuts(file: FileState, n: int) -> list[Cut]:
 def _line_ends(file: FileState) -> tuple[list[int], int, int] | None:
     """Return the byte positions of every 65,536th data line, the number of lines, the file size.
 
-    None if the file has a quote, since a line end may then be inside a cell."""
+    Return None if the file has a quote, since a line end may then be inside a cell."""
     starts, lines, at, last = [], -1, 0, b""
     with reading(file, CSV), open(file.path, "rb") as opened:
         while block := opened.read(BLOCK):

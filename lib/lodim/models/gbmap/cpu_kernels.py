@@ -122,7 +122,7 @@ def tile_sum(v):
 
 @inlined(cache=True, error_model="numpy")
 def activate(z, beta, activation, g, slope):
-    """Fill g and slope (64,) with the activation of z, softplus or identity, and its derivative."""
+    """Fill g and slope with g(z) and g'(z), (64,): softplus of sharpness beta, or identity."""
     one, zero = z.dtype.type(1), z.dtype.type(0)
     if activation == IDENTITY:
         for i in range(TILE):
@@ -140,8 +140,8 @@ def activate(z, beta, activation, g, slope):
 def add_learner(f, v, b, form, rows):
     """Compute linear predictors of 64 rows, rows.score = f + a + b g(rows.z), and rows.slope = g'.
 
-    rows.z is a learner's intercept + w'x, and its a is v[0]. f (64,) sums earlier learners. `form`
-    defines the activation g."""
+    rows.z is a learner's intercept + w'x, v[0] its constant a, b its sign. f (64,) is the sum of
+    earlier learners. `form` defines the activation g."""
     score = rows.score
     activate(rows.z, form.beta, form.activation, score, rows.slope)
     for i in range(TILE):
@@ -161,9 +161,10 @@ def add_loss_gradient(tile, y, f, weight, v, b, form, rows, out):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def add_projected(tile, y, f, weight, v, b, form, rows, out):
-    """Add loss and gradient as `add_loss_gradient`, but take intercept + w'x from rows.z.
+    """Add the loss of 64 rows, and its gradient by one learner's parameters v, to out (3 + p,).
 
-    Other arguments are the same: parameters v and sign b of the learner, sums `out` (3 + p,)."""
+    The learner is v[0] + b g(rows.z): rows.z has intercept + w'x. f (64,) is the sum of earlier
+    ones; tile (p, 64) are features; `form` defines g and the loss."""
     slope, r = rows.slope, rows.r
     add_learner(f, v, b, form, rows)
     tile_loss_slope(form.loss, y, rows.score, weight, rows.value, r)
@@ -231,8 +232,9 @@ def add_gram(tile, c, scaled, out):
 def add_hessian(tile, y, weight, b, form, convex, rows, column, H):
     """Add the Hessian of 64 rows' loss by one learner's parameters to H (d, d), lower triangle.
 
-    The learner is a + b g(intercept + w'x); `form` defines g. `rows` is as `add_loss_gradient`
-    leaves it; `column` (p,) is a work array. If `convex`, negative terms with g'' are left out."""
+    The learner is a + b g(z), z = intercept + w'x; `form` defines g; tile (p, 64) are features.
+    rows : TileRows of these rows, with score, slope = g'(z), and r, the loss's derivatives by z
+    column : (p,) work array; convex : whether to use only the positive terms with g''(z)"""
     slope, r, z, c, beta = rows.slope, rows.r, rows.z, rows.c, form.beta
     one, zero = slope.dtype.type(1), slope.dtype.type(0)
     tile_curvature(form.loss, y, rows.score, weight, c)
@@ -257,8 +259,9 @@ def add_hessian(tile, y, weight, b, form, convex, rows, column, H):
 def hessian(lo, hi, partials, X, y, f, weight, theta, sign, form, convex):
     """Sum the Hessian of the loss by each of q learners' parameters over each block of rows.
 
-    Arguments are those of `loss_gradient`. For blocks lo to hi - 1, partials (n_blocks, q, d, d)
-    gets lower triangles, d = 2 + p. `convex` leaves out terms that could make it indefinite."""
+    For blocks lo to hi - 1, partials (n_blocks, q, d, d) gets lower triangles, d = 2 + p. Learner j
+    is a + b g(intercept + w'x), with theta[j] = (a, intercept, w) and sign[j] = b; f is the sum of
+    earlier ones. `form` defines g and the loss; `convex` drops terms that could be negative."""
     v, b, column = theta.astype(X.dtype), sign.astype(X.dtype), np.empty(X.shape[1])
     rows, form = tile_rows(X), Form(X.dtype.type(form.beta), form.activation, form.loss)
     r = rows.r
@@ -279,7 +282,7 @@ def hessian(lo, hi, partials, X, y, f, weight, theta, sign, form, convex):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def forward(lo, hi, X, theta, sign, beta, activation, derivative, into, out):
-    """Add the values of learners at all rows to columns of `out` (n_tiles, width, 64), in place.
+    """Add the values of learners at rows in blocks lo to hi - 1 to out (n_tiles, width, 64).
 
     Learner j, a + b g(intercept + w'x), or b g' if `derivative`, is added to out[:, into[j]].
     theta[j] is (a, intercept, w), sign[j] is b; `activation` with sharpness `beta` is g."""

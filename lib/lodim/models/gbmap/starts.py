@@ -37,7 +37,7 @@ class Start:
 
 
 def minimize(objective, theta, state, **options):
-    """Minimize a loss by L-BFGS from each row of parameters theta (q, d); return a Minimum.
+    """Minimize `objective` by L-BFGS from each row of parameters theta (q, d); return a Minimum.
 
     Monotone effects bound the parameters. state : BoostState; options : arguments of `lbfgs`"""
     scaled = Rescaled(objective, state.unit)
@@ -51,7 +51,7 @@ def minimize(objective, theta, state, **options):
 
 
 def minimize_bounded(objective, theta, signs, **limits):
-    """Minimize a loss from each row of theta (q, d) under sign constraints; return a Minimum.
+    """Minimize `objective` from each row of theta (q, d) under sign constraints; return a Minimum.
 
     signs[c] (d,) has 1 (nonnegative), -1 (nonpositive) or 0 (free) for each parameter of row c."""
     ends = [_minimize_row(objective, theta, c, sign, **limits) for c, sign in enumerate(signs)]
@@ -73,7 +73,7 @@ def _minimize_row(objective, theta, c, sign, **limits):
 
 
 def weight_signs(sign, monotone):
-    """Return, per learner, the sign of each parameter (d,) that monotone effects need; 0: any."""
+    """Return, per learner, the signs (d,) of parameters that monotone effects need; 0: any."""
     return [np.r_[0, 0, b * np.asarray(monotone)] for b in sign]
 
 
@@ -203,9 +203,10 @@ def _projected(X, V, threads):
 def draw_starts(X, slope, curvature, key, ridge, hinges, n_starts, rng):
     """Return parameters (2 n_starts, 2 + p) and signs b of the best starting learners.
 
-    X (n, p) are centred rows, `key` (n,) their keys; slope and curvature (n,) are loss derivatives.
-    If `hinges` is False, learners are linear. Candidates are drawn by row keys and `rng`. The best
-    lower the loss most in one Newton step with the penalty `ridge` on squared weights."""
+    They lower the loss most in one Newton step with the penalty `ridge` on squared weights.
+    X : (n, p) centred rows; slope, curvature : (n,) loss derivatives
+    key : (n,) numbers computed from the rows' values. Candidates depend on these and on `rng`, but
+        not on the order of the rows. If `hinges` is False, the learners are linear."""
     waves, X = row_keys.waves(key, kernels.MIXTURES, rng), np.ascontiguousarray(X.T)
     return kernels.draw_starts(X, slope, curvature, waves, float(ridge), hinges, n_starts)
 
@@ -213,7 +214,7 @@ def draw_starts(X, slope, curvature, key, ridge, hinges, n_starts, rng):
 def place_hinges(U, X, slope, curvature, ridge, n_starts):
     """Return parameters and signs of the best hinges of X (n, p) along directions U (k, p).
 
-    slope, curvature : loss derivatives; ridge : penalty; n_starts : number of learners per sign"""
+    slope, curvature : (n,) loss derivatives; ridge : penalty; n_starts : hinges per sign"""
     X = np.ascontiguousarray(X.T)
     return kernels.starts_along(U, X, slope, curvature, float(ridge), n_starts)
 

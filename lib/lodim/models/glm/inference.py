@@ -22,7 +22,7 @@ EXACT = 1e-28  # share of squared residuals in squared responses that is roundin
 
 
 def measures(rows, found, df_resid):
-    """Return a dict of row numbers, dispersion, deviance, likelihood of a fit with Sums `found`."""
+    """Return a dict of a fit's deviance, dispersion etc. from training rows and Sums `found`."""
     batch, family = rows.batch, rows.family
     dispersion = 1.0
     if family.dispersed:
@@ -91,7 +91,7 @@ def zero_limit(at_null):
 def bread(H, least):
     """Return the pseudo-inverse of the information H, and the directions without information.
 
-    These, eigenvectors with eigenvalues up to `least`, have no finite estimate (Geyer 2009)."""
+    Along the latter, eigenvectors of values up to `least`, no estimate is finite (Geyer 2009)."""
     value, vector = np.linalg.eigh(H)
     known = value > max(least, ROUNDING * value.max(initial=0.0))
     return (vector[:, known] / value[known]) @ vector[:, known].T, vector[:, ~known]
@@ -135,7 +135,7 @@ def _of_clusters(rows, basis, found, B, n, q):
 
 
 def fingerprint(batch, family):
-    """Return a hash of a batch's response, weights and offset; `anova` compares rows by it."""
+    """Return a hash of a batch's response, weights and offset, by which `anova` compares rows."""
     content, offset = hashlib.sha256(), batch.offsets(family.n_scores)
     weights = np.broadcast_to(1.0, batch.n) if batch.weights is None else batch.weights
     for values in (batch.y, weights, offset):
@@ -171,7 +171,7 @@ def kind_of(settings, family, n_clusters):
 def diagnostics(rows, estimates, B, rank, dispersion, most):
     """Return the Diagnostics (residuals, leverages) of at most `most` training rows.
 
-    B is the covariance of the coefficients divided by the dispersion; `rank` is their number."""
+    B is the covariance of the `rank` coefficients in `estimates`, divided by the dispersion."""
     batch, family, kept = rows.batch, rows.family, estimates.kept
     at = rows.drawn(most)
     X = with_constant(tiles.rows(batch.X, at))[:, kept]

@@ -21,7 +21,7 @@ PROBLEMS = 32  # most problems that run together
 
 
 def upload_classes(sample):
-    """Upload a Sample's weights, the class of each block of 64 rows, and classes' first blocks."""
+    """Copy to the GPU a Sample's weights, the class of each 64 rows, and classes' first blocks."""
     bounds = list(pairwise(sample.start))
     counts = [tiles.count(stop - start) for start, stop in bounds]
     parts = zip(bounds, counts, strict=True)
@@ -32,7 +32,7 @@ def upload_classes(sample):
 
 
 def projections_at_once(n_tiles, C, k):
-    """Return how many k-dimensional projections the GPU handles together, for C classes."""
+    """Return how many projections to k dimensions run together; n_tiles : blocks of 64 rows."""
     return int(min(PROBLEMS, max(1, MAX_BYTES // (16 * C * k * n_tiles * TILE))))
 
 
@@ -57,10 +57,12 @@ def pair_sums(X, weight, owner, begin, V, root, shift):
 
 
 def _project(X, owner, V, root):
-    """Return coordinates of the rows in units of the kernels, (q or more, C, k, n_tiles, 64).
+    """Return projected rows, scaled so that a kernel is exp(-|difference of two rows|^2 / 2).
 
-    Entry [i, c] is for projection V[i] and the kernel between class c and the row's own class.
-    owner : class of each block of 64 rows; root : inverse Cholesky factors of the kernels"""
+    Entry [i, c] of the result, (at least q, C, k, n_tiles, 64), has rows projected by V[i], scaled
+    for the kernel between class c and the class of the row. Only the first q entries are filled.
+    X : rows on the GPU; owner : class of each block of 64 rows; V : (q, r, k) projections
+    root : (q, C, C, k, k) inverse Cholesky factors of the kernels' covariances"""
     (q, _, k), C = V.shape, root.shape[1]
     U = X.scratch("coordinates", (projections_at_once(len(X), C, k), C, k, len(X), TILE))
     into = np.einsum("qdm,qabjm->qabdj", V, root)
@@ -70,9 +72,9 @@ def _project(X, owner, V, root):
 
 @cuda.jit(cache=True)
 def _coordinates(X, owner, into, U):
-    """Write the rows' coordinates to U; each GPU block does this for one block of 64 rows.
+    """Write the projected rows to U, see `_project`; each GPU block does this for 64 rows.
 
-    into[q, a, b], (r, k), maps r features X to the coordinates of projection q, in units of the
+    into[q, a, b], (r, k), maps r features X to the coordinates of projection q, scaled for the
     kernel between classes a and b. owner : the class of each block of rows"""
     t, c, q = cuda.blockIdx.x, cuda.blockIdx.y, cuda.blockIdx.z
     row, tile_class = cuda.threadIdx.x, owner[t]
@@ -124,7 +126,7 @@ def _sum_over_segments(room, x):
 
 @cuda.jit(cache=True, **limit_registers(REGISTERS))
 def _pair_sums(U, weight, owner, begin, shift, forces, sums):
-    """Compute forces of a class on the rows of a block, and the sum of kernels between them.
+    """Compute the forces of a class on the rows of a block, and the sum of the kernels of both.
 
     A force on a row sums kernel times difference of coordinates over the rows of the class.
     U : from `_project`; weight, owner, begin : from `upload_classes`; shift : added to exponents

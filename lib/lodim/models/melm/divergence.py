@@ -153,7 +153,7 @@ def bound(log_potential, log_volume):
 
 
 def kernel_widths(sample, theta, gamma):
-    """Return SDs (C, k) of kernels along theta (r, k) in a Sample; gamma : as in `bandwidths`."""
+    """Return SDs (C, k) of classes' kernels along theta (r, k); gamma multiplies bandwidths."""
     form = np.einsum("rj,crs,sj->cj", theta, sample.cov, theta, optimize=True)
     return np.sqrt(bandwidths(sample.size, theta.shape[1], gamma)[:, None] * form)
 

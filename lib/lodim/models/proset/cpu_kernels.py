@@ -259,8 +259,8 @@ def loss_gradient(lo, hi, partials, scoring, step, points, runs, u, loss):
 def kernel_sums(lo, hi, X, step, points, values, out):
     """Add sum_j values[q, j] G_ij over prototypes j to out[t, q, i], for row i of each block t.
 
-    G_ij is the similarity. Blocks of 64 rows in X from lo * step to hi * step - 1 are processed.
-    values (Q, J) include the prototypes' weights; zeros pad Q and J to multiples of four."""
+    G_ij is the similarity to prototype j of `points`. Blocks of 64 rows from lo * step to hi * step
+    - 1 are processed. values (Q, J) include the weights; zeros pad Q and J to multiples of four."""
     V, kind = points.V, X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.zeros(V.shape[0] * TILE, kind)
     S = np.empty(values.shape[0] * TILE, kind)
@@ -274,10 +274,10 @@ def kernel_sums(lo, hi, X, step, points, values, out):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def agreement_sums(lo, hi, X, step, y, points, u, loss, A, B):
-    """Add prototypes j to the numerators A and denominators B of the rows' estimates A / B.
+    """Add prototypes j of `points` to the numerators A and denominators B of rows' estimates A / B.
 
     A_i grows by sum_j w_j h_ij G_ij, and B_i by sum_j w_j G_ij: w are weights, G similarities, h is
-    the `agreement`. Blocks of 64 rows from lo * step to hi * step - 1 are processed."""
+    the `agreement` for u and loss. Blocks of 64 rows, lo * step to hi * step - 1, are processed."""
     V, w, kind = points.V, points.w, X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.empty(V.shape[0] * TILE, kind)
     h = np.empty(TILE, kind)
@@ -290,7 +290,7 @@ def agreement_sums(lo, hi, X, step, y, points, u, loss, A, B):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def kernel_rows(lo, hi, X, step, points, out):
-    """Fill out[t, j, i] with weight times similarity of prototype j, for row i of each block t.
+    """Fill out[t, j, i] with weight times similarity of prototype j of `points` for row i, block t.
 
     Blocks of 64 rows in X from lo * step to hi * step - 1 are processed."""
     V, w, kind = points.V, points.w, X.dtype

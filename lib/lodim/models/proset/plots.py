@@ -76,7 +76,7 @@ def surface(fit, ax, *, features=None, reference=None, level=None):
 
 
 def shapley(fit, ax, *, data, row=0, reference=None, level=None, top=15):
-    """Draw the `top` largest Shapley values of one row of `data`, for the class `level`."""
+    """Draw the `top` Shapley values of a row of `data` relative to `reference`, for a `level`."""
     one = one_row(data, row)
     offset = zero_offset(fit) if fit.design.offset is None else None
     frame = fit.shapley(one, reference=reference, offset=offset)
@@ -132,7 +132,7 @@ def _rows(fit, data):
 
 
 def _map_names(fit, to_plane):
-    """Return labels for the two axes of a BatchMap: share of the variance and main features."""
+    """Return labels for the axes of the BatchMap `to_plane`: share of variance, main features."""
     names = []
     for k in (0, 1):
         if k >= to_plane.axes.shape[1]:
@@ -204,7 +204,7 @@ def surface_over(fit, two, r):
 
 
 def _two_features(fit, features):
-    """Return the positions of two features with positive weight, by default the most important."""
+    """Return the positions of two active `features`, by default the two most important ones."""
     two = select_features(fit, 2 if features is None else features)
     if len(two) != 2 or two[0] == two[1]:
         count = f"this fit has {fit.df}" if features is None else f"not {features!r}"
@@ -234,7 +234,9 @@ def _other_features(fit, two, r):
 
 
 def _one_surface(fit, Z, level):
-    """Return what to draw of Z (G, G, K): estimates (G, G), Key of colours, level of a contour."""
+    """Return one class's estimates (G, G) in Z (G, G, K), a Key of colours, and a contour level.
+
+    level : the class, by default the last; None for a numeric response, which has no contour"""
     name = fit.design.response.name
     if fit.levels is None:
         if level is not None:
@@ -249,7 +251,9 @@ def _one_surface(fit, Z, level):
 
 
 def _of_level(fit, frame, level):
-    """Return the rows of a class, and the class; level=None: most probable, or second of two."""
+    """Return the rows of `frame` (Shapley values of one row) for one class, and this class.
+
+    level : the class; None for the most probable of several classes, or the second of two"""
     if "level" not in frame:
         shown = fit.levels[1]
         if level is not None and not (isinstance(level, type(shown)) and level == shown):

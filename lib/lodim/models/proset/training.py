@@ -109,13 +109,14 @@ class BatchState:
         # By rounding, the remainder of a heavy prototype may be negative.
         return a if self.loss == SQUARED else np.maximum(a, self.a), np.maximum(b, self.b)
 
-    def _with_sums(self, part, loss, start):
-        """Return numerators and denominators (n,) of estimates with the prototypes `part` added.
+    def _with_sums(self, part, loss, numerators):
+        """Add prototypes `part` to estimates of the rows; return numerators and denominators (n,).
 
-        A row that is itself a prototype does not count for its own estimate: it is subtracted, in
-        float64. start : (n,) numerators before; loss : kind of loss, as for `agreement`"""
+        numerators : (n,) numerators so far; self.b has the denominators so far
+        loss : CLASSES, SQUARED or DENSITY, which decides what numerators sum (see `agreement`)
+        What a row that is itself a prototype adds to its own estimate is subtracted again."""
         X, n = self.batch.X, self.batch.n
-        y, a, b = (tiles.pad(z, len(X)) for z in (self.y, start, self.b))
+        y, a, b = (tiles.pad(z, len(X)) for z in (self.y, numerators, self.b))
         points = batch_points(part, 1, np.arange(len(part)))
         active, points = points.active, points._replace(active=np.arange(len(points.active)))
         for lo in range(0, len(X), TILES_ON_GPU):
@@ -131,7 +132,7 @@ class BatchState:
         return a, b
 
     def prototype_rows(self, part):
-        """Return positions of the rows merged in prototypes `part`, and each row's weight."""
+        """Return positions of the rows merged into prototypes `part`, and each row's weight."""
         share = part.w / np.maximum(np.bincount(part.member_of, minlength=len(part)), 1)
         return np.searchsorted(self.batch.rows, part.member), share[part.member_of]
 

@@ -50,8 +50,9 @@ class ReferenceGroups:
 
     @classmethod
     def from_classes(cls, y, n_classes=None, balanced=False, eligible=None):
-        """Return one group per class, paired with all other rows; y has class codes, -1 for none.
+        """Return one group of rows per class, each paired with the rows of all other classes.
 
+        y : (n,) class codes, -1 for none; n_classes : number of classes, by default max(y) + 1
         balanced : whether log ratios of distances are corrected for group sizes
         eligible : (n,) bool, rows that can be neighbours; by default all rows with a class"""
         eligible = (y >= 0) & (True if eligible is None else eligible)
@@ -137,7 +138,7 @@ def log_ratios(X, references, groups, member, views, k, threads=1, pair=None):
 
 
 def _finest_first(views, refs):
-    """Return the views, each with its feature of most distinct values in `refs` in first place."""
+    """Return the views with features sorted from most to fewest distinct values in refs (p, n)."""
     values = [np.sort(x) for x in refs]
     keys = [(-np.count_nonzero(np.diff(x)), x.tobytes()) for x in values]
     rank = np.empty(len(refs) + 1, np.int64)
@@ -170,10 +171,11 @@ def uniform_references(X, rows, seed, draw=0):
 
 
 def reference_volumes(X, views):
-    """Return, per view, the volume of the box around rows X along their principal components.
+    """Return, per view, the volume of the bounding box of rows X along their principal components.
 
-    The volume is relative to that of the box along the features, so it is at most one. Without it,
-    correlated rows would always look dense (Tibshirani, Walther and Hastie 2001)."""
+    The volume is divided by that of the bounding box along the features, so it is at most 1. It
+    corrects cluster losses, in which rows with correlated features would otherwise always look
+    dense (Tibshirani, Walther and Hastie 2001)."""
     out = np.ones(len(views))
     for j, view in enumerate(views):
         Z = X[:, features(view)]
@@ -192,9 +194,9 @@ def reference_volumes(X, views):
 
 
 def value_cells(x):
-    """Return low and high ends of the range in which each value of x may be spread at random.
+    """Return the lower and upper ends, (n,) each, of ranges in which the values of x may be spread.
 
-    The range of a repeated value extends halfway to the next values; others have no range."""
+    The range of a repeated value extends halfway to the next values; that of others is a point."""
     value, of, count = np.unique(x, return_inverse=True, return_counts=True)
     if len(value) < 2:
         return x.copy(), x.copy()
@@ -229,7 +231,7 @@ def class_ratios(Q, X, y, views, k=None, *, leave_out=False, threads=1, **groups
 
     In a view of d features, a ratio is d * log(own / other), with the distances to the k-th nearest
     rows in X of the class and of other classes. With `leave_out`, Q is X, and a row is not compared
-    with itself. groups : further arguments of `ReferenceGroups.from_classes`"""
+    with itself. groups : n_classes, balanced or eligible of `ReferenceGroups.from_classes`"""
     groups = ReferenceGroups.from_classes(y, **groups)
     member = np.zeros((len(Q), len(groups.members)), np.int64)
     if leave_out:

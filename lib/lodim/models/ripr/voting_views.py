@@ -68,15 +68,15 @@ def voters_of(e):
 
 
 def evidence_of(e, voters, X=None, threads=1):
-    """Return the evidence for each class by the nearest voters of each row, (sets, rows, classes).
+    """Return the evidence for each class by the nearest voters of each row, (views, rows, classes).
 
-    X : rows to predict by the sets of VotingViews e; by default the training rows, each left out"""
+    X : rows; by default the training rows of VotingViews e, which do not vote for themselves"""
     X, own = e.queried(X)
     return voters.evidence(voters.sums(e.views, e.k, X, threads, own))
 
 
 def calibrated(e, threads=1):
-    """Return VotingViews e with fitted factor (least leave-one-out loss) and assigned views."""
+    """Return VotingViews e with the factor of least leave-one-out loss, and with assigned views."""
     voters = voters_of(e)
     evidence, known = evidence_of(e, voters, threads=threads), e.complete(e.X)
     total = evidence[:, e.references].sum(axis=0)
@@ -88,7 +88,9 @@ def calibrated(e, threads=1):
 
 
 def scores(e, voters, evidence):
-    """Return linear predictors (rows, K), or numbers, of ensemble e; evidence : (sets, rows, C)."""
+    """Return linear predictors (rows, K) of VotingViews e; for a numeric response, the predictions.
+
+    voters : Voters; evidence : (views, rows, C) from `evidence_of`"""
     total = e.factor * evidence.sum(axis=0)
     if not voters.classes:
         return voters.mean + voters.spread * total
@@ -97,9 +99,11 @@ def scores(e, voters, evidence):
 
 
 def shares(e, voters, evidence, known):
-    """Return each feature set's share of the evidence for a row's prediction, (rows, sets).
+    """Return each view's share of the evidence for a row's prediction, (rows, views).
 
-    known : (rows, sets) whether the row has all features of a set; without any, shares are 0"""
+    e, voters : VotingViews and their Voters; evidence : (views, rows, C) from `evidence_of`
+    known : (rows, views) bool, whether the row has all features of the view; other views have share
+        0. If no known view speaks for the prediction, all known views have equal shares."""
     if voters.classes:
         code = codes(e, voters, evidence)
         own = np.take_along_axis(evidence, code[None, :, None], axis=2)[:, :, 0]
@@ -113,7 +117,7 @@ def shares(e, voters, evidence, known):
 
 
 def codes(e, voters, evidence):
-    """Return the most probable class of each row from evidence (sets, rows, C) of VotingViews e."""
+    """Return each row's most probable class, (rows,), from evidence (views, rows, C) of Voters."""
     return best_class(e, np.log(voters.prior) + e.factor * evidence.sum(axis=0))
 
 
@@ -123,7 +127,7 @@ def best_class(e, z):
 
 
 def predictions_by_view(e, voters, evidence, known):
-    """Return what each set alone predicts, (rows, sets): class or number; NaN where not `known`."""
+    """Return class or number predicted by each view's evidence, (rows, views); NaN unless known."""
     if voters.classes:
         each = [best_class(e, np.log(voters.prior) + own) for own in evidence]
     else:

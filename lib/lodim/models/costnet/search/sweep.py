@@ -77,8 +77,9 @@ def rank(gram, on):
 def gains(model, drops, adds, allowed, sign):
     """Return the fall of the deviance and the change of the rank by each exchange of columns.
 
-    Both are (drops, adds): exchange (i, j) drops set i of `drops` and adds set j of `adds`, without
-    columns whose coefficient would have the wrong `sign`. The fall is -inf unless allowed[i, j]."""
+    Both are (drops, adds): exchange (i, j) of `model` (SweptModel) drops set i and adds set j of
+    these ColumnSets, without columns whose coefficient would have the wrong `sign`. The fall is
+    -inf unless allowed[i, j]."""
     n_out, n_in, K = drops.start.size - 1, adds.start.size - 1, model.target.shape[1]
     gram, target, variance, within = model
     gain, rank = np.full((n_out, n_in), -np.inf), np.zeros((n_out, n_in), np.int64)

@@ -40,7 +40,7 @@ class Assignment:
 
 
 def _assignment(views, first, second, share, mass, lambda_, log, converged):
-    """Return an Assignment with these fields, without the views to which no row is assigned."""
+    """Return an Assignment of these fields, without views that have no rows; log : objectives."""
     used = np.flatnonzero(mass > 0.0)
     place = np.append(np.searchsorted(used, np.arange(len(views))), -1)
     first, second, log = place[first], place[second], np.array(log)
@@ -48,9 +48,7 @@ def _assignment(views, first, second, share, mass, lambda_, log, converged):
 
 
 def with_log(own, search):
-    """Return Assignment `own` with its objectives replaced by those of `search`, an earlier one.
-
-    The result has converged if both Assignments have."""
+    """Return `own` with the objectives of an earlier Assignment `search`; converged if both are."""
     converged = search.converged and own.converged
     return replace(own, objective=search.objective, converged=converged)
 
@@ -75,9 +73,10 @@ def next_vertex(row, delta, u, v):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def assign_rows(lo, hi, L, delta, lambda_, first, second, share):
-    """Write the best one or two views of rows lo to hi - 1, by the rule of `solve_rows`.
+    """Write the best one or two views of rows lo to hi - 1 to `first` and `second`.
 
-    `first` and `second` get the views, `share` the second one's share; delta : view penalties"""
+    `share` gets the weight of `second`. The views minimize the sum that `solve_rows` defines.
+    L : (rows, views) losses; delta : (views,) penalties; lambda_ : factor of the penalties"""
     for i in range(lo, hi):
         row, at = L[i], -1
         for j in range(row.size):
@@ -105,8 +104,9 @@ def assign_rows(lo, hi, L, delta, lambda_, first, second, share):
 def solve_rows(L, delta, lambda_, threads=1):
     """Find the best one or two views of each row; return first, second and share of the second.
 
-    They minimize (loss - smallest loss)^2 + lambda_ * penalty, both averaged over the row's views,
-    given losses L (rows, views) and a penalty per view, `delta`."""
+    They minimize (u - m)^2 + lambda_ * d. u and d are the means of the losses and the penalties of
+    the two views, with weights 1 - share and share; m is the row's smallest loss.
+    L : (rows, views) losses; delta : (views,) penalties"""
     n = len(L)
     first, second, share = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
 
@@ -122,7 +122,9 @@ def solve_rows(L, delta, lambda_, threads=1):
 
 
 def eligible_views(L, lambda_):
-    """Return the columns (views) of L with the smallest loss in some row; others never get rows."""
+    """Return the views (columns of losses L) that have the smallest loss in some row.
+
+    Losses that differ by at most 1e-6 sqrt(lambda_) are ties, of which the first view counts."""
     if not L.shape[1]:
         return np.empty(0, np.int64)
     at = np.concatenate([ties.argmin(L[rows], _loss_tolerance(lambda_)) for rows in row_blocks(L)])
@@ -134,7 +136,7 @@ def _loss_tolerance(lambda_):
 
 
 def _equalize_ties(L, lambda_):
-    """Return losses L (rows, views) with those nearly equal to the row's smallest set to it."""
+    """Replace losses L (rows, views) by the row's smallest if within 1e-6 sqrt(lambda_) of it."""
     best = L.min(axis=1, keepdims=True, initial=np.inf)
     return np.ascontiguousarray(np.where(best + _loss_tolerance(lambda_) >= L, best, L))
 
@@ -182,7 +184,9 @@ def reassign(L, search, mass, weight=None):
 
 
 def _masses(first, second, share, weight, n_views):
-    """Return weights of views, (n_views,): row i has share[i] in second[i] and rest in first[i]."""
+    """Return the weight of the rows in each view, (n_views,).
+
+    Row i counts with share[i] in view second[i], and with 1 - share[i] in view first[i]."""
     rows = first >= 0
     mass = np.bincount(first[rows], ((1.0 - share) * weight)[rows], n_views)
     return mass + np.bincount(second[rows], (share * weight)[rows], n_views)
@@ -192,8 +196,8 @@ def _objective(L, best, first, second, share, weight, c, lambda_):
     """Return the objective of `assign`, which falls in each round.
 
     It is sum_i w_i (u_i - best_i)^2 + lambda_ (W - sum_j c_j^2 / (2 W)), with W the sum of weights.
-    Row i has smallest loss best_i, and mean loss u_i over its views first[i] and second[i], which
-    count 1 - share[i] and share[i]. c_j is the weight of the rows in view j."""
+    In row i of losses L, best_i is the smallest, and u_i the mean of those of views first[i] and
+    second[i], weighted 1 - share[i] and share[i]. c_j is the weight of rows in view j."""
     rows = np.flatnonzero(first >= 0)
     t = share[rows]
     u = (1.0 - t) * L[rows, first[rows]] + t * L[rows, second[rows]]
