@@ -225,9 +225,9 @@ print(f"familiarity {explanation.familiarity:.1f}, quantile {explanation.quantil
 
 # %% [markdown]
 # The quantile is the rank of this familiarity among the training rows. A quantile near zero would
-# mean an unusual tumour. This one is not unusual: in its measurements it resembles many benign
-# tumours. So a lower threshold of the probability would find it only together with many false
-# alarms.
+# mean an unusual tumour. This malignant tumour is not unusual: its measurements resemble those of
+# many benign tumours. With a threshold low enough to find it, many benign tumours would be called
+# malignant too.
 #
 # In the next plot, the patient (the star) lies among the pale points of benign tumours. Larger
 # points are prototypes with a larger impact on the prediction.

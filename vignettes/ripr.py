@@ -23,9 +23,9 @@
 # > score of a class c = log(share of c in all rows) + t Σ_j log(share of c in the vote of view j /
 # > share of c in all rows)
 #
-# The factor t is the same for all views. It makes the votes count more or less; `ripr` takes the
-# value with the lowest leave-one-out loss. `ripr` selects the views one by one. Each step adds the
-# view that lowers the leave-one-out loss most, until the loss hardly falls.
+# The factor t, the same for all views, says how much votes count. `ripr` takes the value of t with
+# the lowest leave-one-out loss. `ripr` selects the views one by one. Each step adds the view that
+# lowers the leave-one-out loss most, until the loss hardly falls.
 #
 # This page predicts whether tumours are malignant. Further examples are missing values, numeric
 # responses, clusters, and the method of the thesis that introduced `ripr` (Fiterau 2014).

@@ -97,12 +97,12 @@ ax = fit.plot("view")
 #
 # ### Clusters
 #
-# - *Loss.* Without a response, `ripr` looks for views with clusters. There, a row's k-th neighbour
-#   is nearer than the k-th neighbour in a uniform sample over a box. The ratio of these two
-#   distances, to the power of the view's number of features, is r. Correlated features also make r
-#   small, since the rows lie near a line even without clusters. So r is divided by `volume`: the
-#   volume of the box along the principal components, relative to that of the box along the features
-#   (Tibshirani et al. 2001). The loss of the row is (r / volume)^(1 − α), with the order α of the
+# - *Loss.* Without a response, `ripr` looks for views in which the rows form clusters. Let r be the
+#   distance from a row to its k-th neighbour, divided by the same distance in a uniform sample over
+#   a box, to the power of the view's number of features. Clusters make r small. Correlated features
+#   do so too, since the rows then lie near a line. So r is divided by `volume`: the volume of the
+#   box along the principal components, relative to that of the box along the features (Tibshirani
+#   et al. 2001). The loss of the row is (r / volume)^(1 − α); `alpha` is the order α of the Rényi
 #   entropy.
 # - *Number of clusters.* Prediction strength (Tibshirani and Walther 2005) compares the clusters of
 #   two random halves of the rows. The number of clusters is the largest with a mean prediction
