@@ -13,9 +13,10 @@ from lodim import progress
 from lodim.checks import whole
 from lodim.design.batch import Batch
 from lodim.design.design import Design
-from lodim.errors import DataError
+from lodim.errors import ArgumentError, DataError
 from lodim.fitting.fit import ARRAY
 from lodim.fitting.registry import model_function
+from lodim.formula.formula import parse
 from lodim.text import as_literal
 
 SPREAD = "spread"  # value of the argument `for_path` of `Model.assemble`
@@ -162,6 +163,8 @@ class Model:
     # streams, on_workers: whether X may be larger than memory; may be on Dask workers
     streams: ClassVar[bool] = False
     on_workers: ClassVar[bool] = False
+    # (name, words, callable(problem) -> bool) of settings without effect unless a condition is met
+    requirements: ClassVar[tuple[tuple[str, str, Callable], ...]] = ()
     several_responses: ClassVar[bool] = False  # whether `fit_together` fits several responses
     # number of rows above which a default call takes minutes
     many_rows: ClassVar[int | None] = None
@@ -177,12 +180,24 @@ class Model:
     def validate(self, problem: Problem) -> Problem:
         """Return the problem with data-dependent settings filled in; raise if it cannot be fit."""
         response: Any = problem.design.response
+        if len(parse(problem.design.formula).responses) < 2:
+            self.refuse_unused([problem])
         if isinstance(problem.family, families.Proportion):
             what = f"the response {response.name!r} holds proportions"
             cure = "use glm with weights= for the numbers of trials, or one row per trial with "
             cure += "a response of two classes"
             raise DataError(f"{what}, which {self.name} does not fit: {cure}")
         return problem
+
+    def refuse_unused(self, problems: list[Problem]) -> None:
+        """Raise ArgumentError for a setting without effect; there is a problem per response."""
+        known = {field.name for field in dataclasses.fields(self.settings)}
+        own = inspect.signature(self.function).parameters.items()
+        usual = self.settings(**{name: p.default for name, p in own if name in known})
+        for name, words, is_met in self.requirements:
+            value = getattr(problems[0].settings, name)
+            if value != getattr(usual, name) and not any(map(is_met, problems)):
+                raise ArgumentError(f"{name} needs {words}: leave out {name}={value!r:.80}")
 
     def fit(self, problem: Problem) -> Any:
         """Return the fit of a problem, after choosing settings that are not given."""

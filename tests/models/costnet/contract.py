@@ -20,17 +20,17 @@ REFUSED = {
     "budget text": (bad(budget="all"), ld.ArgumentError, "budget must be 0 or more"),
     "budget and lambda_": (bad(lambda_=0.1), ld.ArgumentError, "either a budget or lambda_"),
     "n_lambda and lambda_": (
-        bad(lambda_=0.1, budget=None, n_lambda=5), ld.ArgumentError, "one of lambda_ and n_lambda",
+        bad(lambda_=0.1, budget=None, n_lambda=5), ld.ArgumentError, "n_lambda needs a search",
     ),
     "rules and lambda_": (
-        bad(lambda_=0.1, budget=None, rules="lasso"), ld.ArgumentError, "one of lambda_ and rules",
+        bad(lambda_=0.1, budget=None, rules="lasso"), ld.ArgumentError, "rules needs a search",
     ),
     "criterion and lambda_": (
         bad(lambda_=0.1, budget=None, control={"criterion": "bic"}), ld.ArgumentError,
-        "one of lambda_ and criterion",
+        "criterion needs a search",
     ),
     "n_lambda and lambdas": (
-        bad(lambdas=[0.1], n_lambda=5), ld.ArgumentError, "one of lambdas and n_lambda",
+        bad(lambdas=[0.1], n_lambda=5), ld.ArgumentError, "n_lambda needs lambdas=None",
     ),
     "rules": (bad(rules="best"), ld.ArgumentError, "group, lasso, greedy"),
     "l1_ratio": (bad(l1_ratio=0), ld.ArgumentError, "l1_ratio must be above 0, and at most 1"),

@@ -586,18 +586,24 @@ def test_what_a_lambda_leaves_without_effect_is_refused_and_not_repeated():
     df = patients(n=120)
     grid = {"lambda_": [1.0, 0.1]}
     for call, words in (
-        (lambda: ld.path(ld.costnet, "y ~ .", df, **ALONE, rules="lasso"), "leave rules out"),
+        (lambda: ld.path(ld.costnet, "y ~ .", df, **ALONE, rules="lasso"), "leave out rules="),
         (
             lambda: ld.path(ld.costnet, "y ~ .", df, **ALONE, relax=0.5),
-            "of one lambda_, which are not refitted",
+            "relax needs a search of models, which neither lambda_ nor a path over lambda_ has",
         ),
-        (lambda: ld.costnet("y ~ .", df, **ALONE, lambda_=1.0, relax=0.5), "lambda_ and relax"),
+        (lambda: ld.costnet("y ~ .", df, **ALONE, lambda_=1.0, relax=0.5), "leave out relax=0.5"),
         (
             lambda: ld.cv(ld.costnet, "y ~ .", df, **ALONE, grid=grid, n_lambda=5),
-            "leave n_lambda out",
+            "leave out n_lambda=5",
         ),
-        (lambda: ld.cv(ld.costnet, "y ~ .", df, **ALONE, grid=grid, relax=0.5), "leave relax out"),
-        (lambda: ld.cv(ld.costnet, "y ~ .", df, **ALONE, lambda_=1.0, n_lambda=5), "and n_lambda"),
+        (
+            lambda: ld.cv(ld.costnet, "y ~ .", df, **ALONE, grid=grid, relax=0.5),
+            "relax needs a search",
+        ),
+        (
+            lambda: ld.cv(ld.costnet, "y ~ .", df, **ALONE, lambda_=1.0, n_lambda=5),
+            "n_lambda needs",
+        ),
         (lambda: ld.cv(ld.costnet, "y ~ .", df, **ALONE, budget=2.0), "budget=2.0 is given"),
     ):
         with pytest.raises(ld.ArgumentError, match=words):
@@ -609,7 +615,7 @@ def test_what_a_lambda_leaves_without_effect_is_refused_and_not_repeated():
         ld.costnet("y ~ .", df, **ALONE, lambda_=one.step.lambda_).predict(df)
     )
     assert fit.update(df, lambda_=1.0).settings.lambda_ == 1.0
-    with pytest.raises(ld.ArgumentError, match="lambda_ and n_lambda"):
+    with pytest.raises(ld.ArgumentError, match="leave out n_lambda=7"):
         fit.update(df, lambda_=1.0, n_lambda=7)
 
 

@@ -43,7 +43,7 @@ REFUSED = {
     ),
     "prior": (bad(control={"prior": "flat"}), ld.ArgumentError, "shares, equal"),
     "prior of an estimator": (
-        bad(classifier=Vote(), control={"prior": "equal"}), ld.ArgumentError, "prior='equal' needs",
+        bad(classifier=Vote(), control={"prior": "equal"}), ld.ArgumentError, "needs classifier=",
     ),
     "offset": (bad(offset="o"), ld.ArgumentError, "cannot use an offset"),
     "tiny class": (
@@ -59,7 +59,7 @@ REFUSED = {
         ld.DataError, "determines the class exactly",
     ),
     "for classes": (
-        bad(formula="~ . - w - o - answer"), ld.ArgumentError, "gamma= needs",
+        bad(formula="~ . - w - o - answer"), ld.ArgumentError, "gamma needs",
     ),
 }  # fmt: skip
 CONTRACT = Contract(

@@ -248,7 +248,7 @@ def test_what_a_view_without_classes_can_do(two, tmp_path):
     with pytest.raises(ld.ArgumentError, match="needs a response"):
         ld.cv(ld.melm, "~ . - cultivar", two)
     for how in ({}, {"lambdas": [1.0]}):
-        with pytest.raises(ld.ArgumentError, match="gamma= needs"):
+        with pytest.raises(ld.ArgumentError, match="gamma needs classes"):
             ld.path(ld.melm, "~ . - cultivar", two, **how)
 
 
@@ -688,7 +688,10 @@ def test_classes_of_three_rows_are_told_apart_as_well_as_by_discriminant_analysi
 def test_shrinkage_factor_is_of_shrunk_covariances():
     df = wide_frame()[0]
     for more, word in (
-        (LEDOIT_WOLF | {"control": {"shrinkage_factor": 2.0}}, "not covariance='ledoit-wolf'"),
+        (
+            LEDOIT_WOLF | {"control": {"shrinkage_factor": 2.0}},
+            "needs covariance='shrunk'",
+        ),
         ({"control": {"shrinkage_factor": -1.0}}, "shrinkage_factor must be a number from 0 to 1e"),
         ({"control": {"shrinkage_factor": "strong"}}, "shrinkage_factor must be a number"),
     ):
@@ -698,7 +701,7 @@ def test_shrinkage_factor_is_of_shrunk_covariances():
         ("shrinkage_factor", 2.0), ("prior", "equal"), ("calibrate", False),
         ("max_iter", 3), ("tol", 0.1),
     ):  # fmt: skip
-        with pytest.raises(ld.ArgumentError, match=f"{name}= needs classes"):
+        with pytest.raises(ld.ArgumentError, match=f"{name} needs classes"):
             ld.melm("~ . - y", df, control={name: value})
 
 

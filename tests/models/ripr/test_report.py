@@ -212,13 +212,13 @@ def test_the_unit_of_lambda_is_that_of_the_losses():
 @pytest.mark.parametrize(
     ("formula", "arguments", "match"),
     [
-        ("y ~ .", {"alpha": 0.9}, "alpha needs classes or clusters; this response is numeric"),
+        ("y ~ .", {"alpha": 0.9}, "alpha needs classes or clusters, not a numeric"),
         ("y ~ .", {"balanced": True}, "balanced needs a response with classes"),
         ("y + x1 ~ .", {"alpha": 0.9}, "alpha needs classes"),
         ("~ . - y", {"balanced": True}, "balanced needs a response with classes"),
         ("y ~ .", {"control": {"smooth": 3.0}}, "smooth needs order="),
         ("y ~ .", {"max_views": 4}, "max_views must be at least the number of features, 5"),
-        ("y ~ .", {"n_clusters": 3}, "without a response"),
+        ("y ~ .", {"n_clusters": 3}, "n_clusters needs a formula without a response"),
     ],
 )  # fmt: skip
 def test_arguments_that_change_nothing_are_refused(formula, arguments, match):

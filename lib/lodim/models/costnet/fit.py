@@ -16,7 +16,7 @@ from lodim.fitting import saved
 from lodim.fitting.fit import Fit
 from lodim.models.costnet import frontier_models, report
 from lodim.models.costnet.frontier_models import Estimates, ListedModel, Purchases
-from lodim.models.costnet.settings import UNUSED, Settings, usual
+from lodim.models.costnet.settings import OF_FRONTIER, OF_LAMBDAS, Settings
 from lodim.prices.network import Network
 from lodim.typing import Data, FilePath, NewLevels, Offset, Prediction
 
@@ -469,12 +469,12 @@ class CostnetFit(Fit):
         return bool(refitted and self.step.deviance < 2.0 * np.log(2.0) * self.lightest)
 
     def _call_arguments(self, changes):
-        arguments, default = super()._call_arguments(changes), usual(self.model)
-        for other, names in UNUSED.items():
-            if arguments[other] is not None:
-                left = {name: default[name] for name in names if name in arguments}
-                control = {k: v for k, v in (arguments["control"] or {}).items() if k not in names}
-                arguments |= left | {"control": control}
+        arguments = super()._call_arguments(changes)
+        for other, names in (("lambda_", OF_FRONTIER), ("lambdas", OF_LAMBDAS)):
+            if arguments.get(other) is not None:
+                parts = arguments, arguments["control"] or {}
+                arguments, control = ({k: v for k, v in d.items() if k not in names} for d in parts)
+                arguments["control"] = control
         return arguments | changes
 
     def _complexity(self):

@@ -18,7 +18,7 @@ from lodim.models.costnet.frontier_models import Purchases, rounded
 from lodim.models.costnet.penalty.groups import Groups
 from lodim.models.costnet.penalty.problem import batch_beyond_null
 from lodim.models.costnet.penalty.solvers import lambda_max
-from lodim.models.costnet.settings import Settings, check_used, needs
+from lodim.models.costnet.settings import OF_FRONTIER, OF_LAMBDAS, Settings, needs
 from lodim.prices.build import make_network
 from lodim.typing import (
     Data,
@@ -32,6 +32,7 @@ from lodim.typing import (
     Values,
 )
 
+SEARCH = "a search of models, which neither lambda_ nor a path over lambda_ has"
 Rule: TypeAlias = Literal["group", "lasso", "greedy"]
 
 
@@ -51,6 +52,10 @@ class Costnet(Model):
     families = (*Model.families, "poisson", "gamma", "tweedie", "quantile", "huber")
     settings = Settings
     penalties: ClassVar = {"lambda_": Penalty(_largest_lambda, ratio=1e-4, needed=False)}
+    requirements = (
+        *((name, SEARCH, lambda p: p.settings.lambda_ is None) for name in OF_FRONTIER),
+        *((name, "lambdas=None", lambda p: p.settings.lambdas is None) for name in OF_LAMBDAS),
+    )
     shared_setting = "budget"
     streams = True
     on_workers = True
@@ -112,7 +117,6 @@ MODEL = Costnet()
 
 def with_network(problem):
     """Return the problem with settings completed: the price graph, and `monotone` as signs (p,)."""
-    check_used(problem)
     s = problem.settings
     plain = {} if callable(s.costs) or s.costs is None else {"costs": dict(s.costs)}
     for name in ("depends_on", "alternatives"):

@@ -1,7 +1,6 @@
 """Checked settings of costnet."""
 
 from dataclasses import dataclass
-from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -27,8 +26,8 @@ from lodim.prices import parse
 from lodim.prices.network import Network
 
 RULES = ("group", "lasso", "greedy")
-OF_FRONTIER = ("lambdas", "n_lambda", "lambda_min_ratio", "relax", "rules", "criterion")
-UNUSED = {"lambda_": OF_FRONTIER, "lambdas": ("n_lambda", "lambda_min_ratio")}  # no effect
+OF_LAMBDAS = ("n_lambda", "lambda_min_ratio")  # without effect if `lambdas` is given
+OF_FRONTIER = ("lambdas", *OF_LAMBDAS, "relax", "rules", "criterion")  # or if `lambda_` is given
 
 
 @dataclass(frozen=True)
@@ -108,33 +107,6 @@ def _rules(rules):
     if not names:
         raise ArgumentError(f"rules must be at least one of {', '.join(RULES)}")
     return tuple(rule for rule in RULES if rule in names)
-
-
-def usual(model):
-    """Return a dict from each setting of the path and the frontier to its default in `model`."""
-    known = signature(model).parameters
-    return {
-        name: known[name].default if name in known else getattr(Settings, name)
-        for name in OF_FRONTIER
-    }
-
-
-def check_used(problem):
-    """Raise an ArgumentError if a setting is given that another setting makes ineffective."""
-    settings, default = problem.settings, usual(problem.model.function)
-    for other, names in UNUSED.items():
-        given = [name for name in names if getattr(settings, name) != default[name]]
-        if not given or getattr(settings, other) is None:
-            continue
-        name = given[0]
-        if problem.arguments[other] is not None:
-            raise ArgumentError(
-                f"give only one of {other} and {name}: {name} has no effect with {other}"
-            )
-        raise ArgumentError(
-            f"{name} has no effect on models of one {other}, which are not refitted: leave "
-            f"{name} out, or give it to costnet() itself, whose fit has path() and prices()"
-        )
 
 
 def needs(problem, n):

@@ -11,7 +11,8 @@ from lodim.models.melm.estimate import calibrate, training_measures
 from lodim.models.melm.fit import MelmFit
 from lodim.models.melm.rule import calibrated_deviance
 from lodim.models.melm.search import MIDDLE
-from lodim.models.melm.settings import Settings
+from lodim.models.melm.settings import FOR_CLASSES, Settings
+from lodim.models.melm.whitening import SHRUNK
 from lodim.selection.tuning import choose
 from lodim.typing import Data, DType, Engine, Missing, RowValues
 
@@ -37,6 +38,12 @@ class Melm(Model):
     settings = Settings
     families = ("binomial", "multinomial", "none")
     penalties: ClassVar = {"gamma": Penalty(lambda *_: GAMMAS[0], 1 / 128)}  # 16 to 0.125
+    requirements = (
+        *((name, "classes", lambda p: p.family.name != "none") for name in FOR_CLASSES),
+        ("entropy", "a formula without a response", lambda p: p.family.name == "none"),
+        ("shrinkage_factor", "covariance='shrunk'", lambda p: p.settings.covariance == SHRUNK),
+        ("prior", "classifier='kde'", lambda p: p.settings.has_builtin_classifier),
+    )
     shared_setting = "gamma"
     many_rows = 1_500_000
     options = (

@@ -1,6 +1,5 @@
 """Checked settings of melm, and checks that the data suit them."""
 
-import inspect
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,8 +20,8 @@ from lodim.errors import ArgumentError, DataError, StoreError
 from lodim.models.melm.whitening import COVARIANCES, SHRUNK
 
 STRONGEST = 1e6  # largest shrinkage factor
-FOR_CLASSES = ("gamma", "covariance", "divergence", "n_starts", "classifier")
-CONTROL_FOR_CLASSES = ("prior", "calibrate", "shrinkage_factor", "max_iter", "tol")
+FOR_CLASSES = ("gamma", "covariance", "divergence", "n_starts", "classifier", "prior", "calibrate",
+               "shrinkage_factor", "max_iter", "tol")  # fmt: skip
 
 
 def _name_of_classifier(classifier):
@@ -121,33 +120,10 @@ def validate(problem):
             f"melm needs a response with classes, but {problem.design.response.name!r} is "
             "numeric: give family='multinomial' if its values are classes"
         )
-    if problem.family.name == "none":
-        _check_without_classes(problem)
-    else:
-        _check_with_classes(problem.settings)
+    if problem.family.name != "none":
         _check_class_sizes(problem)
     _check_dimensions(problem)
     return problem
-
-
-def _check_without_classes(problem):
-    parameters = inspect.signature(problem.model.function).parameters
-    given = [n for n in FOR_CLASSES if problem.arguments[n] != parameters[n].default]
-    settings, names = problem.settings, CONTROL_FOR_CLASSES
-    given += [n for n in names if getattr(settings, n) != getattr(Settings, n)]
-    if given:
-        raise ArgumentError(f"{given[0]}= needs classes; the formula has no response: leave it out")
-
-
-def _check_with_classes(settings):
-    if settings.entropy != "max":
-        raise ArgumentError("entropy='min' needs a formula without a response, such as '~ .'")
-    if settings.shrinkage_factor != 1.0 and settings.covariance != SHRUNK:
-        raise ArgumentError(
-            f"shrinkage_factor needs covariance='shrunk', not covariance={settings.covariance!r}"
-        )
-    if settings.prior != "shares" and not settings.has_builtin_classifier:
-        raise ArgumentError("prior='equal' needs classifier='kde'")
 
 
 def _check_class_sizes(problem):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lodim.engine.row_keys import shuffled
-from lodim.errors import ArgumentError, DataError
+from lodim.errors import DataError
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,8 @@ def draw_split(groups, weight, content, settings, seed):
 def check_rows(problem):
     """Return the problem; raise if a class has too few rows, or the loss is unsuitable."""
     levels = problem.design.response.levels
-    _check_loss(problem, levels)
+    if problem.settings.loss == "density":
+        _check_continuous(problem)
     eta, batch = problem.settings.max_fraction or 0.5, problem.batch
     half = max(np.ceil(0.5 / eta), np.floor(0.5 / (1.0 - eta)) + 1.0)
     least = 2.0 * half - 1.0
@@ -98,22 +99,6 @@ def check_rows(problem):
                 + (f" (max_fraction={eta})" if problem.settings.max_fraction else "")
             )
     return problem
-
-
-def _check_loss(problem, levels):
-    """Raise ArgumentError if the loss needs a response without `levels`, or lambda_u is unused."""
-    loss, control = problem.settings.loss, problem.arguments["control"] or {}
-    if levels and loss != "squared":
-        raise ArgumentError(
-            f"loss= needs a numeric response; this response has classes: leave out loss={loss!r}"
-        )
-    if loss != "density" and "lambda_u" in control:
-        raise ArgumentError(
-            "the entry lambda_u of control needs loss='density': leave out "
-            f"lambda_u={control['lambda_u']!r} with loss={loss!r}"
-        )
-    if loss == "density":
-        _check_continuous(problem)
 
 
 def _check_continuous(problem):

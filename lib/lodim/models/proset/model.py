@@ -47,6 +47,10 @@ class Proset(Model):
         "lambda_v": Penalty(largest_v),
         "lambda_w": Penalty(largest_w, ratio=1e-9),
     }
+    requirements = (
+        ("loss", "a numeric response", lambda problem: problem.family.name == "gaussian"),
+        ("lambda_u", "loss='density'", lambda problem: problem.settings.loss == "density"),
+    )
     stage_setting = "n_batches"
     patience = 2
     streams = True

@@ -22,7 +22,7 @@ from lodim.models.ripr.assignment.recover import keep_largest
 from lodim.models.ripr.assignment.solve import assign
 from lodim.models.ripr.assignment.view_search import ViewSearch, most_neighbours
 from lodim.models.ripr.clusters import fit_clusters
-from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS, null_score, task_of
+from lodim.models.ripr.ensemble import CLUSTERS, NUMBERS, null_score, task_of
 from lodim.models.ripr.losses import ABSENT, ALPHA, N_SAMPLES, nearest_view, reference_volumes
 from lodim.models.ripr.settings import ASSIGNMENT, MOST_DIM, VOTE, Settings
 from lodim.models.ripr.views import Axes, axis_values
@@ -37,8 +37,6 @@ def checked(problem):
     s = problem.settings
     if not isinstance(s.constraints, dict | Constraints | None):
         raise ArgumentError(f"constraints must be a dict, not {s.constraints!r:.80}")
-    if len(parse(problem.design.formula).responses) < 2:
-        refuse_unused_arguments([problem])
     if s.k is not None and s.k > most_neighbours(problem.batch):
         raise ArgumentError(
             f"k must be at most {most_neighbours(problem.batch)}, the number of other rows with "
@@ -83,21 +81,6 @@ def _with_method(problem):
     method = ASSIGNMENT if given else s.method
     axes = Axes.from_design(problem.design, problem.standardize)
     return replace(problem, settings=replace(s, method=method, axes=axes))
-
-
-def refuse_unused_arguments(problems):
-    """Raise an ArgumentError for an argument without effect; `problems` has one per response."""
-    s, tasks = problems[0].settings, {task_of(p.family) for p in problems}
-    usual = {"n_clusters": None, "alpha": ALPHA, "balanced": False, "smooth": Settings.smooth}
-    without_order = problems[0].batch.order is None
-    for unused, name, words in (
-        (tasks != {CLUSTERS}, "n_clusters", "needs a formula without a response, such as '~ .'"),
-        (tasks == {NUMBERS}, "alpha", "needs classes or clusters; this response is numeric"),
-        (CLASSES not in tasks, "balanced", "needs a response with classes"),
-        (without_order, "smooth", "needs order=, a column of times"),
-    ):
-        if unused and getattr(s, name) != usual[name]:
-            raise ArgumentError(f"{name} {words}")
 
 
 def largest_lambda(batch, family, settings):

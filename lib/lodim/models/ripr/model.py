@@ -12,11 +12,16 @@ from lodim.fitting.registry import FITERAU
 from lodim.fitting.storage import plain_label
 from lodim.models.ripr import estimate
 from lodim.models.ripr.assignment.view_search import flat_features
-from lodim.models.ripr.ensemble import record
+from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, record, task_of
 from lodim.models.ripr.fit import RiprFit
 from lodim.models.ripr.multi_fit import RiprFits
 from lodim.models.ripr.settings import VOTE, Settings
 from lodim.typing import Data, Family, Missing, RowValues
+
+
+def _is_of(*tasks):
+    """Return a function of a Problem: whether its task is one of these."""
+    return lambda problem: task_of(problem.family) in tasks
 
 
 class Ripr(Model):
@@ -28,6 +33,12 @@ class Ripr(Model):
     families = (*Model.families, "none")
     missing = (*Model.missing, "keep")
     penalties: ClassVar = {"lambda_": Penalty(estimate.largest_lambda, ratio=1e-3, needed=False)}
+    requirements = (
+        ("n_clusters", "a formula without a response, such as '~ .'", _is_of(CLUSTERS)),
+        ("alpha", "classes or clusters, not a numeric response", _is_of(CLASSES, CLUSTERS)),
+        ("balanced", "a response with classes", _is_of(CLASSES)),
+        ("smooth", "order=, a column of times", lambda problem: problem.batch.order is not None),
+    )
     shared_setting = "lambda_"
     several_responses = True
     many_rows = 150_000
@@ -56,7 +67,7 @@ class Ripr(Model):
         for name in ("family", "order", "constraints"):
             if problems[0].arguments[name] is not None:
                 raise ArgumentError(f"{name} needs a single response: leave it out")
-        estimate.refuse_unused_arguments(problems)
+        self.refuse_unused(problems)
         pairs = zip(problems, estimate.fit_shared(problems), strict=True)
         fits = [self.run(problem, found=estimates) for problem, estimates in pairs]
         return RiprFits({fit.design.response.name: fit for fit in fits})
