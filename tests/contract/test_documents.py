@@ -179,7 +179,7 @@ CLAIMS = {
     "proset": {
         "From here on we use the sparser model": "len(tumour.estimates) < len(fit.estimates)",
         "the malignant tumour that": "missed['diagnosis'].tolist() == ['malignant']",
-        "This one is not unusual": "explanation.quantile > 0.05",
+        "This malignant tumour is not unusual": "explanation.quantile > 0.05",
         "so they have no prototypes": "len(more.estimates) == len(fit.estimates)",
     },
     "proset_numbers": {
