@@ -14,7 +14,8 @@ PREFIXES = 9  # lengths of the fixed and of the random order
 def by_rule(policy, X, y, kinds, trade_offs):
     """Simulate purchases on test rows by several simple rules; yield the result of each run.
 
-    kinds : rules that `Policy.curve` describes; X, y : test rows, standardized except class codes
+    kinds : names of the rules: "policy", "myopic", "fixed", "random" or "all"
+    X, y : test rows, standardized except class codes
     trade_offs : "policy" and "myopic" run once for each, other rules once per number of features
     A result is (rule, trade-off or NaN, price, loss, hit), the last three with an entry per row.
     hit is 1 if the likeliest class is right, else 0; for a numeric response it is NaN."""
@@ -42,7 +43,8 @@ def by_rule(policy, X, y, kinds, trade_offs):
 def frontier_by_row(policy, fit, data, rows, y):
     """Yield the price and the test losses of each model on the frontier of a costnet `fit`.
 
-    A result is ("frontier", NaN, price, loss, hit), with the entries that `by_rule` explains.
+    A result is ("frontier", NaN, price, loss, hit), the last three with an entry per row.
+    hit is 1 if the likeliest class is right, else 0; for a numeric response it is NaN.
     rows : positions of the test rows in `data`; y : class codes, or numbers in original units"""
     if getattr(fit, "name", None) != "costnet" or fit.levels != policy.levels:
         raise ArgumentError(

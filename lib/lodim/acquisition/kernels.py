@@ -15,8 +15,8 @@ def condition(x, known, rest, mixture):
 
     known, rest : positions of the known features, and of those that may become known
     mixture : `Mixture.arrays`
-    The results are the number of known features, and arrays (Z, ...): log density of known values;
-    mean of the rest, its covariance matrix, and its covariances with y; mean and variance of y."""
+    Return the number of known features, and six arrays (Z, ...): log density of known values; mean
+    and covariance matrix of the rest; its covariances with y; mean and variance of y."""
     log_share, mean, cov, cross, y_mean, y_var, _ = mixture
     Z, s, numeric = len(log_share), len(known), len(cross) > 0
     density, centre, residual = np.zeros(Z), y_mean.copy(), y_var.copy()
@@ -100,9 +100,9 @@ def extend(V, columns, given, mixture, joint, centre, residual):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def to_shares(joint, log_share, contamination):
-    """Turn log(share * density), `joint` (components, rows), into probabilities of components.
+    """Replace log(share * density), `joint` (components, rows), by probabilities of the components.
 
-    They replace joint: (1 - contamination) p + contamination exp(log_share), p = exp(joint) / sum.
+    They are (1 - contamination) p + contamination exp(log_share), p being exp(joint) over its sum.
     log_share : (components,) logs of the components' shares of all rows
     contamination : share of outliers, whose features say nothing about their component"""
     most, total = joint[0].copy(), np.zeros(joint.shape[1])

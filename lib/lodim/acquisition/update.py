@@ -94,9 +94,9 @@ def update(
 
 
 def _recent_surprises(policy, X, y):
-    """Return loss minus the loss that the policy expected, for each of the last rows, at most 100.
+    """Return loss minus expected loss of the last rows, at most 100, including the new rows X, y.
 
-    If the mean is significantly above that in training, warn of drift; return an empty array."""
+    If their mean is significantly above that in training, warn of drift and return no values."""
     n_classes, found = len(policy.levels or ()), []
     for x, v in zip(policy.mixture.features(X), y[:, None], strict=True):
         columns = np.flatnonzero(~np.isnan(x))

@@ -60,7 +60,7 @@ def learn(code, table):
 def check_states(code, width, states):
     """Check a saved Expression: raise ValueError unless `code` makes `width` columns.
 
-    states : what its inner calls learned, such as knots; each must belong to a call in `code`"""
+    states : what calls such as bs() learned from the data; each must belong to a call in `code`"""
     left = list(states)
     with np.errstate(all="ignore"):
         found = _width(tree(code), left)
@@ -69,9 +69,7 @@ def check_states(code, width, states):
 
 
 def _width(node, states):
-    """Return the number of columns of a syntax tree (`node`), and check what its calls learned.
-
-    For each call that learned, such as bs(), remove its entry from `states` and check it."""
+    """Return the number of columns of tree `node`; check and remove `states` that calls learned."""
     if language.column_name(node) is not None:
         return 1
     called = isinstance(node, ast.Call)
@@ -278,8 +276,8 @@ def _data(node, scope):
 def _transform(name, data, settings, words, scope):
     """Return the values of a spline or standardization, such as bs(x) or scale(x), in a _Scope.
 
-    name : name of the function; data : list of arrays; settings, words : other arguments, by
-    position and by name. If scope.learning, the function first learns from the data."""
+    data : list of arrays; settings, words : other arguments, by position and by name
+    If scope.learning, the function `name` first learns from the data."""
     positive = scope.table.positive_weight
     if not (scope.learning or scope.states):
         raise FormulaError(f"{scope.code}: {name}() cannot be used here")

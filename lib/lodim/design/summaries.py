@@ -88,7 +88,7 @@ def _summarize(table, name, request):
 
 
 def _moments(table, column, known):
-    """Return a column's `moments` (5,) in a table; `known` (n,) marks rows with a value."""
+    """Return `Summary.moments` (5,) of a table's column; known : (n,) bool, rows with a value."""
     values, rows, weights = as_real(column.values), table.rows, table.weights
     if known is not None:
         if table.missing == "indicator" and table.positive_weight is not None:
@@ -111,9 +111,9 @@ def _extremes(table, column, moments):
 
 
 def _count(table, column, known):
-    """Return the dict {"levels", "counts", "mass"}: a column's levels, and their rows and weight.
+    """Return a dict of a column's "levels", their "counts" of rows and their "mass" (total weight).
 
-    known : (n,) bool, rows to count, or None for all. Only declared levels may have no rows."""
+    known : (n,) bool, rows to count, or None for all. Levels without rows are kept if declared."""
     codes, weights = columns.take(column.codes, table.rows), table.weights
     if known is not None:
         codes, weights = codes[known], None if weights is None else weights[known]
@@ -157,9 +157,7 @@ def _merge(parts, moments):
 
 
 def _merge_extremes(parts, moments):
-    """Return row positions of the minimum and maximum of all chunks; -1 for none.
-
-    parts : Summary of each chunk; moments : (5,) of all chunks, with minimum and maximum"""
+    """Return positions of the minimum and maximum (in `moments`) of all `parts`; -1 for none."""
     ends, first = [-1, -1], 0
     for part in parts:
         for side, at in enumerate(part.extremes):
@@ -225,9 +223,7 @@ class Limits:
 
     @property
     def ends(self):
-        """Lower and upper bound; a number outside is an extreme outlier.
-
-        With d = greatest - least, the bounds are least - 10 d and greatest + 10 d."""
+        """Lower and upper bound; a number outside is an extreme outlier."""
         with np.errstate(over="ignore"):
             gap = GAP * (np.float64(self.greatest) - self.least)
             ends = max(self.least - gap, -LARGEST), min(self.greatest + gap, LARGEST)

@@ -23,9 +23,7 @@ def learned_theta(y, weight, mean=None):
 
 @dataclass(frozen=True)
 class NegativeBinomial(LogLink):
-    """Family of counts with variance mu + mu^2 / theta.
-
-    The deviance is 2 (y log(y / mu) - (y + theta) log((y + theta) / (mu + theta)))."""
+    """Family of counts with variance mu + mu^2 / theta."""
 
     theta: float
     name: str = "negative_binomial"

@@ -262,7 +262,7 @@ class Fit(Delegates):
         return mean, (name if mean.ndim == 1 else list(self.levels))
 
     def _in_all_rows(self, batch, values, names):
-        """Return a Series or frame (`names`) with `values` in a Batch's rows, NaN elsewhere."""
+        """Return `values` as a Series or frame with `names`, NaN in rows that a Batch lacks."""
         gap = None if values.dtype == object else np.nan
         full = np.full((len(batch.index), *values.shape[1:]), gap)
         full[batch.rows] = values

@@ -199,7 +199,7 @@ def _groups(by, data):
 
 
 def _tidy(fit, found, level):
-    """Return a TermEffect's rows of Effects.tidy(), per point and class; level : confidence."""
+    """Return the TermEffect `found` as a frame, a row per point and class; level : confidence."""
     q, K = found.estimate.shape
     pair = isinstance(found.values[0], tuple) if found.values else False
     frame = pd.DataFrame({"term": [found.term] * q})

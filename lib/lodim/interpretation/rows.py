@@ -76,7 +76,7 @@ class Rows:
 def read_rows(fit, data, offset, response=False, replicates=()):
     """Return the data as Rows, and {column: Feature} for the columns that the fit uses.
 
-    The Rows also have the columns of `replicates` (fits), and of the response if `response`."""
+    The Rows include the columns that the fits `replicates` use and, if `response`, the response."""
     design, frame = fit._reader, read_frame(data)
     beside = [name for one in replicates for name in one._reader.features]
     beside += factors.columns_of(design.response.key) if response else []

@@ -283,7 +283,7 @@ def _thresholds(ax, x, best):
 def _bars_below(ax, arrows, floor, top, x):
     """Draw loadings as horizontal arrows below the height `floor`; return the lowest height.
 
-    `top` is the largest density, and `x` are the positions along the axis; both set the scale."""
+    The largest density, `top`, and the positions x along the axis set the scale of the arrows."""
     to = arrows.to[:, 0]
     middle = 0.0 if x[0] < 0.0 < x[-1] else 0.5 * (x[0] + x[-1])
     room = REACH * min(middle - x[0], x[-1] - middle) / max(np.abs(to).max(), 1e-300)

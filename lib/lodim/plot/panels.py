@@ -40,8 +40,7 @@ class View:
 def side_by_side(views, value, key, axes=None, *, star=None):
     """Draw views (sets of one to three features) side by side; return an array of their Axes.
 
-    value : (n,) class codes or numbers; key : Key, their colours; axes : Axes to use, or None
-    star : name of the queried row, or None without one"""
+    value : (n,) class codes or numbers; key : Key, their colours; star : name of the queried row"""
     views = [_flatten(view) for view in views]
     axes, fresh = _places(views, axes, BAR if key.labels is None else 0.0)
     shades = None
@@ -90,9 +89,7 @@ def _few_values(x):
 
 
 def _codes(x, view, j):
-    """Return values x of a view's feature j as codes: positions among the few distinct values.
-
-    A factor has codes already."""
+    """Return values x of feature j of a view as positions among its values; factors unchanged."""
     if view.levels[j]:
         return x
     values = _few_values(view.x[:, j])

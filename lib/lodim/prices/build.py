@@ -130,7 +130,7 @@ class _NameFinder:
     def find(self, name, where, child=None):
         """Return the node that a name means; raise ArgumentError if there is none.
 
-        A name with a price in `costs` becomes a new node. If `costs` is a function, any name does.
+        A name with a price in `costs` becomes a new node; so does any if `costs` is a function.
         where, child : for error messages: the argument, and the item that depends on this name"""
         if name in self.graph.columns or name in self.series:
             return name
@@ -171,8 +171,7 @@ def _squeezed(names):
 def _check_priced(settings, known, columns):
     """Raise ArgumentError if a priced name is nearly that of an item without a price.
 
-    known : names in the formula and data; columns : names of the data's columns. Other names may
-    have a price too, as in a list of many items."""
+    known : names in the formula and data; columns : names of the data's columns"""
     known, priced = {*known, *_mentioned(settings)}, _squeezed(_priced(settings))
     squeezed = _squeezed(known)
     unpriced = sorted(name for name in known if _squeeze(name) not in priced)
@@ -217,9 +216,7 @@ def _check_series(graph):
 
 
 def _used_part(graph, formula):
-    """Return the part of a Graph that the nodes named in `formula` need, also indirectly.
-
-    Unneeded series (sets of alternatives) are kept, but emptied."""
+    """Return the part of a Graph that the nodes named in `formula` need, also indirectly."""
     used, rest = set(), list(formula)
     while rest:
         name = rest.pop()
@@ -235,9 +232,9 @@ def _used_part(graph, formula):
 
 
 def _check_copies(graph, order):
-    """Raise ArgumentError if a graph needs too many copies of nodes.
+    """Raise ArgumentError if nodes need too many copies, one per combination of alternatives.
 
-    A node has one copy per combination of alternatives. `order` has needed names first."""
+    order : names of the nodes, each after the names that it needs"""
     series, copies = {}, 0
     for name in order:
         direct = {n for n in _needed(graph, name) if n in graph.sources}

@@ -54,10 +54,12 @@ def cv(
         Arguments of the model.
     grid : mapping or DataFrame, optional
         Values to try, by argument, in all combinations: `{"m": [2, 5, 10], "beta": [1, 10]}`. A
-        DataFrame has one row per combination (point), simplest first. Penalties that a fit needs
-        and the grid lacks get their default values; a missing number of stages (`m` of gbmap) is
-        chosen for each point. By default `n_lambda` values of the model's first penalty (if not
-        given); for costnet the prices of its models. ripr also tries None (NaN in the frame).
+        DataFrame has one row per combination (point), simplest first.
+
+        - Default: `n_lambda` values of the model's first penalty, unless this penalty is given.
+        - Default for costnet: the prices of its models; for ripr: also None (NaN in the frame).
+        - Penalties that a fit needs and the grid lacks: default values.
+        - Number of stages (`m` of gbmap) without a value: chosen for each point.
     folds : int or array (n,), default=10
         Number of random folds, balanced by class, or the fold of each row of `data`. A fold without
         a row of positive weight is not held out.
@@ -67,7 +69,7 @@ def cv(
     loss : {"deviance", "class", "mae"}, default="deviance"
         Held-out loss: deviance, share of misclassified rows, or mean absolute residual. The
         deviance of one row is limited, for classes to its value at probability 1e-5, for numbers to
-        an error of the response's range. An argument `loss` of the model belongs in the grid.
+        an error of the response's range. To set the model's own `loss`, put it in the grid.
     rule : {"min", "1se"}, default="min"
         Settings of `best`: lowest mean loss, or the simplest within one standard error of it (large
         penalties, few stages, small budgets, and values of other settings that are listed first).
@@ -106,7 +108,7 @@ def cv(
     lowest (by two to four standard errors) or hardly falls; its row shows the best number so far.
 
     For streamed data of more than 65,536 rows, folds are random blocks of 4,096 rows. Features keep
-    the centre and scale of all rows, and there is no race.
+    the centre and scale of all rows, and no point stops early.
 
     Examples
     --------
@@ -170,7 +172,7 @@ def _splits(problem, folds, seed):
 def _held_out(batch, folds, groups, arguments):
     """Return a text on groups or blocks of rows that folds hold out; "" if they are single rows.
 
-    groups : as given to cv(); arguments : dict of the model's arguments, with `clusters`"""
+    folds, groups : arguments of cv(); arguments : dict of the model's arguments, with `clusters`"""
     if batch.out_of_core:
         what = "as given" if np.ndim(folds) else f"blocks of {BLOCK_ROWS:,} rows"
         return f"{what}; features keep the centre and scale of all rows"
@@ -272,9 +274,7 @@ class CV(Generic[FitT_co]):
         return self._value((self.budget,), self.index_1se)
 
     def _value(self, names, index):
-        """Return the value of a setting in row `index` of the tried settings.
-
-        The setting is the first of `names` that was varied, or else names[0], from `best`."""
+        """Return row `index` of the first of `names` that varied; if none, names[0] of `best`."""
         for name in names:
             if name in self.frame:
                 return float(self.frame[name][index])

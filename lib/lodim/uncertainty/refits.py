@@ -68,9 +68,7 @@ def as_read(fit, batch):
 
 @dataclass(frozen=True)
 class RandomWeights:
-    """Random row weights of bootstrap replicates: exponential, and equal within a group.
-
-    They multiply the user's weights. None of them is zero, so that all levels remain."""
+    """Random factors of row weights in bootstrap replicates: exponential, equal within a group."""
 
     base: np.ndarray  # (n,) weights of the rows
     # (n,) number of each row's group, in an order that the content decides; -1: weight zero

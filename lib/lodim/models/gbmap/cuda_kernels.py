@@ -38,7 +38,8 @@ def count_blocks(shape, itemsize):
 def loss_gradient(X, y, f, weight, theta, active, sign, form):
     """Return the loss and gradient, (q, 3 + p), of the learners `active`; the others get zeros.
 
-    Learner j : theta[j] = (a, intercept, w), sign[j]; f : sum of earlier learners; form : Form"""
+    theta, sign : (a, intercept, w) and the factor b of each learner a + b g(w'x)
+    f : sum of earlier learners; form : Form (sharpness, activation and loss)"""
     q, d = theta.shape
     groups = -(-active.size // GROUP)
     width = LANES if X.shape[1] <= LANES else STAGE
@@ -58,8 +59,9 @@ def loss_gradient(X, y, f, weight, theta, active, sign, form):
 
 
 def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
-    """Return sums of loss and loss^2 over the rows, [0, :2], and loss gradients by theta, [:, 2:].
+    """Return the loss of all M learners together and its gradient by theta: an array (M, 4 + p).
 
+    Columns 0, 1 : sums of loss and loss^2 over the rows, in row 0; other columns : the gradient.
     Learner j has theta[j] = (a, intercept, w), sign[j], class target[j] and sharpness beta."""
     (M, d), K = theta.shape, offset.shape[1]
     blocks = count_blocks(X.shape, X.dtype.itemsize)
@@ -89,9 +91,10 @@ def add_learners(X, theta, sign, beta, activation, derivative, into, out):
 
 
 def margin(code, score, k, y, base):
-    """Write responses y, 1 for rows of class k, else 0, and class k's logit `base`, on the GPU.
+    """Fill y and base, (n_tiles, 64) GPU arrays, for a learner of class k.
 
-    `code` are class codes, score (n_tiles, K, 64) linear predictors of the K classes."""
+    y : 1 for rows of class k, else 0; base : logit of class k by the linear predictors
+    code : class codes of the rows; score : (n_tiles, K, 64) linear predictors of the K classes"""
     launch(_margin, min(16 * PROCESSORS, code.shape[0]), TILE, code, score, k, y, base)
 
 
@@ -120,10 +123,10 @@ def _activate(z, beta, activation):
 
 @cuda.jit(device=True)
 def _project(X, t, first, size, w, stage, low, high):
-    """Copy `size` features of 64 rows to shared memory `stage`; add their part of w'x to low, high.
+    """Copy `size` features of 64 rows to shared memory `stage`, and add their part of w'x to sums.
 
-    The features start at column `first` of X[t]; w has a row of weights per learner. For a thread's
-    rows i and i + 32, low[c] and high[c] are the sums w'x of learner c."""
+    The features start at column `first` of X[t]; w has a row of weights per learner.
+    low[c], high[c] : sums w'x of learner c for a thread's rows i and i + 32"""
     lane, warp = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES
     for k in range(warp, size, WARPS):
         a, b = X[t, first + k, lane], X[t, first + k, lane + LANES]
@@ -250,7 +253,7 @@ def _add_partials(partials, sums):
 def _joint_gradient(X, y, offset, weight, learners, target, beta, loss, room, partials):
     """Fill `partials` with each thread block's sum of loss and gradient of all learners together.
 
-    learners : (b, a, intercept, w) each; target : classes; beta : sharpness; room : scratch"""
+    learners : (b, a, intercept, w); target : their classes; beta : sharpness; room : scratch"""
     ends = cuda.shared.array((2, TILE), np.float64)
     block, i, M, K = cuda.blockIdx.x, cuda.threadIdx.x, learners.shape[0], offset.shape[1]
     d = learners.shape[1] - 1

@@ -30,8 +30,8 @@ class DeviceRows:
     def margin(self, k, class_table):
         """Return response and linear predictor for a learner of class k, (n_tiles, 64) each.
 
-        With several classes, the response is 1 for rows of class k, else 0, and the predictor is
-        the logit of class k. class_table : that of `Ordinal` if classes are ordered, else empty"""
+        With unordered classes, the response is 1 for rows of class k, else 0, and the predictor is
+        the logit of class k. class_table : table of `Ordinal` if classes are ordered, else empty"""
         if self.problem is None:
             return self.y, self.score.reshape(*self.y.shape)
         if class_table.size:

@@ -255,7 +255,7 @@ def _likelier_directions(family):
 def maximize_in_memory(family, X, y, weight, offset, max_iter):
     """Fit by statsmodels; return coefficients (q, S), and the number of iterations (<= max_iter).
 
-    Coefficients are NaN if the fit fails or there are more than two classes. offset : (n, S)"""
+    Coefficients are NaN if the fit fails or with three or more classes. offset : (n, S)"""
     unknown = np.full((X.shape[1], family.n_linear), np.nan)
     if family.several_classes:
         return unknown, 0

@@ -66,8 +66,8 @@ def fit_densities(Z, code, weight, options, cells=True):
     """Fit a kernel density to each class's coordinates Z (n, k); return Densities and positions.
 
     Positions are two arrays (n,): the block of 64 kernels that has the kernel of a row, and the
-    place in this block, for `log_densities` to leave the row out. code : (n,) classes
-    cells : whether to replace a large class by means of small cells; its rows have positions -1"""
+    place in this block; -1 for rows in cells. code : (n,) classes
+    cells : whether to replace the rows of a large class by means of small cells"""
     C, k = int(code.max()) + 1, Z.shape[1]
     size = np.bincount(code, weight, C)
     h2 = bandwidths(size, k, options.gamma)

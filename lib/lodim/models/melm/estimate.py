@@ -45,7 +45,7 @@ def fit_stages(batch, family, settings, eval_batch=None):
 def fold_scores(train, test, family, settings, gammas, first_gamma=None, warm_start=None):
     """Fit to the rows `train`; return linear predictors (n, K) of `test` per width in `gammas`.
 
-    The first search, of `first_gamma`, has many starts, or starts at the projection `warm_start`.
+    first_gamma : width of the first search, from many starts or only the projection `warm_start`
     If no fit is possible, the null model predicts."""
     try:
         rows = ClassRows.from_batch(train, settings, count_classes(family))
@@ -123,8 +123,7 @@ class ClassRows:
 def fit_view(batch, settings, family, first_gamma=None):
     """Return the View in which classes overlap least, with a classifier, and results of all starts.
 
-    Overlap is measured by the Cauchy-Schwarz divergence; without classes, the entropy is maximized
-    or minimized. With `first_gamma`, all starts use this kernel width."""
+    Without classes, entropy is the criterion. first_gamma : kernel width of all starts, or None"""
     n_classes = count_classes(family)
     if n_classes == 1 and settings.gamma is not None:
         raise ArgumentError("gamma= needs a response with classes; the formula has no response")
@@ -246,9 +245,7 @@ def for_folds(problem):
 
 
 def training_measures(problem, view):
-    """Return deviance and balanced accuracy of a View for (up to 10,000) training rows, as a dict.
-
-    Kernel densities leave the predicted row out; a user's classifier does not."""
+    """Return a dict of deviance and balanced accuracy of a View in up to 10,000 training rows."""
     settings, rule, batch = problem.settings, view.rule, problem.batch
     code, weight, i = _rows(batch)
     Z = project(view.V, batch.X, batch.n)[i]
@@ -268,8 +265,8 @@ def training_measures(problem, view):
 def calibrate(problem, view, log):
     """Calibrate a view's class probabilities by held-out rows; return its new Rule, and measures.
 
-    The measures (a dict) are for held-out rows, each fold calibrated by the others. The folds
-    differ from those that chose the kernel width. `log` has the results of the search."""
+    The measures (a dict) are for held-out rows, each fold calibrated by the other folds.
+    log : results of the search for the view"""
     problem = for_folds(problem)
     settings, family = problem.settings, problem.family
     others = replace(settings, seed=settings.seed + 1)
@@ -292,7 +289,7 @@ def calibrate(problem, view, log):
 
 
 def _calibration_splits(problem, view, log):
-    """Return splits (train, test), the number of cross-validations, and a dict for `search_gammas`.
+    """Return splits (train, test), the number of cross-validations, and a dict of search arguments.
 
     Few rows are held out one by one, and searches start at the projection of `view`. More rows are
     in random folds, and searches have many starts, first for the width log["gamma"] if known."""
@@ -308,7 +305,7 @@ def _calibration_splits(problem, view, log):
 def _factors_of_others(rule, loss, part, draw):
     """Return the calibration factor (n, 1) for each held-out row, chosen by rows of other folds.
 
-    loss : (n, factors) each row's loss by each factor; `rule` chooses the one of lowest sum
+    loss : (n, factors) each row's loss by each factor; `rule` chooses the factor of lowest sum
     part, draw : (n,) each row's fold, and its repetition of the cross-validation"""
     total, own = (np.zeros((at.max() + 1, loss.shape[1])) for at in (draw, part))
     np.add.at(total, draw, loss)

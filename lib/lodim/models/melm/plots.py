@@ -167,10 +167,11 @@ def _contour_levels(density, rows):
 
 
 def _curves(fit, rule, rows, shown):
-    """Return what a one-dimensional view shows: a dict of x, density (n, C) at x, and best (n,).
+    """Return what a one-dimensional view shows, as a dict of arrays x, density and best.
 
-    best has the codes of the likeliest classes, -1 where all densities are small; None without
-    classes. rule : Rule of this view; rows : rows to draw; shown : coordinates of training rows"""
+    density : (n, C) class densities at x
+    best : (n,) codes of the likeliest classes, -1 if all densities are small; None without classes
+    rule : Rule of this view; rows : rows to draw; shown : coordinates of training rows"""
     ends = biplot.frame(np.vstack([shown, rows.xy]))[:, 0]
     # A class narrower than the spacing has its peak only at its rows.
     x = np.union1d(np.linspace(*ends, LINE), shown[(shown >= ends[0]) & (shown <= ends[1])])

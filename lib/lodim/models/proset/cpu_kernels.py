@@ -210,13 +210,17 @@ def loss_gradient(lo, hi, partials, scoring, step, points, runs, u, loss):
 
     The estimate of row i is A_i / B_i, where A_i = a_i + sum_j w_j h_ij G_ij and B_i = b_i + sum_j
     w_j G_ij. Candidate j has weight w_j, similarity G_ij (0 if it is row i) and agreement h_ij of
-    its response with that of row i (see `agreement`, also for u and `loss`).
+    its response with that of row i.
     scoring : ScoringRows, where a_i and b_i are from earlier batches
-    points : Points of the candidates, positive weights first; runs : starts of equal responses
+    points : Points of the candidates, positive weights first
+    runs : 0, candidates whose response or sign of weight differs from the one before, their number
+    u, loss : inverse SD of a normal density, and kind of loss, for `agreement`
 
-    Row k of `partials`, for k from lo to hi - 1, sums over `step` blocks of 64 rows: the loss, its
-    derivative by u, sum_ij C_ij v_d^2 (x_id^2 - 2 x_id x_jd) per feature d, and derivatives by w_j.
-    C_ij is w_j times the derivative of row i's loss by w_j."""
+    Row k of `partials`, for k from lo to hi - 1, has sums over `step` blocks of 64 rows:
+    0, 1 : loss, and its derivative by u
+    2 + d : sum_ij C_ij v_d^2 (x_id^2 - 2 x_id x_jd) for each feature d of weight v_d, where C_ij is
+        w_j times the derivative of row i's loss by w_j
+    rest : derivatives by w_j"""
     X, y, weight, own = scoring.X, scoring.y, scoring.weight, scoring.own
     _, _, V, w, target = points
     kind = X.dtype
@@ -304,7 +308,7 @@ def kernel_rows(lo, hi, X, step, points, out):
 
 @njit(cache=True)
 def square_sums(V, c, out):
-    """Add sum_j c_j V_jk^2, the part of the gradient that needs no rows' features, to out[k]."""
+    """Add sum_j c_j V_jk^2 to out[k]: the part of the gradient that needs no rows' features."""
     for j in range(c.size):
         if c[j] != 0.0:
             for k in range(out.size):

@@ -39,7 +39,8 @@ def class_losses(X, y, views, k=None, *, alpha=ALPHA, balanced=False, threads=1)
 class ReferenceGroups:
     """Groups of rows, such as classes, and pairs of groups whose distances from a row are compared.
 
-    A pair is a group in `own` and one in `other`; `prior` is added to its log ratio of distances.
+    own, other : (pairs,) groups of each pair; the ratio is distance to `own` / distance to `other`
+    prior : (pairs,) added to the log ratio of each pair
     members : positions of each group's rows; eligible : (n,) bool, rows that can be neighbours"""
 
     members: list
@@ -68,9 +69,7 @@ class ReferenceGroups:
 
     @classmethod
     def from_sample(cls, n, rows):
-        """Return two groups: the data rows at positions `rows`, and as many random points.
-
-        There are n data rows; the random points follow them, from position n on."""
+        """Return two groups of positions: data rows `rows`, and as many random points from n on."""
         members = [rows, n + np.arange(len(rows))]
         return cls(members, np.array([0]), np.array([1]), np.zeros(1), np.ones(n, bool))
 
@@ -153,9 +152,8 @@ def _finest_first(views, refs):
 def uniform_references(X, rows, seed, draw=0):
     """Return all rows of X, followed by as many random points as there are `rows` (positions).
 
-    The points are uniform in the bounding box of X[rows]. Values that repeat in X[rows] are spread
-    at random, up to halfway to the next values, since equal rows would look infinitely dense.
-    `draw` is the number of the sample, so that samples of the same seed differ."""
+    The points are uniform in the bounding box of X[rows]. Repeated values in X[rows] are spread at
+    random, up to halfway to the next values. draw : number of the sample for this seed"""
     spread, sample, order = X.copy(), np.empty((len(rows), X.shape[1])), None
     for f, draws in zip(by_content(X[rows]), _generators(X[rows], seed, draw), strict=True):
         known = rows[~np.isnan(X[rows, f])]
@@ -173,9 +171,8 @@ def uniform_references(X, rows, seed, draw=0):
 def reference_volumes(X, views):
     """Return, per view, the volume of the bounding box of rows X along their principal components.
 
-    The volume is divided by that of the bounding box along the features, so it is at most 1. It
-    corrects cluster losses, in which rows with correlated features would otherwise always look
-    dense (Tibshirani, Walther and Hastie 2001)."""
+    It is divided by the volume of the box along the features: without this factor, rows with
+    correlated features would always look dense (Tibshirani, Walther and Hastie 2001)."""
     out = np.ones(len(views))
     for j, view in enumerate(views):
         Z = X[:, features(view)]
@@ -196,7 +193,7 @@ def reference_volumes(X, views):
 def value_cells(x):
     """Return the lower and upper ends, (n,) each, of ranges in which the values of x may be spread.
 
-    The range of a repeated value extends halfway to the next values; that of others is a point."""
+    The range of a repeated value extends halfway to the next values; other ranges have length 0."""
     value, of, count = np.unique(x, return_inverse=True, return_counts=True)
     if len(value) < 2:
         return x.copy(), x.copy()
@@ -208,9 +205,7 @@ def value_cells(x):
 
 
 def _generators(X, seed, draw):
-    """Return a random generator per feature of X; the features are in the order of `by_content`.
-
-    Seeds depend on `seed`, `draw` and the feature's values; the order of features has no effect."""
+    """Return a generator per feature of X, in the order of `by_content`; draw : sample number."""
     seen, out = {}, []
     for f in by_content(X):
         x = np.sort(X[~np.isnan(X[:, f]), f])

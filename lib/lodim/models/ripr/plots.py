@@ -74,7 +74,7 @@ def _query(fit, row):
 def _view(fit, j, X, served, star, training):
     """Return the View (panel) of feature set j with rows X, of which view served[i] predicts row i.
 
-    star : result of `_query` for a row, or None; training : whether X are training rows"""
+    star : values, view, label of a queried row, or None; training : whether X are training rows"""
     e = fit.estimates
     at = e.columns(j)
     chosen, near, place = False, None, None

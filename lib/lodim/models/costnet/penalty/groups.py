@@ -26,11 +26,11 @@ class Groups:
 
     @classmethod
     def from_network(cls, network, dependents="all", p=None, monotone=None):
-        """Return the Groups of a dependency graph: one for each node with a price.
+        """Return Groups of a dependency graph, one per node with a price (Fiterau 2014, Eq. 5.1).
 
-        A group has the columns of its node and of "all" dependents, or of the "direct" ones only
-        (Fiterau 2014, Eq. 5.1). If no node has a price, each node with columns gets price 1. A free
-        column with a required sign in `monotone`, (p,), costs as much as the cheapest group."""
+        dependents : "all" or "direct" dependents of a node, whose columns its group has too
+        p : number of columns of X; monotone : (p,) required signs, or None
+        If no node has a price, each node with columns gets price 1."""
         node = [v for v, columns in enumerate(network.columns) for _ in columns]
         feature = [j for columns in network.columns for j in columns]
         p = max(feature, default=-1) + 1 if p is None else p
@@ -143,7 +143,7 @@ class Layout(GroupArrays):
         """Return the Layout of coefficients and groups that are sorted by block.
 
         at, sign : positions of the coefficients among all q, and their required signs (0 for none)
-        block, block_of_group : block of each coefficient and group
+        block, block_of_group : block (set of connected groups) of each coefficient and group
         size, cost : number of coefficients and cost of each group; member : coefficients, by group
         nested : whether the groups of each block form a tree"""
         kept, width = np.unique(block, return_counts=True)

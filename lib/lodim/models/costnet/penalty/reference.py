@@ -62,7 +62,7 @@ class ConicSolver(NewtonSolver):
 
 
 def _loss(problem, n, w, b):
-    """Return half the mean deviance of n rows in CVXPY; w, b : penalized and free coefficients."""
+    """Return half the mean deviance of n rows for CVXPY; w, b : penalized and free coefficients."""
     import cvxpy as cp
 
     if problem.loss == SQUARED:
@@ -91,8 +91,8 @@ def _loss(problem, n, w, b):
 def _power_loss(power, constant, y, score):
     """Return a CVXPY expression of the losses of rows, given the logs of their means, `score`.
 
-    The variance is proportional to mean^power (Poisson, gamma, Tweedie). `constant` is subtracted,
-    so that a perfect fit has mean loss zero."""
+    power : the variance is proportional to mean^power (Poisson, gamma, Tweedie)
+    constant : subtracted, so that a perfect fit has mean loss zero"""
     import cvxpy as cp
 
     mean = cp.exp((2.0 - power) * score) / (2.0 - power) if power < 2.0 else score

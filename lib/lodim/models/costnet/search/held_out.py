@@ -42,10 +42,10 @@ class RuleResults:
 
 
 def counterpart(model, results):
-    """Return a CandidateModel's counterpart among `results` (RuleResults of other rows), or None.
+    """Return the model in `results` (RuleResults of other rows) that matches `model`, or None.
 
-    The counterpart costs at most as much as the model. It is on the path of the same search rule,
-    or, if the model's `choice` is None, the best model of any rule."""
+    It costs at most as much as `model`, and is on the path of the same search rule. If `model` is
+    the best of all rules at its price (`choice` is None), the match is chosen likewise."""
     if model.rule == "null":
         return replace(model, state=results.search.state(model.state.used))
     budget = model.state.price
@@ -60,7 +60,7 @@ def counterpart(model, results):
 
 
 def _state(search, used, relax):
-    """Return the SearchState of candidates `used`, refitted if relax > 0, or None if too many."""
+    """Return the SearchState of candidates `used`, refitted if relax > 0; None if too many."""
     if relax == 0.0:
         return SearchState(used, search.space.price(used), np.nan, -1, np.nan)
     state = search.state(used)
@@ -98,9 +98,9 @@ class HeldOut:
 
     @classmethod
     def from_folds(cls, models, fold_results, tests, family, n_draws):
-        """Compute the held-out losses of the counterparts of V models, fitted without each fold.
+        """Compute the held-out losses of V models, by their counterparts found without each fold.
 
-        fold_results : per fold, the RuleResults found without its rows; tests : per fold, its rows
+        fold_results : RuleResults per fold, found without its rows; tests : the rows of each fold
         n_draws : number of random divisions of the rows into folds"""
         # Only held-out rows are numbered.
         known = np.unique(np.concatenate([test.rows for test in tests]))

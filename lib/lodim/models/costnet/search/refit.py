@@ -59,7 +59,9 @@ class Refits:
 
     @classmethod
     def from_data(cls, data, near=None):
-        """Return Refits of rows `data`, with no model yet; near : Refits of a sample, or None."""
+        """Return Refits of the rows `data`, in which only the null model is fitted.
+
+        near : Refits of a sample of the rows, whose coefficients are starting values; or None"""
         nothing = np.empty(0, np.int64), np.zeros((0, data.n_scores))
         with single_blas():
             null = Refit(data.null, nothing[1], data.deviance(data.null, *nothing))
@@ -195,7 +197,7 @@ def _newton(refits, on, cold=False):
 def _start(refits, on, null):
     """Return starting coefficients (1 + r, K) of Newton's method for the r columns `on`.
 
-    They are fitted to sampled rows or, if there are none, one step from `null`, the null model."""
+    They are fitted to a sample of the rows or, without a sample, one step from the model `null`."""
     at = refits.at_null
     if refits.near is not None:
         fit = refits.near(on)

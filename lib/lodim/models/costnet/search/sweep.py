@@ -29,9 +29,9 @@ class ColumnSets(NamedTuple):
 def sweep(gram, target, k):
     """Add column k to a least-squares model, in place; or remove it if it is in the model.
 
-    gram (q, q) are products of columns, target (q, K) products with K responses. For each column of
-    the model, target then has the coefficients, and gram has -1 / v on the diagonal: v is the
-    part of the column's variance that the model's other columns do not explain."""
+    gram : (q, q) products of columns. For columns of the model, the diagonal becomes -1 / v: v is
+    the part of the column's variance that the model's other columns do not explain.
+    target : (q, K) products with K responses. For columns of the model: their coefficients."""
     q, K = target.shape
     pivot = gram[k, k]
     entering = 1.0 if pivot > 0.0 else -1.0
@@ -55,8 +55,8 @@ def sweep(gram, target, k):
 def enter(gram, target, variance, on):
     """Add the columns `on` to a least-squares model, in place; return which entered, (q,) bool.
 
-    Linear combinations of the model's columns do not enter. gram (q, q), target (q, K) : products
-    as in `sweep`, after earlier sweeps; variance : (q,) diagonal of gram before all sweeps"""
+    Linear combinations of the model's columns do not enter. gram, target : products of the columns
+    in their present state (see `sweep`); variance : (q,) diagonal of gram before all sweeps"""
     within = np.empty(gram.shape[0], np.bool_)
     within[:] = False
     for k in on:
@@ -75,11 +75,11 @@ def rank(gram, on):
 
 @njit(cache=True, error_model="numpy")
 def gains(model, drops, adds, allowed, sign):
-    """Return the fall of the deviance and the change of the rank by each exchange of columns.
+    """Return the fall of the deviance and the change of the rank by exchanges of columns.
 
-    Both are (drops, adds): exchange (i, j) of `model` (SweptModel) drops set i and adds set j of
-    these ColumnSets, without columns whose coefficient would have the wrong `sign`. The fall is
-    -inf unless allowed[i, j]."""
+    Entry (i, j) of both arrays: set i of `drops` leaves and set j of `adds` enters the SweptModel.
+    allowed : (drops, adds) bool, exchanges to try; the fall of others is -inf
+    sign : required signs; a column whose coefficient would have the wrong sign is not added"""
     n_out, n_in, K = drops.start.size - 1, adds.start.size - 1, model.target.shape[1]
     gram, target, variance, within = model
     gain, rank = np.full((n_out, n_in), -np.inf), np.zeros((n_out, n_in), np.int64)
@@ -112,7 +112,7 @@ def _eliminate(M, v, variance, at, going, size, sign):
     """Exchange columns of a least-squares model; return fall of deviance and change of rank.
 
     at : positions of `size` columns; the first `going` are dropped, the others added
-    M, v : their entries in gram and target of the model, as from `sweep`; both are overwritten
+    M, v : the model's gram and target at these columns (see `sweep`); both arrays are overwritten
     variance, sign : of all columns; a column of wrong sign or without own variance is not added"""
     total, rank = 0.0, 0
     for k in range(size):

@@ -290,8 +290,8 @@ def explain(
 def _nearest_rows(fit, query, data, on):
     """Return a table of the five rows of `data`, except `query` itself, that are nearest to it.
 
-    The distance is sqrt(sum_d (v_d z_d)^2): z_d are differences in SD, v_d the largest weight over
-    the batches. on : positions of the features to show"""
+    The distance is sqrt(sum_d (v_d z_d)^2), where z_d is the difference in feature d in SD, and v_d
+    the feature's largest weight over the batches. on : positions of the features to show"""
     batch = fit.design.apply(data, offset=zero_offset(fit), response=True)
     x, labels = active_values(fit, batch), batch.index[batch.rows]
     v = fit.estimates.v.max(axis=0, initial=0.0)
@@ -309,17 +309,17 @@ def _nearest_rows(fit, query, data, on):
 
 
 def _dominant(fit, impact, mixture):
-    """Return which prototypes decide the estimate, (M,) bool; impact : (M,), mixture : Mixture."""
+    """Return which prototypes decide the estimate, (M,) bool; impact : weight times similarity."""
     if fit.levels is None:
         return dominant_for_numbers(impact, fit.estimates.y)
     return dominant_for_classes(impact, fit.estimates.y.astype(int), mixture.prior[0])
 
 
 def _table(fit, query, mixture, estimate, impact, dominant, shown):
-    """Return the table of an explanation: the row, and the parts of which its estimate is the sum.
+    """Return the table of an explanation: the row, and the parts that add up to its estimate.
 
-    The parts are the null model (one row per class), the prototypes at positions `shown`, and all
-    others together. query : Query; mixture : Mixture; impact, dominant : (M,), of the prototypes"""
+    The parts are the null model (one row per class), the prototypes at positions `shown`, and the
+    sum of all other prototypes. impact, dominant : (M,) for all M prototypes of the fit"""
     t, mass, unknown = fit.estimates, impact.sum(), [None]
     rest = np.setdiff1d(np.arange(len(t)), shown)
     known = None if np.isnan(query.y) else query.y
@@ -380,9 +380,9 @@ def _prediction(fit, estimate):
 def dominant_for_classes(impact, code, prior):
     """Return which of M prototypes decide the most probable class, bool (M,) (Algorithm 4.1).
 
-    They have the largest impacts, so that one class stays first whatever the classes of the rest.
-    If no class does, none is marked. impact, code : (M,), impacts and classes of the prototypes
-    prior : (K,) probabilities in the null model"""
+    They have the largest impacts: one class stays first whatever classes other prototypes have.
+    If no class does, none is marked. prior : (K,) probabilities in the null model
+    impact, code : (M,) weight times similarity, and class, of each prototype"""
     order, last = _by_impact(impact)
     by_class = np.eye(len(prior))[code[order]] * impact[order, None]
     q = prior + np.cumsum(by_class, axis=0)[last]
@@ -391,10 +391,11 @@ def dominant_for_classes(impact, code, prior):
 
 
 def dominant_for_numbers(impact, y):
-    """Return which of M prototypes keep a numeric estimate above or below the null mean, bool (M,).
+    """Return which of M prototypes decide if a numeric estimate is above the null mean, bool (M,).
 
-    Prototypes are added by decreasing impact, until the estimate stays on that side even if all
-    others have the most extreme response in y. y (M,) : responses minus the null mean"""
+    They have the largest impacts: the estimate stays on the same side of the null mean even if all
+    other prototypes have the most extreme response in y.
+    impact : (M,) weight times similarity of prototypes; y : (M,) responses minus the null mean"""
     order, last = _by_impact(impact)
     moved = np.cumsum(impact[order] * y[order])[last]
     least, most = min(y.min(initial=0.0), 0.0), max(y.max(initial=0.0), 0.0)
@@ -414,9 +415,10 @@ def _later_sums(impact):
 
 
 def _dominant_set(order, last, decided):
-    """Return a mask (M,) of the prototypes up to the first group g of ties with decided[g].
+    """Return a mask (M,) of the prototypes up to the first group of equal impacts with `decided`.
 
-    If none is decided, all are False. order : positions by decreasing impact; g ends at last[g]"""
+    order : positions by decreasing impact; last : index in `order` of each group's last prototype
+    decided : bool per group; if all are False, so is the mask"""
     dominant = np.zeros(len(order), bool)
     if decided.any():
         dominant[order[: last[np.argmax(decided)] + 1]] = True
