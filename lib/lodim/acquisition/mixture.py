@@ -69,19 +69,19 @@ class Mixture:
         return np.column_stack([np.interp(*column) for column in columns])
 
     def refit(self, X, y, weight, seed, settings):
-        """Return a Mixture fitted to other rows; temperature, repetition, contamination stay.
+        """Return a Mixture fitted to other rows; temperature, repetition and contamination stay.
 
-        X : values that `features` returns; settings : dict with per_class, pooling, independence"""
+        X : (n, p), from `features`; settings : dict with per_class, pooling, independence"""
         n_classes = max(self.label.max() + 1, 0)
         kept = {name: settings[name] for name in TRIED}
         fit = learn(X, y, weight, n_classes, seed, **kept)
         return replace(fit.scaled(*self.arrays[-1]), knots=self.knots, scores=self.scores)
 
     def _conditional(self, V, columns):
-        """Return component weights, and a numeric response's mean and variance, given values V.
+        """Return each component's log weight, and its mean and variance of a numeric response.
 
-        V : (len(columns), rows) values of features. Weights (components, rows) are logarithms, not
-        normalized; the mean is (components, rows), the variance (components,)."""
+        V : (len(columns), rows) known values of the features at positions `columns`
+        Log weights (not normalized) and means are (components, rows), variances (components,)."""
         shape = len(self.log_share), V.shape[1]
         out = np.empty(shape), np.empty(shape), np.empty(shape[0])
         nothing = 0, np.zeros(shape[0]), *self.arrays[1:-1]
@@ -91,7 +91,7 @@ class Mixture:
     def losses(self, V, y, columns, scales=None):
         """Return losses (scales, rows) of predicting y from values V of the features at `columns`.
 
-        V : (len(columns), rows). Losses are log-losses, or squared errors for numbers
+        V : (len(columns), rows); a loss is a log-loss, or a squared error if y is numeric
         scales : list of (temperature, repetition, contamination); by default this mixture's"""
         scales = scales or self.arrays[-1:]
         density, centre, _ = self.scaled(1.0, 0.0)._conditional(V, columns)
@@ -104,7 +104,9 @@ class Mixture:
         return out
 
     def predict(self, V, columns, n_classes):
-        """Return probabilities (n_classes, m), or mean and SD (2, m), for values V (columns, m)."""
+        """Return probabilities (n_classes, m), or mean and SD (2, m) if n_classes is 0.
+
+        V : (len(columns), m) values of the features at positions `columns`"""
         shares, centre, residual = self._conditional(V, columns)
         to_shares(shares, self.log_share, self.contamination)
         if n_classes:
@@ -114,10 +116,10 @@ class Mixture:
         return np.vstack([mean, np.sqrt(variance)])
 
     def surprise(self, V, y, columns, n_classes):
-        """Return by how much each row's loss exceeds the loss that the mixture expects, (rows,).
+        """Return each row's loss minus the loss that the mixture expects, (rows,); mean about 0.
 
-        The excess is log-loss minus entropy, or squared error / variance - 1 if n_classes is 0.
-        Its mean is about 0. V (columns, rows) has values of the features at positions `columns`."""
+        V : (len(columns), rows) values of the features at positions `columns`
+        n_classes : 0 for a numeric y, where the result is squared error / variance - 1"""
         answer = replace(self, contamination=0.0).predict(V, columns, n_classes)
         if not n_classes:
             return (y - answer[0]) ** 2 / np.maximum(answer[1] ** 2, 1e-12) - 1.0
@@ -129,7 +131,7 @@ class Mixture:
 class Clusters:
     """Clusters of rows, with means and covariances of q columns, from which a Mixture is made.
 
-    The columns are the features and, in the last place, a numeric response."""
+    The columns are the features and then the response, if it is numeric."""
 
     label: np.ndarray  # (Z,) class of each cluster, -1 for a numeric response
     share: np.ndarray  # (Z,) of the row weights
@@ -139,9 +141,9 @@ class Clusters:
 
 
 def group(X, y, weight, n_classes, seed, per_class):
-    """Cluster the rows of each class by k-means (all rows if n_classes is 0); return Clusters.
+    """Cluster the rows of each class by k-means; return Clusters.
 
-    per_class : largest number of clusters per class"""
+    n_classes : 0 for a numeric y (one class of all rows); per_class : most clusters per class"""
     used = np.flatnonzero(weight > 0.0)
     Q, weight = (X if n_classes else np.column_stack([X, y]))[used], weight[used]
     labels = y[used].astype(np.int64) if n_classes else np.full(len(used), -1)
@@ -168,7 +170,7 @@ def _shrink_differences(label, common, share, rows, mean, cov):
     """Shrink differences between clusters of different classes; return new shares and means.
 
     label, share, rows, mean, cov : class, share, size, mean and covariance matrix of each cluster
-    common : number of the k-means centre where a cluster started; equal numbers are compared"""
+    common : number of each cluster's first centre; clusters of equal number become more similar"""
     same_class, same_cluster = label[:, None] == label, common[:, None] == common
     equal = (same_class @ share) * (same_cluster @ share)
     found = rows.sum() * ((share - equal) ** 2 / equal).sum()
@@ -191,7 +193,7 @@ def _signal(found, noise):
 
 
 def shrink(parts, p, pooling, independence):
-    """Return a Mixture of p features, given Clusters of the rows; shrink their covariances.
+    """Return a Mixture of p features from Clusters `parts`, whose covariances are shrunk.
 
     pooling : weight of the mean covariance of all clusters, as a number of rows
     independence : covariances between different columns are multiplied by 1 - independence"""
@@ -218,9 +220,10 @@ def shrink(parts, p, pooling, independence):
 
 
 def learn(X, y, weight, n_classes, seed, per_class, pooling, independence):
-    """Fit a Mixture to rows X, with at most `per_class` clusters per class (see `group`).
+    """Fit a Mixture to rows X, with at most `per_class` clusters (components) per class.
 
-    n_classes : 0 for a numeric y; pooling, independence : shrinkage of covariances, see `shrink`"""
+    n_classes : 0 for a numeric y; pooling : weight, in rows, of the clusters' mean covariance
+    independence : covariances between different columns are multiplied by 1 - independence"""
     parts = group(X, y, weight, n_classes, seed, per_class)
     return shrink(parts, X.shape[1], pooling, independence)
 
@@ -228,8 +231,8 @@ def learn(X, y, weight, n_classes, seed, per_class, pooling, independence):
 def choose(X, y, weight, fold, n_classes, item_of, seed):
     """Return the Mixture with the lowest held-out loss for y, and a dict of its settings and loss.
 
-    Its features are X (n, p) or their normal scores. fold (n,) : fold that holds out a row, or -1
-    n_classes : 0 for a numeric y; item_of (p,) : data column that each feature is made from"""
+    X : (n, p) features, used as they are or as normal scores; n_classes : 0 for a numeric y
+    fold : (n,) fold that holds out a row, or -1; item_of : (p,) data column of each feature"""
     rest = y, weight, fold, n_classes, item_of, seed
     plain = _choose(X, *rest)
     knots, scores = _normal_scores(X)
@@ -242,8 +245,8 @@ def choose(X, y, weight, fold, n_classes, item_of, seed):
 def _choose(X, y, weight, fold, n_classes, item_of, seed):
     """Return a Mixture whose settings cross-validation chose, and a dict of settings and losses.
 
-    fold (n,) : fold that holds out a row, or -1; n_classes : 0 for a numeric y
-    item_of (p,) : data column of each feature. Rows are predicted from random sets of columns."""
+    fold : (n,) fold that holds out a row, or -1; n_classes : 0 for a numeric y
+    item_of : (p,) data column of each feature; features of one column are known together"""
     rng = np.random.default_rng([seed, 1])
     rows = np.flatnonzero(fold >= 0)
     rows = rows if len(rows) <= ROWS else np.sort(rng.choice(rows, ROWS, replace=False))
@@ -325,7 +328,7 @@ def _masks(column_of, rng):
 
 
 def _k_means(X, start, rng):
-    """Return the cluster (n,) of each row; `start` is the number of clusters, or their centres."""
+    """Return the cluster (n,) of each row; start : number of clusters, or their first centres."""
     minit = "++" if np.ndim(start) == 0 else "matrix"
     # A cluster may lose all its rows.
     with warnings.catch_warnings(action="ignore", category=UserWarning):

@@ -20,9 +20,9 @@ NEAR = 8  # points of similar values, on which the set after a first purchase is
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """What is known of a row: values x (NaN if unknown), known columns, purchases paid for.
+    """Values x of a row (NaN if unknown), and which columns are measured and purchases paid.
 
-    own : position among the training rows, so that the row is not compared with itself; or -1"""
+    own : the row's position among the training rows, which then leave it out; -1 for a new row"""
 
     x: np.ndarray
     measured: np.ndarray
@@ -88,7 +88,7 @@ class Oracle:
         return self.buy(nothing, (), x)
 
     def buy(self, state, bought, x):
-        """Return the State after buying the columns at positions `bought`; x has all values."""
+        """Return the State after buying the columns at positions `bought`; x : the row's values."""
         items = self.items
         found = items.after_buying(state.measured, state.paid, items.one_hot(*bought))
         measured, paid = found[0][0], found[1][0]
@@ -102,8 +102,7 @@ class Oracle:
     def points(self, state):
         """Return positions and weights of the training rows most similar to a row in a State.
 
-        Per class, these are the rows nearest in the known features, and their total weight is the
-        predicted probability of the class."""
+        They are nearest in the known features; the weights of a class add up to its probability."""
         columns = state.columns
         d = squared_distances(state.x, self._columns, columns) + self._tie
         share = self.predict(state) if self.n_classes else np.ones(1)
@@ -125,7 +124,7 @@ class Oracle:
     def decide(self, state, trade_off, limit=None, myopic=False):
         """Return the next purchase (Decision) for a row in a given State.
 
-        trade_off : loss that one unit of price must save; myopic : compare single columns only
+        trade_off : loss that one unit of price must save; myopic : compare only single columns
         limit : remaining budgets of price and of each resource; None means unlimited"""
         points, weight = self.points(state)
         search = _Search(self, state, points, weight, trade_off, limit)
@@ -149,8 +148,8 @@ class Oracle:
 class _Search:
     """Search for the best set of columns to buy for a row.
 
-    `sets` (sets, columns) bool are the sets tried so far. `total` is their loss + trade-off *
-    price, infinite above budget. `alone` has one set per single column."""
+    sets : (sets, columns) bool, the sets tried so far; alone : the sets of one column each
+    total : loss + trade-off * price of each set, infinite above budget"""
 
     def __init__(self, oracle, state, points, weight, trade_off, limit):
         self.oracle, self.state, self.weight = oracle, state, weight
@@ -205,11 +204,10 @@ class _Search:
                 return
 
     def first(self, chosen):
-        """Return the column of `chosen` to buy first: the one that best guides the next purchases.
+        """Return the column of `chosen` to buy first, whose value best guides the next purchases.
 
-        Each training row buys a column, then the set with the lowest mean total (loss and price) of
-        rows with similar values of the column. Of the columns whose mean total is within one SE of
-        the lowest, return the one that alone saves most loss per price."""
+        Of the columns after which the mean total of loss and price is within one SE of the lowest,
+        return the one that alone saves most loss per price."""
         order = np.argsort(self.total, kind="stable")[:LOOKS]
         follow = self.sets[np.append(0, order[np.isfinite(self.total[order])])]
         sets, values = follow | self.alone[chosen][:, None], []
@@ -236,7 +234,7 @@ class _Search:
 def _candidates(rest, total, G, rng):
     """Return sets of columns to try: pairs of good columns, and random sets, (sets, G) bool.
 
-    rest : positions of unknown columns among G; total : loss + price of each alone, low if good"""
+    rest : positions of the unknown columns, of G; total : loss + price of buying each alone"""
     top = rest[np.argsort(total, kind="stable")[:PAIRED]]
     i, j = np.triu_indices(len(top), 1)
     n = RANDOM if len(rest) > 1 else 0

@@ -17,7 +17,7 @@ HALVINGS = 12  # of the range of trade-offs in the search for one
 class Played:
     """Simulated purchases for a row, in order, and the prediction (`answer`) after them.
 
-    `spent` is the total price, then the use of each resource."""
+    spent : the total price, then the use of each resource"""
 
     items: tuple[int, ...]
     spent: np.ndarray
@@ -39,7 +39,7 @@ class Player:
     def play(self, X, own=None):
         """Simulate the policy on rows X; return a list of Played.
 
-        own : (n,) position of each row among the training rows, or -1; None: -1 for all"""
+        own : (n,) position of each row among the training rows; -1, the default, for new rows"""
         own, known = np.full(len(X), -1) if own is None else own, {}
         size = len(X) * self.oracle.X.size
         return each(lambda i: self._play(X[i], int(own[i]), known), range(len(X)), size)
@@ -63,10 +63,10 @@ class Player:
 
 
 def play_within(mean_price, oracle, X, own, limit):
-    """Simulate rows X at a mean price of at most `mean_price`; return a list of Played.
+    """Simulate purchases for rows X at a mean price up to `mean_price`; return a list of Played.
 
-    The trade-off of loss and price is found on the training rows at positions `own`. If the mean
-    price jumps there, a random part of X uses each side of the jump. limit : budget of a row"""
+    limit : budgets of each row (price, then resources), or None
+    own : positions of training rows, on which the trade-off of loss and price is chosen"""
     trade_offs = [1e-9, 1e6]  # loss of the standardized response per unit of price
     prices = [np.inf, 0.0]
     for _ in range(HALVINGS):
@@ -85,9 +85,9 @@ def play_within(mean_price, oracle, X, own, limit):
 def choose_contamination(oracle, fold, settings, trade_off):
     """Return the share of outliers (contamination) in an Oracle's mixture with least held-out loss.
 
-    A policy stops if a prediction looks certain, and so selects overconfident predictions; outliers
-    make them less certain. Rows of a fold buy features by a mixture fitted to the other rows.
-    fold : (n,) fold that holds out a row, or -1; trade_off : loss that a unit of price must save"""
+    Outliers correct overconfidence: a policy stops when a prediction happens to look certain.
+    fold : (n,) fold that holds out a row, or -1; settings : dict with those of the mixture
+    trade_off : loss that one unit of price must save"""
     rows = np.random.default_rng(oracle.seed).permutation(np.flatnonzero(fold >= 0))[:HELD_OUT]
     scales = [(*oracle.mixture.arrays[-1][:2], share) for share in CONTAMINATIONS]
     total = np.zeros(len(scales))
@@ -110,7 +110,7 @@ def finished(oracle, items, state):
 
 
 def buy_all(oracle, X, items):
-    """Return a list of Played, if row i of X buys columns items[i] (positions) from an Oracle."""
+    """Return a list of Played for rows X, if row i buys the columns at positions items[i]."""
     return [
         finished(oracle, bought, oracle.buy(oracle.start(x), bought, x))
         for x, bought in zip(X, items.tolist(), strict=True)

@@ -56,7 +56,7 @@ def _held_out(policy):
 
 
 def write(policy, tree: Tree, path) -> None:
-    """Write an HTML file to `path` that asks for one measurement at a time, as in a Tree."""
+    """Write an HTML page to `path` that asks for one measurement at a time, in a Tree's order."""
     text = filled(
         TEMPLATE,
         title=f"What to measure next: {policy.design.formula}",

@@ -311,9 +311,9 @@ def _paired(gain):
 
 
 def _sign_test(mine, others):
-    """Return p-values and signs of exact sign tests between two runs, one per round.
+    """Return p-values and signs, (rounds,) each, of an exact sign test of two runs per round.
 
-    mine, others : (rounds, n_test) bool, which test rows each of the runs predicts correctly
+    mine, others : (rounds, n_test) bool, whether each run predicts a test row correctly
     A sign is 1 if the first run is better, -1 if it is worse, and 0 for equal numbers."""
     a, b = (mine & ~others).sum(axis=1), (others & ~mine).sum(axis=1)
     p = np.minimum(1.0, 2.0 * bdtr(np.minimum(a, b).astype(float), a + b, 0.5))
@@ -322,7 +322,7 @@ def _sign_test(mine, others):
 
 @literal
 def learning(frame, ax=None, *, measure):
-    """Draw learning curves with bands of one SE, from the table of `LearningCurves.tidy`."""
+    """Draw each run's mean `measure` with a band of one SE; frame : `LearningCurves.tidy()`."""
     ax = ensure_axes(ax)
     ends = {}
     for k, (name, part) in enumerate(frame.groupby("run", sort=False)):
@@ -340,7 +340,7 @@ def learning(frame, ax=None, *, measure):
 
 @literal
 def winloss(frame, ax=None, *, of, runs):
-    """Draw the table of `LearningCurves.wins` for the run `of`; runs : all names, for colours."""
+    """Draw `frame`, the wins of run `of` over each other run; runs : names of all, for colours."""
     ax = ensure_axes(ax)
     ends, x = {}, frame.index.to_numpy()
     for name in frame:

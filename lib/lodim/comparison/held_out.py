@@ -140,7 +140,7 @@ def _record(task, results):
 
 
 def _fit_fold(task, candidate, k):
-    """Fit a Candidate to a Task's rows outside fold k; return the FoldResult of the rows in it."""
+    """Fit a Candidate to a Task's rows outside fold k; return the FoldResult of the fold's rows."""
     train, test = np.flatnonzero(task.fold != k), np.flatnonzero(task.fold == k)
     began = time.perf_counter()
     try:
@@ -168,10 +168,10 @@ def _why_unanswered(strict, data):
 
 
 def _fit_and_predict(candidate, task, train, test):
-    """Fit a Candidate to rows `train`; return predictions, size, whether converged, and `strict`.
+    """Fit a Candidate to a Task's rows `train`; return predictions, size, `converged`, `strict`.
 
-    Predictions (m, K) are linear predictors of rows `test`, the size a dict like {"features": 7}.
-    `strict` is a function of data that raises an error for unknown levels, or None."""
+    predictions : (m, K) linear predictors of rows `test`; size : dict such as {"features": 7}
+    converged : bool; strict : function of data that raises an error for unknown levels, or None"""
     if candidate.kind == "null":
         return _null(task, train, test), {"features": 0}, True, None
     if candidate.kind == "peer":
@@ -190,14 +190,14 @@ def null_scores(task):
 
 
 def _null(task, train, test):
-    """Return linear predictors (m, K) of rows `test` by the null model fitted to rows `train`."""
+    """Fit an intercept-only model to rows `train`; return linear predictors (m, K) of `test`."""
     batch, offset = task.batch, task.batch.offset_matrix(task.family.n_scores)
     weight = batch.weight[train] / batch.weight[train].sum()
     return offset[test] + task.family.null_intercept(batch.y[train], weight, offset[train])
 
 
 def _fit(candidate, task, train, quiet=True):
-    """Return a Candidate's fit to a Task's rows at positions `train`; quiet : without warnings."""
+    """Return a Candidate's fit to rows `train` of a Task; quiet : whether to hide warnings."""
     data, formula = take_rows(task.data, task.batch.rows[train]), task.formula
     if candidate.kind == "call":
         own = task.design.weights, task.design.offset, task.inputs.groups
@@ -228,7 +228,7 @@ def _arguments(candidate, task, train):
 
 
 def _answers(fit, task, test):
-    """Return a fit's linear predictors (m, K), NaN if missing, for a Task's rows at `test`."""
+    """Return a fit's linear predictors (m, K) for rows `test` of a Task, NaN if missing."""
     data, named = take_rows(task.data, task.batch.rows[test]), fit.design.offset is not None
     how = {"offset": task.inputs_of(test).offset} if fit.design.offset_given and not named else {}
     numbers = task.levels is None
@@ -240,10 +240,10 @@ def _answers(fit, task, test):
 
 
 def _peer(name, task, train, test):
-    """Fit the scikit-learn model `name` to the features of a lodim design, on the rows `train`.
+    """Fit the scikit-learn model `name` to rows `train`; return its predictions for rows `test`.
 
-    Return linear predictors (m, K) of the rows `test`, an empty dict instead of sizes, True (for
-    converged), and a function of data that raises an error for unknown levels."""
+    The result is (linear predictors (m, K), {}, True, strict): its size is unknown, it counts as
+    converged, and strict(data) raises an error if data have unknown levels."""
     if task.batch.offset is not None:
         raise DataError("models of scikit-learn cannot use an offset")
     how = {"family": task.design.family, "parameters": task.parameters, "missing": "indicator"}

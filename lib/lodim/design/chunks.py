@@ -25,10 +25,10 @@ from lodim.sources import ROWS_PER_CHUNK
 
 @dataclass(frozen=True, eq=False)
 class Span:
-    """A chunk with `n` complete rows, after `first` complete rows in earlier chunks.
+    """A chunk: rows `start` to `stop - 1` of the data, of which `n` are complete.
 
-    Its rows lie between `start` and `stop - 1` of the data. `rows` are their positions counted from
-    `start`; empty means that all rows of this range are complete."""
+    first : number of complete rows in earlier chunks
+    rows : positions of the complete rows, counted from `start`; empty if all are complete"""
 
     first: int
     start: int
@@ -100,11 +100,11 @@ class TableChunks(Chunks):
         return self.n <= ROWS_PER_CHUNK
 
     def gather(self, rows, names):
-        """Return a Table of the complete rows at positions `rows`; None means all rows."""
+        """Return a Table of the complete rows at positions `rows`, or of all if None."""
         return self.table if rows is None else self.table.take(rows)
 
     def map(self, work, names):
-        """Return [work(span, table), ...] for all chunks; `names` : columns that are needed."""
+        """Return [work(span, table), ...] for all chunks; `names` : columns that `work` needs."""
         table = self.table
         parts = spans_of(table.rows, table.n)
         if len(parts) == 1:
@@ -135,8 +135,7 @@ class RowPlace:
 class Labels:
     """Row labels for messages: labels[i] has the number of row i within its file, and the file.
 
-    `runs` has a tuple per stretch of rows from one file (or other source): position among all
-    rows, number in the source, name of the source."""
+    runs : per range of rows from one file, (position among all rows, number in the file, file)"""
 
     runs: list
     rows: object
@@ -165,13 +164,13 @@ class Cutter:
         self.held, self.stop = [], stop
 
     def put(self, start, stop, read):
-        """Append the rows from start to stop - 1; read : dict name -> column of these rows."""
+        """Append the rows from start to stop - 1; read : dict name -> Column of these rows."""
         self.stop = stop
         if stop > start:
             self.held.append((start, stop, read))
 
     def take(self, span, names):
-        """Return the rows of a Span as a dict name -> column, and forget the rows up to its end."""
+        """Return columns `names` of a Span's rows as a dict; forget all rows up to its end."""
         within = [h for h in self.held if h[0] < span.stop and h[1] > span.start]
         self.held = [h for h in self.held if h[1] > span.stop]
         parts = []
@@ -244,7 +243,7 @@ def count_rows(source, names):
 
 
 def read_rows_at(source, names, rows, n):
-    """Read rows of a Source at positions `rows`, of n in all; return columns `names` as a Frame."""
+    """Read rows of a Source at positions `rows` out of n; return columns `names` as a Frame."""
     source.check_unchanged()
     check_names(source, names)
     held, stop = {name: [] for name in names}, 0
@@ -285,7 +284,7 @@ class SourceChunks(Chunks):
         return super().summaries(request) if self.known is None else self.known
 
     def map(self, work, names):
-        """Return [work(span, table), ...] for all chunks; `names` : columns of the tables."""
+        """Return [work(span, table), ...] for all chunks; `names` : columns that `work` needs."""
         with closing(self.tables(list(names))) as tables:
             return [work(span, table) for span, table in tables]
 
@@ -323,7 +322,7 @@ class SourceChunks(Chunks):
 def batch_reader(design, chunks, inputs):
     """Return a function that reads chunk k of SourceChunks as a Batch; Dask workers can call it.
 
-    `inputs` are weights, offset etc. (RowInputs) of all rows, not only of complete ones."""
+    inputs : RowInputs (weights, offset etc.) of all rows of the data, complete or not"""
     ranges = [(span.start, span.stop) for span in spans_of(chunks.table.rows, chunks.n)]
     inputs = RowInputs(inputs.weights, inputs.offset).arrays()
     return partial(_read_batch, design=design, store=chunks.store, ranges=ranges, inputs=inputs)
@@ -347,7 +346,9 @@ def bare_table(table, span):
 
 
 def part_task(store, span, table, work, names):
-    """Let a Dask worker read columns `names` of a chunk from `store`; return work(span, table)."""
+    """Read columns `names` of a chunk on a Dask worker; return work(span, table with the columns).
+
+    store : ChunkStore; span, table : position of the chunk, and its Table without columns"""
     return work(span, replace(table, columns=store.columns(names, span)))
 
 
@@ -379,13 +380,13 @@ class WorkerChunks(SourceChunks):
 
     @classmethod
     def of_client(cls, chunks, client):
-        """Return `chunks` as WorkerChunks; unchanged for one chunk or if `client` is None."""
+        """Return `chunks` as WorkerChunks; unchanged if only one or if `client` is None."""
         if client is None or chunks.n <= ROWS_PER_CHUNK:
             return chunks
         return cls(chunks.store, chunks.table, chunks.n_rows, chunks.known, client)
 
     def map(self, work, names):
-        """Let workers call work(span, table with columns `names`) per chunk; return the results."""
+        """Return [work(span, table), ...] from Dask workers; `names` : columns of the tables."""
         if not names:
             return super().map(work, names)
         spans = spans_of(self.table.rows, self.n)

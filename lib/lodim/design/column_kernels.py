@@ -43,7 +43,7 @@ def kernel_weights(weights, unit=1.0):
 def moments(x, rows, weights):
     """Return the sum of weights, mean, sum of squared deviations, minimum and maximum of x[rows].
 
-    Blocks are merged as in Chan, Golub & LeVeque (1979). Empty `weights` mean one each."""
+    rows : positions, or empty for all of x; weights : one per row, or empty if all are 1"""
     n = rows.size if rows.size else x.size
     total, mean, spread = 0.0, 0.0, 0.0
     least, greatest = np.inf, -np.inf
@@ -90,9 +90,9 @@ def merge_moments(parts):
 
 
 def inverses(scale, dtype):
-    """Return 1 / scale (p,), by which `pack` multiplies features of this dtype.
+    """Return 1 / scale (p,), by which features of this dtype are multiplied to standardize them.
 
-    It is 0 for float64, and if 1 / scale is not finite; `pack` then divides by scale."""
+    An entry is 0 if they must be divided by scale: for float64, or if 1 / scale is not finite."""
     if np.dtype(dtype) == np.float64:
         return np.zeros(len(scale))
     with np.errstate(all="ignore"):

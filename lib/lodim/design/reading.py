@@ -29,7 +29,7 @@ class Reading:
     def client_for(self, source):
         """Return the Dask client that reads a Source; None if this process reads the data.
 
-        `source` is None for data in memory. ArgumentError if a given client cannot be used."""
+        source : None for data in memory. Raise ArgumentError if a given client cannot be used."""
         if self.client is False:
             return None
         if self.client is None:
@@ -85,9 +85,10 @@ class Rows:
 
 
 def read_frame_rows(frame, request, answers, inputs, missing):
-    """Return the complete rows of a Frame, with features `request` and response `answers`, as Rows.
+    """Return the complete rows of a Frame as Rows; request : ColumnRequest of the features.
 
-    inputs : RowInputs, such as weights; missing : "drop", "keep" or "indicator", for features"""
+    answers : names of the response's columns; inputs : RowInputs, such as weights
+    missing : "drop", "keep" or "indicator", for missing features"""
     inputs = inputs.read(frame)
     read = read_complete(frame, list(request.names), answers, inputs, missing, learning=True)
     table, rows, *numbers = read
@@ -132,8 +133,8 @@ def _add(counts):
 def scan(chunk, request, answers, inputs, missing):
     """Read a chunk of a source; return its Scan, and a dict name -> Column of all columns read.
 
-    request, answers : columns of features and response; inputs : RowInputs, such as weights
-    missing : "drop", "keep" or "indicator", for features"""
+    request, answers : ColumnRequest of the features, names of the response's columns
+    inputs : RowInputs, such as weights; missing : "drop", "keep" or "indicator", for features"""
     read = chunks.read_chunk(chunk, list(dict.fromkeys([*request.names, *answers, *inputs.names])))
     n, runs = len(chunk.frame), [(0, chunk.first, chunk.place)]
     frame = chunks.frame_of(read, chunks.Labels(runs, range(n)))
@@ -147,9 +148,10 @@ def scan(chunk, request, answers, inputs, missing):
 
 
 def read_source_rows(source, request, answers, inputs, missing):
-    """Return a Source's complete rows, with features `request` and response `answers`, as Rows.
+    """Return the complete rows of a Source as Rows; request : ColumnRequest of the features.
 
-    inputs : RowInputs, such as weights; missing : "drop", "keep" or "indicator", for features"""
+    answers : names of the response's columns; inputs : RowInputs, such as weights
+    missing : "drop", "keep" or "indicator", for missing features"""
     needed = list(dict.fromkeys([*request.names, *answers, *inputs.names]))
     chunks.check_names(source, needed)
     first = _FirstPass(request, answers, inputs.arrays(), missing)
@@ -172,7 +174,7 @@ class _FirstPass:
         self.open = np.empty(0, np.int64)  # positions of complete rows that are not summarized yet
 
     def scan(self, source, names):
-        """Yield a Scan (missing values) and a dict of the columns for each chunk of a source."""
+        """Yield, for each chunk of a source, a Scan (missing values) and a dict of its columns."""
         start = 0
         for piece in source.pieces:
             for chunk in piece.read(names):
@@ -184,7 +186,7 @@ class _FirstPass:
             self.starts.append(start)
 
     def add(self, found, read):
-        """Add a chunk of rows, its Scan `found` and columns `read`; summarize 65,536 at a time."""
+        """Add a chunk of rows: its Scan `found`, and all its columns as a dict `read`."""
         weights = self._weights(read, found.n)
         stretch = {name: read[name] for name in self.request.names}
         self.cutter.put(self.n, self.n + found.n, stretch | {None: weights})
@@ -196,7 +198,7 @@ class _FirstPass:
             self._learn(chunks.ROWS_PER_CHUNK)
 
     def _weights(self, read, n):
-        """Return the weights of the next n rows, with columns `read`, as a Column; default 1."""
+        """Return the weights of the next n rows as a Column, default 1; read : dict of Columns."""
         weights = self.inputs.weights
         if isinstance(weights, str):
             return read[weights]
@@ -254,7 +256,7 @@ def _without_labels(value, n):
 def draw_sample(data, source, names, inputs, size, seed):
     """Return `size` random rows as a Frame, and the RowInputs of these rows (from `inputs`).
 
-    The rows are those of the Frame `data`, or columns `names` of `source` if that is not None."""
+    data : Frame of all rows, used if `source` is None; names : columns to read from `source`"""
     n = len(data.index) if source is None else chunks.count_rows(source, names)
     rows = chunks.draw_positions(n, size, seed) if size < n else np.arange(n)
     if source is None:

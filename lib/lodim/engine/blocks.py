@@ -108,8 +108,8 @@ def _pool(pid):
 def for_blocks(kernel, n_blocks, *args, threads=1, runs=None):
     """Call kernel(lo, hi, *args), a compiled loop, in threads, for ranges of blocks of 4,096 rows.
 
-    The kernel processes blocks lo to hi - 1; it must release the GIL. `runs` are the ranges (lo,
-    hi) of blocks to process, None for all."""
+    The kernel processes blocks lo to hi - 1; it must release the GIL.
+    runs : ranges (lo, hi) of the blocks to process; None means all"""
     threads = min(threads, n_blocks, _most_threads.get() or threads)
     if runs is not None:
         kernel = partial(_over_runs, kernel, runs)
@@ -143,7 +143,7 @@ def runs_of(used):
 
 
 def each(work, items, numbers, threads=None):
-    """Return [work(item) for item in items], in threads if all items have many `numbers`."""
+    """Return [work(item) for item in items], in threads if `numbers`, the items' size, is large."""
     items, threads = list(items), min(8, threads or available_threads())
     if numbers < THREADED or threads == 1:
         return [work(item) for item in items]
@@ -154,10 +154,10 @@ def each(work, items, numbers, threads=None):
 
 
 def over_rows(kernel, tiles, *args, threads=1, runs=None):
-    """Run a kernel (compiled loop) over all rows, which writes values per row to its last argument.
+    """Run a kernel (compiled loop), which writes values per row to its last argument, on all rows.
 
-    The call is kernel(lo, hi, tiles, *args) for blocks lo to hi - 1 of 4,096 rows. `runs` are the
-    ranges (lo, hi) of blocks to process; None means all."""
+    The kernel is called as kernel(lo, hi, tiles, *args) for blocks lo to hi - 1 of 4,096 rows.
+    runs : ranges (lo, hi) of the blocks to process; None means all"""
     if on_host(tiles):
         for_blocks(kernel, count_blocks(tiles), tiles, *args, threads=threads, runs=runs)
     else:
@@ -167,8 +167,8 @@ def over_rows(kernel, tiles, *args, threads=1, runs=None):
 def sum_blocks(kernel, tiles, shape, *args, threads=1, runs=None):
     """Return the sum over all rows that a kernel (compiled loop) computes, such as a gradient.
 
-    kernel(lo, hi, partials, tiles, *args) writes a sum of this `shape` to partials[b], for blocks b
-    of 4,096 rows from lo to hi - 1. `runs` are the ranges (lo, hi) to process, or None."""
+    kernel(lo, hi, partials, tiles, *args) must write the sum over block b of 4,096 rows, of this
+    `shape`, to partials[b], b from lo to hi - 1. runs : ranges (lo, hi) to process; None: all"""
     if not on_host(tiles):
         return tiles.sum_blocks(kernel, shape, *args)
     n_blocks = count_blocks(tiles)
@@ -191,7 +191,7 @@ def row_spans(n):
 
 
 def sum_rows(part, n, add=np.add):
-    """Return the sum of part(rows) over slices of 65,536 rows that cover n rows; add(a, b) adds."""
+    """Return the sum, by add(a, b), of part(rows) over slices of 65,536 rows that cover n rows."""
     return reduce(add, map(part, row_spans(n)))
 
 
@@ -231,8 +231,8 @@ def single_blas():
 def over_spans(work, X, n, *rows, threads=1):
     """Yield the results of work(X, *rows) for spans of 65,536 consecutive rows, in order.
 
-    X : features of n rows; rows : arrays (n, ...) or None. A call gets the part of its span. If X
-    is on Dask workers, they make the calls; otherwise up to `threads` threads do (None: all)."""
+    X : features of n rows; rows : arrays (n, ...) or None, of which each call gets its span
+    threads : number of threads in this process (None: all); unused if X is on Dask workers"""
 
     def of_span(part):
         own = (None if array is None else array[part] for array in rows)
@@ -247,7 +247,7 @@ def over_spans(work, X, n, *rows, threads=1):
 
 
 def sum_spans(work, X, n, *rows):
-    """Return the sum of work(X, *rows) over spans of 65,536 rows; X and each of `rows` have n."""
+    """Return the sum of work(X, *rows) over spans of 65,536 rows of X and of the arrays `rows`."""
     return reduce(np.add, over_spans(work, X, n, *rows))
 
 

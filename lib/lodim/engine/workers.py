@@ -36,8 +36,7 @@ class WorkerTiles(OnWorkers):
     def map(self, function, *args, shape=None, dtype=None):
         """Return function(tiles, *args) as WorkerTiles; each worker computes it for its own rows.
 
-        shape, dtype : axes of the result after the first, and its type; by default as in this array
-        The function must be pure, since Dask may repeat it."""
+        function : pure, as Dask may repeat it; shape : axes after the first, by default as here"""
         futures = self.cluster.submit(_map, self, function, *args, name=function.__name__)
         shape = self.shape if shape is None else (len(self), *shape)
         return WorkerTiles(self.cluster, futures, self.n, shape, dtype or self.dtype)
@@ -57,7 +56,7 @@ class WorkerTiles(OnWorkers):
         out += self.add(kernel, out.shape[1:], *args).gather()
 
     def sum_blocks(self, kernel, shape, *args):
-        """Return a sum of this shape over all rows by kernel(lo, hi, partials, tiles, *args)."""
+        """Return the sum over all rows, of this `shape`, that a kernel (compiled loop) computes."""
         parts = self.cluster.results(self._run(_span_sums, kernel, shape, *args))
         return reduce(np.add, (span for part in parts for span in part))
 
@@ -125,7 +124,7 @@ class WorkerTiles(OnWorkers):
         return there
 
     def know(self, values, copy):
-        """Remember that `copy` (WorkerTiles) has `values`, so that `column` does not send them."""
+        """Remember that `copy` (WorkerTiles) has `values`, so that they are not sent again."""
         self._sent.append((ref(values), copy))
 
     def varies(self):
@@ -144,14 +143,14 @@ class WorkerTiles(OnWorkers):
         return self.cluster.groups
 
     def _run(self, work, kernel, *args):
-        """Start work(group, tiles, name of the kernel, *args) on the workers; return futures."""
+        """Start work(group, tiles, kernel's name, *args) on the workers; return futures."""
         # Pickling a compiled kernel would compile it again.
         name = kernel.__module__, kernel.__name__
         return self.cluster.submit(work, self, name, *args, name=kernel.__name__)
 
 
 def read_parts(client, make, n, p, dtype):
-    """Read n rows on Dask workers, chunk k by make(k) as Batch; return X (n, p) as WorkerTiles."""
+    """Let Dask workers read n rows, chunk k by make(k) as Batch; return X (n, p) as WorkerTiles."""
     cluster = Cluster(client, n)
     cluster.check_room(p * np.dtype(dtype).itemsize)
     rows = WorkerTiles(cluster, cluster.submit(_read, make), n, (tiles.count(n),), dtype)
@@ -228,7 +227,7 @@ def _span_sums(group, X, name, shape, *args):
 def _by_span(group, X, function, in_tiles, *args):
     """Return a list of function(rows, X, *args) for each 65,536 rows of one worker's X.
 
-    in_tiles : per element of `args`, whether it is cut like X, so that a call gets the same rows"""
+    in_tiles : per element of `args`, whether a call gets only its own rows of it, as of X"""
     out = []
     for first in range(0, len(X), PART_TILES):
         part, start = slice(first, first + PART_TILES), group.lo * ROWS_PER_CHUNK

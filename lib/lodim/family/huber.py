@@ -42,9 +42,7 @@ def learned_limit(y, weight):
 
 @dataclass(frozen=True)
 class Huber(IdentityLink):
-    """Family of numbers with outliers.
-
-    The deviance of an error d is d^2 up to the limit, |d| <= c, and 2 c |d| - c^2 beyond."""
+    """Family of numbers with outliers: the deviance is quadratic for small errors, then linear."""
 
     limit: float
     name: str = "huber"

@@ -17,7 +17,7 @@ POWER = 2  # code of the loss; its parameters are the power, and a constant that
 def loss_slope(power, constant, y, f, weight):
     """Return the weighted loss of a row at the log mean f, for variance mean**power, and its slope.
 
-    The slope in f is weight exp((1 - power) f) (exp(f) - y). The loss is reduced by `constant`."""
+    The slope in f is weight exp((1 - power) f) (exp(f) - y); constant : subtracted from the loss"""
     up, down = like(2.0 - power, f), like(power - 1.0, f)
     high = like(1.0 / (2.0 - power) if power < 2.0 else 0.0, f)
     low = like(1.0 / (power - 1.0) if power > 1.0 else 0.0, f)
@@ -55,9 +55,7 @@ class PowerVariance(LogLink):
         return POWER, float(flat), float(self.power), float(constant), 0.0
 
     def null_intercept(self, y, weight, offset):
-        """Return the intercept s (1,) of the intercept-only model.
-
-        It is the root of sum w exp((1-p)(o+s)) (y - exp(o+s)): weights w, offsets o, power p."""
+        """Return the intercept (1,) of the intercept-only model, on the log scale."""
         p = self.power
         if p > 1.0:
             observed = _log_sum(lambda i: _log(y[i]) + (1.0 - p) * offset[i, 0], weight)

@@ -30,10 +30,10 @@ def tied(present):
 
 
 def best_thresholds(sums, shares, thresholds):
-    """Return the thresholds (K - 1,) of lowest mean deviance, by Newton's method.
+    """Return the thresholds (K - 1,) of lowest mean deviance, by Newton's method from `thresholds`.
 
-    The search starts from `thresholds`. sums(thresholds) returns the `threshold_sums` of all rows;
-    shares (K,) are the classes' total weights."""
+    sums : function of thresholds that returns each one's loss and derivatives (K - 1, 3)
+    shares : (K,) total weights of the classes"""
     present = shares > 0.0
     if present.sum() < 2:
         return thresholds
@@ -58,7 +58,7 @@ def best_thresholds(sums, shares, thresholds):
 def threshold_sums(y, f, weight, thresholds):
     """Return a loss and its first two derivatives per threshold between classes, (K - 1, 3).
 
-    The loss is that of being above or below the threshold, with the logit f + threshold. It is
+    It is the logistic loss of being above or below the threshold, with the logit f + threshold,
     summed over the rows of the two classes next to the threshold."""
     y, f = np.ascontiguousarray(y, np.float64), np.ascontiguousarray(f)
     return sum_rows(lambda i: _threshold_sums(y[i], f[i], weight[i], thresholds), len(y))
@@ -82,8 +82,7 @@ def _threshold_sums(y, f, weight, thresholds):
 def _mean_loss(sums, shares, thresholds):
     """Return the mean loss of all rows at these thresholds, its gradient and its Hessian.
 
-    It adds the losses of the thresholds (`sums`, from `threshold_sums`) and, per row of an inner
-    class, -log(1 - exp(-distance of its two thresholds)). shares : (K,) weights of the classes"""
+    sums : (K - 1, 3) loss and derivatives per threshold; shares : (K,) total weights of classes"""
     (loss, slope, bend), inner = sums.T, shares[1:-1]
     inside = np.flatnonzero(inner)
     inner, gap = inner[inside], thresholds[inside] - thresholds[inside + 1]

@@ -45,7 +45,7 @@ SYNONYMS: dict[tuple[str, ...], tuple[str, ...]] = {  # names elsewhere -> names
 
 
 def unknown_argument(function: str, name: str, known: Collection[str]) -> ArgumentError:
-    """Return the error for an argument `name` that `function` lacks; it suggests one of `known`."""
+    """Return the error for an argument `name` that `function` lacks; suggest one of `known`."""
     ours = [own for names, own in SYNONYMS.items() if name in names]
     meant = [own for own in itertools.chain(*ours) if own.split()[0] in known and own != name]
     meant = meant or get_close_matches(name, known, n=1)
@@ -63,7 +63,7 @@ def as_model(value: object) -> str:
 def with_known_arguments(function: Callable[P, R]) -> Callable[P, R]:
     """Decorate a public function to show progress and to raise errors for unknown arguments.
 
-    With `**arguments`, it also accepts those of the model or fit that is its first argument."""
+    A function with `**arguments` also accepts those of the model or fit that it gets first."""
     signature = inspect.signature(function)
     own = list(signature.parameters.values())
     if any(p.kind is p.VAR_POSITIONAL for p in own):

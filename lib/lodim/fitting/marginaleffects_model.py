@@ -18,7 +18,7 @@ SHIFT = 1e5
 
 
 def wrap(fit, data, type):
-    """Return a fit with data and type of predictions as the ModelAbstract of marginaleffects."""
+    """Return a fit, with data and `type` of predictions, as a model for marginaleffects."""
     design = fit._reader
     frame = read_frame(data)
     needed = [*dict.fromkeys([*factors.columns_of(design.response.key), *design.features])]
@@ -104,7 +104,7 @@ class LodimModel(ModelAbstract):
         return "models of lodim"
 
     def _long(self, values, levels):
-        """Return predictions (n,) or (n, K classes) as a polars frame, a line per row and class."""
+        """Return predictions (n,), or (n, K) for K `levels`, as a polars frame in long format."""
         rows = pl.Series("rowid", range(len(values)), dtype=pl.Int32)
         if values.ndim == 1:
             return pl.DataFrame([rows, pl.Series("estimate", values)])

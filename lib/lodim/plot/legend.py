@@ -32,7 +32,7 @@ class Legend:
 def key(ax, legend, boundary, densities, arrows, inside=False):
     """Draw the legend of a plot of rows, on the right or (`inside`) in a corner of the Axes.
 
-    boundary, densities : whether these are drawn; arrows : Arrows (loadings), or None"""
+    boundary, densities : whether the plot shows them; arrows : Arrows (loadings), or None"""
     entries = class_marks(ax, legend, s=28)
     if densities:
         whose = "its" if legend.labels is not None else "the"
@@ -47,7 +47,7 @@ def key(ax, legend, boundary, densities, arrows, inside=False):
 
 
 def write(ax, entries, legend, inside=False):
-    """Draw legend entries, classes first; if many, in two columns; inside : whether in the Axes."""
+    """Draw legend entries (classes first), in two columns if many, beside or `inside` the Axes."""
     height = ax.get_window_extent().height * 72.0 / ax.figure.dpi
     n, C = len(entries), len(legend.entries)
     style = {"fontsize": 8, "labelspacing": 0.9}

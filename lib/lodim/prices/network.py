@@ -14,8 +14,8 @@ from lodim.errors import ArgumentError
 class Network:
     """Graph of V nodes with costs; a node needs its parents, and everything that they need.
 
-    A node is a column, a term or another purchase; parents come before children. A series is a set
-    of alternative nodes. A node that needs one has a copy, of the same name, per alternative."""
+    A node is a column, a term or another purchase. A series is a set of alternative nodes. A node
+    that needs a series has one copy, of the same name, per node of the series."""
 
     names: tuple[str, ...] = forms.several("V")  # parents before children
     cost: np.ndarray = forms.real("V", least=0)  # (V,) costs, at least zero
@@ -73,10 +73,9 @@ def unfold(names, cost, parents, columns, sources=(), uses=None, set_cost=None):
     """Return a Network in which each node that needs alternatives has one copy per alternative.
 
     names, cost, parents, columns : an entry per node, before copying, as in Network
-    sources : per series (set of alternative nodes, of which one is enough) the nodes' positions
-    uses : per node the numbers of the series that it needs, but not two nodes of one series
-    set_cost : function from a set of names to its price, or None to add costs
-    Each copy has its own coefficients (Jacob, Obozinski and Vert 2009)."""
+    sources : positions of the nodes in each series (a set of nodes of which one is enough)
+    uses : for each node, the numbers of the series that it needs
+    set_cost : function from a set of names to its price, or None to add costs"""
     uses = uses or ((),) * len(names)
     source_of = {v: k for k, nodes in enumerate(sources) for v in nodes}
     copies, first = _copies(names, parents, sources, uses, source_of)

@@ -16,8 +16,7 @@ from lodim.sources.schemas import arrow, cast_table, check_names, select_fields,
 def gather_levels(pieces: Sequence[Any], schema: Any) -> dict[str, Any]:
     """Return a dict column -> levels over all `pieces` of data, for categories in the `schema`.
 
-    Levels are in the order of the categories in the first file, then in the next ones. If a file
-    stores values without categories, as Parquet does for numbers, the levels are sorted."""
+    Levels are in the order of the files' categories, or sorted if a file has no categories."""
     is_dictionary = arrow().types.is_dictionary
     names = [field.name for field in schema if is_dictionary(field.type)]
     levels: dict[str, dict[Any, None]] = {name: {} for name in names}

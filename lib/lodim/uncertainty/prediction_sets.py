@@ -462,8 +462,8 @@ class Conformal(FitResult, Generic[FitT_co]):
     def _answers(self, data, offset, new_levels, response=False):
         """Return the predictions (K, q, m) of K fits for m rows, and a Batch of these rows.
 
-        The q values are the score of each class or, for numbers, low, high and step of `_limits`.
-        The m rows are those that all fits can read (with `response`, only known responses). If a
+        q : scores of the classes or, for numbers, two limits and their step per unit of score
+        The rows are those that all fits can read (with `response`, only known responses). If a
         prediction is missing, intervals are infinite, and sets have all classes."""
         how = {"offset": offset, "new_levels": new_levels}
         full = self.fit._reader.apply(data, response=response, **how)
@@ -494,8 +494,7 @@ class Conformal(FitResult, Generic[FitT_co]):
     def _limits(self, answers, level):
         """Return lower and upper prediction limits, (m,) each, at a level.
 
-        answers : (K, 3, m), for each of K fits: the limits low and high at score 0, and step, by
-            which each moves outwards per unit of score"""
+        answers : (K, 3, m), per fit lower and upper limit at score 0, and step per unit of score"""
         low, high, step = np.moveaxis(answers, 1, 0)
         lower = -self.held_out.upper(-low, step, level)
         upper = self.held_out.upper(high, step, level)
@@ -519,7 +518,7 @@ FEW_VALUES = 10  # numbers with at most this many distinct values: each value is
 def groups_of(data, by, batch):
     """Return a dict from the name of each group to the positions of its rows in `batch`.
 
-    by : column or array (n,) that defines the groups; numbers with over 10 values make quarters"""
+    by : column or array (n,) that defines groups; numbers with over 10 values make quarters"""
     frame = read_frame(data)
     if isinstance(by, str):
         column = read_column(frame, by)

@@ -35,7 +35,9 @@ class Purchases:
 
     @classmethod
     def from_path(cls, path, network, dependents):
-        """Return Purchases of a path's models; dependents : "all" or "direct", as for Groups."""
+        """Return what each penalized model of a path buys, with its price, as Purchases.
+
+        dependents : "all" or "direct", the dependents of a node that its penalty group includes"""
         node = Groups.from_network(network, dependents, path.coef.shape[1]).node
         bought = np.zeros((len(path.lambdas), len(network)), bool)
         for k, latent in enumerate(path.latent):
@@ -82,7 +84,7 @@ class ListedModel:
 
     @classmethod
     def from_path(cls, path, k, paid):
-        """Return penalized model k of a path; `paid` are the Purchases of all its models."""
+        """Return penalized model k of a path; `paid` are the Purchases of all the path's models."""
         # A fixed memory order, so that sums have the same bits for any solver.
         coef = np.ascontiguousarray(path.coef[k])
         return cls(
@@ -100,7 +102,7 @@ class ListedModel:
         return np.flatnonzero(self.coef.any(axis=1))
 
     def original(self, mean, scale):
-        """Return intercept (K,), coefficients (p, K) of features x, not (x - mean) / scale."""
+        """Return intercept (K,) and coefficients (p, K) for features x, not (x - mean) / scale."""
         coef = self.coef / scale[:, None]
         return self.intercept - mean @ coef, coef
 

@@ -36,8 +36,7 @@ class TrainingRows:
     def loss(self):
         """Loss of response / spread: a tuple of code and constants for compiled kernels.
 
-        Entry 1 is the smallest curvature in Newton steps, for a loss with linear parts. Its unit is
-        l'^2 / (2 l), the curvature of a squared error with the null model's loss l and slope l'."""
+        Entry 1 is a lower limit for the curvature in Newton steps, if the loss has linear parts."""
         if self.family.n_scores > 1:
             return passes.SOFTMAX
         y, weight, offset = self.given
@@ -63,7 +62,7 @@ class TrainingRows:
         return self._tiles(self.given[2], self.spread)
 
     def _tiles(self, values, spread=1.0):
-        """Return row values (n,) or (n, K), divided by `spread`, in blocks of 64 rows as X is."""
+        """Return values per row, (n,) or (n, K), divided by `spread`, in blocks of 64 rows."""
         if on_host(self.X):
             return passes.padded(values, len(self.X), spread)
         there = self.X.column(values)
@@ -76,8 +75,8 @@ class TrainingRows:
     def derivatives(self, f, columns, curvatures=0, step=None, least=None):
         """Return loss, negative gradient (K, C), second moments, and the row sum of l'^2 / l''.
 
-        l' and l'' are derivatives of a row's loss l by a linear predictor. The gradient is by K
-        coefficients of each of the C `columns`, whose second moments are weighted by l''.
+        l' and l'' are derivatives of a row's loss l by a linear predictor. Second moments of the C
+        `columns` are weighted by l'', (J, J, C, C), where J^2 is `curvatures`.
         f : linear predictors; step : (K, C) change of the coefficients to make first, or None
         curvatures : K^2 for all second derivatives, 1 for their mean, 0 for no moments
         least : smallest curvature of a row of weight one, by default that of the loss"""
@@ -102,14 +101,14 @@ class TrainingRows:
 def next_least(least, size):
     """Return the new lower limit of the rows' curvatures, which damps Newton steps.
 
-    least : present limit, which falls after full steps; size : relative size of the last step"""
+    least : present limit; size : relative size of the last step, 1 for a full step"""
     return least * (0.2 if size == 1.0 else 1.0 / size)
 
 
 def freeze_absent(slopes, absent):
     """Set slopes of classes without rows to zero, in place, so that they keep their coefficients.
 
-    The other classes' slopes are then centred. absent : (K,) bool, these classes"""
+    The other classes' slopes are then centred. absent : (K,) bool, whether a class has no rows"""
     if absent.any():
         slopes[absent] = 0.0
         slopes[~absent] -= slopes[~absent].mean(axis=0)
@@ -124,7 +123,7 @@ def response_weights_offset(batch, n_scores):
 
 
 def _on_workers(batch, n_scores, rows):
-    """Copy weights and offset in `rows` to the Dask workers that hold X; return `rows` as it is."""
+    """Send weights and offset of `rows` to the Dask workers that hold X; return `rows`."""
     X, (_, weight, offset) = batch.X, rows
     X.know(weight, batch.worker_weight)
     X.know(offset, X.column(batch.offset).map(_of_scores, n_scores, shape=(n_scores, TILE)))

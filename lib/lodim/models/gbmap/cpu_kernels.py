@@ -73,7 +73,7 @@ def project(tile, v, z):
 
 @inlined(cache=True, fastmath=REASSOCIATE)
 def project_ahead(tile, v, z):
-    """Add v'x to z like `project`, and prefetch the next 64 rows, which follow `tile` in memory."""
+    """Add v'x to z for 64 rows, in place, and prefetch the next 64 rows, which follow in memory."""
     p, step = tile.shape[0], TILE * tile.itemsize
     near = p * step <= PREFETCH_BYTES
     width = 4 if near else max(p, 1)
@@ -152,8 +152,8 @@ def add_learner(f, v, b, form, rows):
 def add_loss_gradient(tile, y, f, weight, v, b, form, rows, out):
     """Add the loss of 64 rows, and its derivatives by one learner's parameters v, to out (3 + p,).
 
-    The learner is a + b g(intercept + w'x), v = (a, intercept, w); f (64,) is the sum of earlier
-    ones; tile (p, 64) are features. `form` defines g and the loss; `rows` are work arrays."""
+    The learner is a + b g(intercept + w'x), v = (a, intercept, w). f (64,) is the sum of earlier
+    learners; tile (p, 64) are features; `form` defines g and the loss; `rows` are work arrays."""
     rows.z[:] = v[1]
     project(tile, v[2:], rows.z)
     add_projected(tile, y, f, weight, v, b, form, rows, out)
@@ -163,8 +163,8 @@ def add_loss_gradient(tile, y, f, weight, v, b, form, rows, out):
 def add_projected(tile, y, f, weight, v, b, form, rows, out):
     """Add the loss of 64 rows, and its gradient by one learner's parameters v, to out (3 + p,).
 
-    The learner is v[0] + b g(rows.z): rows.z has intercept + w'x. f (64,) is the sum of earlier
-    ones; tile (p, 64) are features; `form` defines g and the loss."""
+    The learner is v[0] + b g(rows.z), where rows.z has intercept + w'x. f (64,) is the sum of
+    earlier learners; tile (p, 64) are features; `form` defines g and the loss."""
     slope, r = rows.slope, rows.r
     add_learner(f, v, b, form, rows)
     tile_loss_slope(form.loss, y, rows.score, weight, rows.value, r)
@@ -261,7 +261,7 @@ def hessian(lo, hi, partials, X, y, f, weight, theta, sign, form, convex):
 
     For blocks lo to hi - 1, partials (n_blocks, q, d, d) gets lower triangles, d = 2 + p. Learner j
     is a + b g(intercept + w'x), with theta[j] = (a, intercept, w) and sign[j] = b; f is the sum of
-    earlier ones. `form` defines g and the loss; `convex` drops terms that could be negative."""
+    earlier learners. `form` defines g and the loss; `convex` drops terms that could be negative."""
     v, b, column = theta.astype(X.dtype), sign.astype(X.dtype), np.empty(X.shape[1])
     rows, form = tile_rows(X), Form(X.dtype.type(form.beta), form.activation, form.loss)
     r = rows.r

@@ -87,7 +87,7 @@ MODEL = Gbmap()
 def _choose(problem):
     """Choose `m`, `lambda_`, `refit` by held-out deviance; return Problem, loss table and gain.
 
-    The gain is the relative decrease of held-out deviance by a joint fit; NaN if not compared."""
+    gain : relative decrease of held-out deviance by a joint fit; NaN if only one kind is tried"""
     settings, K, losses, found = problem.settings, problem.family.n_functions, {}, {}
     m, first_guess = settings.m or refit.count_learners(problem.batch, K), None
     kinds = {"none": settings.m, "joint": m} if settings.refittable and m else {"none": settings.m}

@@ -55,7 +55,7 @@ class JointObjective:
 def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
     """Yield learners, log and linear predictors after each boost, or once after a joint fit.
 
-    eval_batch : rows of the linear predictors, or None; log["refit"] : results of the joint fit
+    eval_batch : rows to predict, or None for no linear predictors
     warm_start : learners of another fit, as additional starting points"""
     boosts = boost.fit_stages(
         batch, family, settings, None if settings.joint else eval_batch, warm_start
@@ -80,7 +80,7 @@ def combine(parts):
 def joint_refit(batch, family, settings, learners, log, from_boosts=True):
     """Optimize all parameters of `learners` together, but not their signs; return learners and log.
 
-    from_boosts : whether to round the parameters first, which removes boosting's rounding errors"""
+    log : dict, returned with the results added; from_boosts : whether to round the start values"""
     state = BoostState.from_batch(batch, family, settings)
     level, start = np.zeros((len(learners), 1)), learners.theta.copy()
     first = [np.flatnonzero(learners.target == k)[0] for k in range(family.n_functions)]
@@ -130,9 +130,7 @@ def joint_refit(batch, family, settings, learners, log, from_boosts=True):
 
 
 def reweigh(problem, fit):
-    """Repeat the joint fit with the row weights of `problem`; return learners and log.
-
-    If the settings of `fit` have no joint fit, return None."""
+    """Repeat a joint fit with new row weights; return learners and log, or None if not joint."""
     if not fit.settings.joint:
         return None
     data = problem.batch, problem.family, problem.settings
@@ -140,10 +138,10 @@ def reweigh(problem, fit):
 
 
 def _centred(learners, first, batch, threads):
-    """Return learners shifted so that each, except the first of each class, has mean 0 over rows.
+    """Shift learners so that each, except the first of each class, has mean 0 over the rows.
 
-    The first learner of class k, number first[k], is shifted by the sum of the other means. If
-    K > 1, the linear predictors get mean 0 over rows and classes."""
+    first : position of each class's first learner, to which the means of the others are added
+    If there are several classes, the linear predictors get mean 0 over rows and classes."""
 
     work = partial(_weighted_embedding, learners, threads)
     with single_blas():

@@ -159,7 +159,7 @@ class Settings:
         return self.smooth and not (exact or given)
 
     def tolerances(self, exact, preconditioned):
-        """Return a dict of tol, ftol: strict if `exact` (few rows), more so if preconditioned."""
+        """Return a dict of tol, ftol: strict if `exact` (few rows), stricter if preconditioned."""
         tol, ftol = (1e-8, 1e-12 if preconditioned else 1e-8) if exact else (1e-5, 1e-6)
         if not self.softplus:  # estimates of linear models must be accurate
             tol, ftol = 1e-8, 1e-13

@@ -62,7 +62,7 @@ def of_observation(family, score, error, level, df, dispersion, df_resid):
     """Return limits (n, 2) that contain a new observation of weight one with probability `level`.
 
     score, error : (n,) linear predictors and their standard errors, with df degrees of freedom
-    dispersion : estimate for the family, with df_resid degrees of freedom"""
+    dispersion : estimated dispersion of the family, with df_resid degrees of freedom"""
     if family.name == "gaussian":
         df = satterthwaite(error**2, df, dispersion, df_resid)
         reach = critical(level, df) * np.sqrt(error**2 + dispersion)
@@ -76,7 +76,7 @@ def of_observation(family, score, error, level, df, dispersion, df_resid):
 
 
 def _quantile(family, score, error, prob, dispersion):
-    """Return the `prob` quantile of each new response, (n,); predictors are N(score, error^2)."""
+    """Return `prob` quantiles (n,) of new responses; linear predictors are N(score, error^2)."""
     counts, variance = family.counts, dispersion
     if counts:
         mean = np.exp(np.clip(score, -LARGEST_LOG, LARGEST_LOG))
@@ -97,7 +97,7 @@ def _quantile(family, score, error, prob, dispersion):
 
 
 def _count(family, score, error, prob):
-    """Return the `prob` quantile of each count, (n,); linear predictors are N(score, error^2)."""
+    """Return `prob` quantiles (n,) of new counts; linear predictors are N(score, error^2)."""
     means = np.exp(np.clip(score[:, None] + error[:, None] * NODES, -LARGEST_LOG, LARGEST_LOG))
     # Quantiles of a mixture lie between those of its parts.
     low, high = family.quantile(prob, means[:, 0]) - 1.0, family.quantile(prob, means[:, -1])
@@ -112,7 +112,7 @@ def _count(family, score, error, prob):
 
 
 def _log_amount(score, error, prob, dispersion):
-    """Return logs (n,) of `prob` quantiles of gamma responses; predictors are N(score, error^2)."""
+    """Return logs (n,) of gamma responses' `prob` quantiles; predictors are N(score, error^2)."""
     shape = 1.0 / dispersion
     log_y = score + np.log(stats.gamma.ppf(prob, shape, scale=dispersion))
     low, high = log_y - WIDE * error, log_y + WIDE * error

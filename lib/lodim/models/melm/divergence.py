@@ -19,9 +19,8 @@ MIN_GPU_PAIRS = 2**22  # pairs of rows from which "auto" uses a GPU
 def shares(size, average=False):
     """Return the weights s_AB (C, C) of the divergence, the sum of s_AB log int f_A f_B for A <= B.
 
-    size : (C,) total weights of classes. For two classes, s_AB is 1 if A = B, else -2. If there are
-    more, the divergences of all pairs are added, or averaged (`average`) by products of class
-    sizes. For one class, s_AB is -1, which gives the entropy."""
+    size : (C,) total weights of the classes; if C is 1, the sum is the entropy
+    average : whether to average over pairs of classes, by products of sizes, instead of adding"""
     C = len(size)
     if C == 1:
         return -np.ones((1, 1))
@@ -37,10 +36,9 @@ def shares(size, average=False):
 class Divergence:
     """Objective to minimize: minus the Cauchy-Schwarz divergence of classes projected by V (r, k).
 
-    It is computed for q projections at once. For a single class it is minus the entropy.
+    For a single class it is minus the entropy. q projections are evaluated at once.
     sample, h2 : Sample of the classes' rows, and squared bandwidths of the classes (C,)
-    share : weights of the pairs of classes in the sums, by the function `shares`
-    engine : where sums over pairs run; rows stay on a GPU as long as the object exists"""
+    engine : "cpu", "auto" or "cuda"; share : (C, C) weights of the pairs of classes"""
 
     precision, scaled = 1e-14, False
 
@@ -69,9 +67,9 @@ class Divergence:
         self._stripes, self._together = 1, cuda_kernels.projections_at_once(len(tiles), C, self.k)
 
     def __call__(self, theta, active):
-        """Return values (q,) and gradients (q, r k) at theta (q, r k); zero if not `active`.
+        """Return values (q,) and gradients (q, r k) of q projections; zero if not in `active`.
 
-        Each row of theta is a V (r, k). Its value depends only on the subspace that V spans."""
+        theta : (q, r k), a projection V (r, k) per row; active : positions of those to compute"""
         V = theta.reshape(-1, self.r, self.k)
         value, gradient = np.zeros(len(V)), np.zeros_like(V)
         for first in range(0, len(active), self._together):
@@ -91,7 +89,7 @@ class Divergence:
         return self._potentials(V, np.zeros(1, np.int64), np.zeros_like(V))[0]
 
     def _potentials(self, V, active, gradient):
-        """Return logs of integrals of f_A f_B, (len(active), C, C), along each V in V[active].
+        """Return logs of integrals of f_A f_B, (len(active), C, C), for the projections V[active].
 
         gradient[active] gets the gradients by V of the logs' sum, weighted by the shares."""
         s, q, k, r = self._sample, len(active), self.k, self.r
@@ -116,10 +114,10 @@ class Divergence:
         return potential
 
     def _sum_pairs(self, rows, root, shift, totals, forces, threads):
-        """Fill `totals` and `forces` with sums over pairs of rows: see `cpu_kernels.pair_sums`.
+        """Sum kernels of all pairs of rows into `totals`, kernels times differences into `forces`.
 
         rows : projected rows (q, k, n), or on a GPU projections (q, r, k)
-        root, shift : kernels' inverse Cholesky factors, and numbers to add to exponents"""
+        root : kernels' inverse Cholesky factors; shift : numbers to add to their exponents"""
         if self._tiles is not None:
             totals[:], forces[:] = self._tiles.run(pair_sums, *self._classes, rows, root, shift)
             return
@@ -129,7 +127,8 @@ class Divergence:
     def _shift_to_closest(self, V, root, shift):
         """Fill shift (q, C, C), to be added to log kernels, so that sums of kernels are not 0.
 
-        Two classes' closest rows get kernel 1. V (q, r, k) : projections; root : from `prepare`"""
+        The closest rows of two classes get kernel 1.
+        V (q, r, k) : projections; root (q, C, C, k, k) : kernels' inverse Cholesky factors"""
         spans = [slice(*ends) for ends in pairwise(self._sample.start)]
         for q, P in enumerate(V.transpose(0, 2, 1) @ self._sample.Z):
             for a, b in zip(*np.triu_indices(len(spans), 1), strict=True):
@@ -148,7 +147,7 @@ def normal_entropy(cov, V):
 def bound(log_potential, log_volume):
     """Bound the integral of min(f, g) over a region from above (Theorem 3).
 
-    log_potential is the log of the integral of f g, log_volume that of the region's volume."""
+    log_potential : log of the integral of f g; log_volume : log of the region's volume"""
     return np.exp(np.minimum(0.0, 0.5 * (log_potential + log_volume)))
 
 
@@ -161,7 +160,7 @@ def kernel_widths(sample, theta, gamma):
 def _boxes(Z, weight, width):
     """Return m boxes around the rows Z (n, k) of a class, as corners (m, 2, k), and mass outside.
 
-    The mass (m,) is an upper bound; width (k,) are the SDs of the class's kernels."""
+    The mass (m,) is an upper bound of the class's probability; width : (k,) SDs of its kernels"""
     share = weight / weight.sum()
     # Boxes leave out up to 10% of the rows on each side, and extend by up to four kernel widths.
     cut = np.quantile(Z, [(c, 1.0 - c) for c in (0.0, 0.005, 0.02, 0.05, 0.1)], axis=0)

@@ -68,8 +68,8 @@ def sample_rows(Z, code, weight, n_rows, seed):
 class Background:
     """Wide normal densities around the class means, which decide the class far from all rows.
 
-    A class density f becomes (1 - share) f + share g, where g is the class's background. `share` is
-    the weight of one row among all. R'R (`root`) is the inverse of the common covariance."""
+    A class density f becomes (1 - share) f + share g, where g is the class's background.
+    share : weight of one row among all; root : R, where R'R is the inverse common covariance"""
 
     mean: np.ndarray = forms.real(N_CLASSES, "k")
     root: np.ndarray = forms.real("k", "k")

@@ -16,7 +16,7 @@ RARE = 1e-4  # smallest level of a response; more extreme levels are not reliabl
 
 
 def calibrate(problem, prototypes, widen=True):
-    """Return the Calibration of a fit; widen : whether errors get the size of held-out ones."""
+    """Return the Calibration of a fit; widen : whether to enlarge errors to held-out size."""
     state = _state_with(problem, problem.batch, prototypes)
     familiarity = _percentiles(state.b - 1.0, state.weight)
     none = np.empty(0)
@@ -81,7 +81,7 @@ def _variances(state, prototypes):
     """Return variances of prototypes (M,) and of the null model, and residual / SD per row (n,).
 
     A prototype's variance is the mean squared residual of its rows. A row's variance is a weighted
-    mean of these (weight times similarity) and of the null model's variance (weight 1)."""
+    mean of the prototypes' (weight times similarity) and of the null model's (weight 1)."""
     residual = state.y - state.a / state.b
     square = residual**2
     null = float(state.weight @ square)

@@ -33,7 +33,7 @@ class ScoringRows(NamedTuple):
     def from_tiles(cls, packed, y, a, b, weight, own):
         """Return ScoringRows of features `packed` (tiles of 64 rows); other arrays (n,) are padded.
 
-        a / b : estimates by earlier prototypes; own : position as a candidate, or -1"""
+        a / b : estimates by earlier prototypes; own : position among the candidates, or -1"""
         dtype = packed.dtype.type
         y, a, weight = (tiles.pad(z, len(packed), dtype) for z in (y, a, weight))
         # Padding has no weight, but the logarithm of its estimate must exist.
@@ -53,9 +53,8 @@ def penalize(p, J, settings):
 class BatchObjective:
     """Penalized loss that a batch of prototypes minimizes, as a function of v (p,), w (J,) and u.
 
-    v are feature weights, w weights of the candidate prototypes, and u an inverse width of
-    densities; all are nonnegative. x (J, p) and target (J,) are the candidates' features and
-    responses. The loss is that of the rows `scoring`. With engine="cuda", rows stay on the GPU."""
+    v : feature weights; w : weights of candidate prototypes; u : inverse width of densities
+    scoring : rows whose loss counts; x, target : features (J, p), responses (J,) of candidates"""
 
     def __init__(self, scoring, x, target, loss, penalty, threads, engine="cpu"):
         self._scoring, self._loss, self._penalty = scoring, loss, penalty
@@ -71,7 +70,7 @@ class BatchObjective:
     def __call__(self, theta, among=None):
         """Return the objective and its gradient at theta, which joins v, w and u of the class.
 
-        `among` (J,) bool selects candidates, by default all. The others must have weight zero."""
+        among : (J,) bool, the candidates to use, by default all; others must have weight zero"""
         p, J = self._x.shape[1], len(self._x)
         v, w, u = theta[:p], theta[p : p + J], theta[-1]
         active, order = np.flatnonzero(v), self._by_target

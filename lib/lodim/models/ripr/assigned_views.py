@@ -17,16 +17,16 @@ from lodim.models.ripr.settings import ASSIGNMENT
 class AssignedViews(Ensemble):
     """Ensemble of views (feature sets) in which one view predicts each row.
 
-    lambda_ is the penalty that limited the number of views; NaN after forward selection."""
+    lambda_ : penalty that limited the number of views; NaN after forward selection"""
 
     lambda_: float = forms.real(least=0, nan=True)
 
     method = ASSIGNMENT
 
     def nearest(self, j, X=None, k=None):
-        """Return distances and positions (rows, k) of the nearest training rows in feature set j.
+        """Return distances and positions (rows, k) of the nearest training rows in view j.
 
-        Position -1 means none. Without X, these are the neighbours of each training row."""
+        X : rows, by default the training rows, each left out; a position of -1 means none"""
         refs, (X, own) = self.references, self.queried(X)
         k = min(k or self.k, max(1, len(refs)))
         distance, position = nearest(X, self.X[refs], self.views[j], k, like=self.y[refs], own=own)
@@ -46,12 +46,12 @@ class ClassViews(AssignedViews):
     task = CLASSES
 
     def evidence(self, X=None, threads=1):
-        """Return the evidence for each class in each view, ratio and vote (rows, views, classes).
+        """Return evidence for each class in each view: ratio and vote, (rows, views, classes).
 
-        ratio is d * log(own / other) in d features, where own and other are the distances to the
-        k-th nearest rows of the class and of other classes. It is small if the class is near, and
-        infinite if the row misses a feature. vote is the log share of the class among the k nearest
-        rows and one more row of each class. X=None: training rows, each left out."""
+        ratio : d log(own / other) in d features, where own and other are the distances to the k-th
+            nearest rows of the class and of other classes; infinite if the row misses a feature
+        vote : log share of the class among the k nearest rows and one more row of each class
+        X : rows, by default the training rows, each left out"""
         how = {"n_classes": self.n_classes, "balanced": self.balanced, "eligible": self.weight > 0}
         how |= {"leave_out": X is None, "threads": threads}
         ratio = losses.class_ratios(
@@ -64,9 +64,9 @@ class ClassViews(AssignedViews):
         return ratio, vote
 
     def votes(self, j, X=None):
-        """Return votes (rows, classes): each class's weight among the k nearest rows in set j.
+        """Return votes (rows, classes): each class's weight among the k nearest rows in view j.
 
-        Row weights have mean one. X defaults to the training rows, each left out."""
+        X : rows, by default the training rows, each left out; row weights have mean one"""
         k, refs, view = self.k, self.references, self.views[j]
         weight = self.weight[refs] / max(self.weight[refs].mean(), 1e-300)
         values = weight[:, None] * (self.codes[refs][:, None] == np.arange(self.n_classes))

@@ -64,8 +64,7 @@ ASSIGNMENT_DEFAULTS |= {"tolerance": Settings.tolerance, "smooth": Settings.smoo
 def _with_method(problem):
     """Return a problem with the settings `method` and `axes`; raise if method="vote" is impossible.
 
-    The method is "assignment" if the response or an argument needs it, else the user's. If None, a
-    fit uses "assignment" with a penalty, else "vote"."""
+    `method` becomes "assignment" if the response or an argument needs it, else is the user's."""
     s = problem.settings
     reasons = [
         ("needs a response; use 'assignment'", task_of(problem.family) == CLUSTERS),
@@ -94,7 +93,7 @@ def largest_lambda(batch, family, settings):
 
 
 def cv_grid(problem, n):
-    """Return the values of lambda_ that cv() compares, as a dict, and None, as no fit is needed.
+    """Return the values of lambda_ that cv() compares, as a dict, and None in place of a fit.
 
     The values are n penalties and None (the model's choice), or the only value that is possible."""
     lambda_ = problem.arguments["lambda_"]
@@ -170,7 +169,7 @@ def vote_ensemble(search):
 def build_ensemble(search, views, shares, k, lambda_):
     """Return the Ensemble of the selected feature sets `views`, fitted to the rows of `search`.
 
-    shares : (rows, views) share of each view in a row; lambda_ : penalty, NaN for none"""
+    shares : (rows, views) share of each view in a row; k : neighbours; lambda_ : penalty, or NaN"""
     s, B = search.settings, np.zeros((len(search.y), len(views)))
     B[search.used] = shares
     common = _common_fields(search, search.X, views) | {"assignment": B, "k": int(k)}
@@ -189,7 +188,7 @@ def build_ensemble(search, views, shares, k, lambda_):
 def _common_fields(search, X, views):
     """Return a dict of the fields that every Ensemble has.
 
-    X : (n, columns), one per feature or axis; views : (views, dims) positions of columns, or -1"""
+    X : (n, columns), one per feature or axis; views : (views, dims) columns of X, padded by -1"""
     features, n = np.unique(views[views >= 0]), len(X)
     fields = {"features": features, "X": X[:, features], "y": search.y, "weight": search.weight}
     fields["views"] = np.where(views >= 0, np.searchsorted(features, views), -1)
@@ -220,8 +219,7 @@ def _cluster_views(common, search):
 def calibrate(evidence, y, weight):
     """Return the factors t (2,) that calibrate class probabilities softmax(t[1] vote - t[0] ratio).
 
-    evidence : (ratio, vote), arrays (rows, views, classes); a row uses its view of smallest ratio
-    t minimizes the deviance, with targets smoothed (Platt 1999) so that t is finite."""
+    evidence : (ratio, vote), (rows, views, classes) each; a row uses its view of smallest ratio"""
     ratio, vote = evidence
     view = nearest_view(ratio)
     known = np.flatnonzero((view >= 0) & np.isfinite(y) & (weight > 0))
@@ -265,9 +263,9 @@ def fit_shared(problems):
 
 
 def _select_shared(searches, losses, weight, ks):
-    """Choose one penalty for all responses; return it, and the Assignment of all their rows.
+    """Choose one penalty for all responses; return the penalty, and the Assignment of all rows.
 
-    searches, losses, ks : per response, ViewSearch, losses (rows, views), number of neighbours"""
+    searches, losses, ks : per response, a ViewSearch, losses (rows, views), number of neighbours"""
     s, threads = searches[0].settings, searches[0].threads
     grid, path = assignment_path(
         np.concatenate(losses), 1.0, s.share, weight=weight, threads=threads

@@ -21,8 +21,8 @@ from lodim.models.costnet.search.sweep import ALIASED
 def lasso_groups(network, p, monotone=None):
     """Return the weighted lasso's penalty sum_j c_j |w_j| for p columns, as Groups.
 
-    c_j is the price of column j and all that it needs in the Network. Columns of free nodes get the
-    lowest other c_j, or 1. monotone : (p,) required signs 1, -1, or 0 for none; or None"""
+    c_j is the price of column j and all that it needs in the Network; a free column gets the lowest
+    price of another column, or 1. monotone : (p,) required signs 1, -1, or 0 for none; or None"""
     cost = np.full(p, np.inf)
     for v, columns in enumerate(network.columns):
         if columns:
@@ -36,7 +36,7 @@ def lasso_groups(network, p, monotone=None):
 
 
 def path_supports(search, path, rule):
-    """Refit each set of columns that a path uses; return CandidateModels of search rule `rule`."""
+    """Refit each set of columns that a PenaltyPath uses; return CandidateModels with `rule`."""
     candidate_models: dict[bytes, CandidateModel] = {}
     for place, _, used in path_selections(search.space, path):
         key, at = used.tobytes(), {"lambda_": float(path.lambdas[place]), "place": place}
@@ -52,8 +52,8 @@ def path_supports(search, path, rule):
 def path_selections(space, path):
     """Yield (position of the model, sources, selection), one or more per model of a PenaltyPath.
 
-    A selection (m,) bool marks the candidates of the SearchSpace that a model uses, except those
-    that need other sources. `sources` has one source node for each of S quantities, or -1."""
+    sources : one node for each quantity that several nodes can supply; -1 if it is not needed
+    selection : (m,) bool, candidates in `space` that the model uses and `sources` can compute"""
     for place, used in enumerate(selections_along(space, path)):
         for choice in choices_of_sources(space, used):
             yield place, choice, used & computable_from(space, choice)
@@ -89,7 +89,9 @@ def computable_from(space, choice):
 
 
 def canonicalize_duplicates(path, search):
-    """Return `path` with coefficients of a Search's duplicate columns moved to the first name."""
+    """Return `path` in which only the first by name of duplicate columns has a coefficient.
+
+    Duplicates are multiples of each other in the rows of `search`, with equal prices."""
     space, gram, sign = search.space, search.refits.at_null.gram, search.refits.data.sign
     moves = [
         (space.columns[first], space.columns[other], gram[first, other] / gram[first, first])
@@ -161,7 +163,7 @@ def forward_selection(search):
 
 
 def _next_level(search, queue, seen):
-    """Remove selections of up to 1.03 times the lowest price; return SearchStates of the best two.
+    """Remove the cheapest selections from `queue`; return SearchStates of the most promising two.
 
     queue : heap of (price, predicted criterion, tie breaker, selection as an (m,) mask)
     seen : set of selections removed before, which are skipped; new ones are added"""
@@ -176,9 +178,9 @@ def _next_level(search, queue, seen):
 
 
 def _additions(search, state):
-    """Yield larger models than the SearchState `state` that should have a lower criterion.
+    """Yield models larger than the SearchState `state` that should have a lower criterion.
 
-    Each is (price, predicted criterion, selection as an (m,) mask); at most two per price."""
+    A model is (price, predicted criterion, selection as an (m,) mask); at most two per price."""
     moves = possible_moves(search, state, search.budget, drop=False)
     value, by_function = moves.value[0], search.space.network.set_cost is not None
     kept: dict[float, int] = {}

@@ -43,8 +43,8 @@ class Mixture:
 def solve(L, delta, lambda_, constraints=None, *, weight=None, **solver):
     """Assign rows to views by one convex program; return the shares (rows, views) and objective.
 
-    The shares minimize squared losses in excess of a row's smallest loss, plus lambda_ * penalties
-    (Fiterau 2014, Algorithm 2.1.1). L : losses (rows, views); delta : penalties (views,)
+    The shares minimize squared excesses over a row's smallest loss, plus lambda_ * penalties.
+    L : losses (rows, views); delta : penalties (views,); constraints : ViewConstraints or None
     solver : options of CVXPY. Raise ArgumentError if no shares satisfy the constraints."""
     import cvxpy as cp  # a second and a half to import
 
@@ -103,10 +103,9 @@ def _cvxpy_constraints(B, constraints, served):
 
 
 def assign(L, lambda_, constraints=None, *, weight=None):
-    """Assign rows to views (feature sets) under constraints; return a Mixture.
+    """Assign rows to views (feature sets) under ViewConstraints; return a Mixture.
 
-    Each round assigns the rows by their losses L (rows, views) and by the penalties of the views,
-    which are lambda_ (1 - the view's share of the rows in the last round)."""
+    L : losses (rows, views); lambda_ : penalty of a view without rows"""
     weight = np.ones(len(L)) if weight is None else np.asarray(weight, float)
     weight = np.where(np.isfinite(L).any(axis=1), weight, 0.0)
     W, delta, log, converged = weight.sum(), np.ones(L.shape[1]), [], False
@@ -162,7 +161,7 @@ class Constraints:
         return cls(design.names, prices, parts, budget, groups, hard, further)
 
     def on_views(self, views, rows):
-        """Return the constraints for only some views (feature positions) and rows (positions)."""
+        """Return the ViewConstraints for some views (feature positions) and rows (positions)."""
         cost, extra, budget = None, None, self.budget
         if self.prices is not None:
             has = np.append(self.parts, np.zeros((len(self.parts), 1), bool), axis=1)

@@ -48,7 +48,9 @@ def _assignment(views, first, second, share, mass, lambda_, log, converged):
 
 
 def with_log(own, search):
-    """Return `own` with the objectives of an earlier Assignment `search`; converged if both are."""
+    """Return a copy of Assignment `own` whose objectives are replaced by those of `search`.
+
+    search : Assignment before `own`; the copy has converged if `own` and `search` both converged"""
     converged = search.converged and own.converged
     return replace(own, objective=search.objective, converged=converged)
 
@@ -75,7 +77,7 @@ def next_vertex(row, delta, u, v):
 def assign_rows(lo, hi, L, delta, lambda_, first, second, share):
     """Write the best one or two views of rows lo to hi - 1 to `first` and `second`.
 
-    `share` gets the weight of `second`. The views minimize the sum that `solve_rows` defines.
+    They minimize squared loss plus penalty; `share` gets the weight of `second`.
     L : (rows, views) losses; delta : (views,) penalties; lambda_ : factor of the penalties"""
     for i in range(lo, hi):
         row, at = L[i], -1
@@ -144,8 +146,7 @@ def _equalize_ties(L, lambda_):
 def assign(L, lambda_, *, weight=None, threads=1):
     """Assign rows to views (feature sets) by Algorithm 2.1.1 of Fiterau (2014); return Assignment.
 
-    Each round assigns the rows by their losses L (rows, views), then sets the penalty of each view
-    to lambda_ (1 - its share of the rows)."""
+    L : losses (rows, views); lambda_ : penalty of a view without rows"""
     weight = np.ones(len(L)) if weight is None else np.asarray(weight, np.float64)
     views = eligible_views(L, lambda_)
     active = _equalize_ties(L[:, views], lambda_)
@@ -172,10 +173,10 @@ def assign(L, lambda_, *, weight=None, threads=1):
 
 
 def reassign(L, search, mass, weight=None):
-    """Assign rows to views again, after an Assignment `search`; return the Assignment.
+    """Assign rows to views again, with the penalty of an Assignment `search`; return an Assignment.
 
-    View v has the penalty search.lambda_ * (1 - mass[v]); mass[v] is its share of the rows so far.
-    L (rows, views) has the losses, `weight` the row weights."""
+    View v has the penalty search.lambda_ * (1 - mass[v]), where mass[v] is its share of the rows.
+    L : (rows, views) losses; weight : row weights"""
     rows = solve_rows(_equalize_ties(L, search.lambda_), 1.0 - mass, search.lambda_)
     c = _masses(*rows, np.ones(len(L)) if weight is None else weight, L.shape[1])
     first, second, share = rows
@@ -193,11 +194,11 @@ def _masses(first, second, share, weight, n_views):
 
 
 def _objective(L, best, first, second, share, weight, c, lambda_):
-    """Return the objective of `assign`, which falls in each round.
+    """Return the objective of an assignment: squared excess losses plus penalties.
 
     It is sum_i w_i (u_i - best_i)^2 + lambda_ (W - sum_j c_j^2 / (2 W)), with W the sum of weights.
-    In row i of losses L, best_i is the smallest, and u_i the mean of those of views first[i] and
-    second[i], weighted 1 - share[i] and share[i]. c_j is the weight of rows in view j."""
+    u_i : mean loss of row i, L[i, first[i]] and L[i, second[i]] weighted 1 - share[i] and share[i]
+    best : smallest loss of each row; c : weight of the rows in each view"""
     rows = np.flatnonzero(first >= 0)
     t = share[rows]
     u = (1.0 - t) * L[rows, first[rows]] + t * L[rows, second[rows]]
@@ -211,7 +212,7 @@ def _objective(L, best, first, second, share, weight, c, lambda_):
 
 @njit(cache=True)
 def cheapest_chain(price, switch):
-    """Return a view per row such that prices plus costs of changes are smallest; -1 for none.
+    """Return a view per row, or -1, with the lowest sum of prices and costs of changes.
 
     price : (rows, views), rows in order of time, infinite if a view cannot predict the row
     switch : cost of a change of view from the row before"""
