@@ -16,7 +16,7 @@ def condition(x, known, rest, mixture):
     known, rest : positions of the known features, and of those that may become known
     mixture : `Mixture.arrays`
     Return the number of known features, and six arrays (Z, ...): log density of known values; mean
-    and covariance matrix of the rest; its covariances with y; mean and variance of y."""
+    and covariance matrix of the rest; covariances of the rest and y; mean and variance of y."""
     log_share, mean, cov, cross, y_mean, y_var, _ = mixture
     Z, s, numeric = len(log_share), len(known), len(cross) > 0
     density, centre, residual = np.zeros(Z), y_mean.copy(), y_var.copy()

@@ -101,7 +101,7 @@ def _moments(table, column, known):
 
 
 def _extremes(table, column, moments):
-    """Return the positions of a column's minimum and maximum, in rows of positive weight, or -1."""
+    """Return positions of the extremes (in `moments`) among rows of positive weight; -1 if none."""
     x, positive = columns.as_float(columns.take(column.values, table.rows)), table.positive_weight
     places = []
     for size in moments[3:]:

@@ -79,8 +79,7 @@ def derived_names(design):
 def _add_terms(graph, design, named):
     """Add nodes to a Graph: columns of the data, terms computed from them, and parts of products.
 
-    In a product such as I(x**2):z, the part I(x**2) gets a node only if it is also a term, or if
-    the user mentions it. named : names that the user mentions, without blanks"""
+    Such a part gets a node only if it is also a term or in `named`, names that the user gives."""
     for name in design.features:
         graph.add(name, priced=True)
     derived = {design.term_names[t] for t, term in enumerate(design.terms) if not _plain(term)}
@@ -274,9 +273,7 @@ def _prices(graph, names, costs):
 
 
 def _checked(costs, bought):
-    """Return the user's cost function `costs` of a set of names, with its results checked.
-
-    Names that are not in `bought` are removed from the set before the call."""
+    """Return the user's cost function `costs` with checks; names not in `bought` are ignored."""
 
     @lru_cache(maxsize=200_000)
     def price(names):

@@ -320,8 +320,7 @@ def _factors_of_others(rule, loss, part, draw):
 def _calibration_parts(tests, problem, draws):
     """Return each held-out row's fold and its repetition of the cross-validation, two arrays (n,).
 
-    tests : Batches of held-out rows per fold; draws : number of repetitions
-    Rows of a single fold are divided into random parts, which serve as folds."""
+    tests : Batch of held-out rows per fold; a single one is divided; draws : repetitions"""
     if len(tests) > 1:
         part = np.repeat(np.arange(len(tests)), [test.n for test in tests])
         return part, part * draws // len(tests)

@@ -38,10 +38,14 @@ class Explanation:
     ----------
     frame : DataFrame
         The row itself (role "query"), the null model ("prior"), prototypes by decreasing impact,
-        and the sum of those not shown ("others"). Columns: batch, row (label in the training data),
-        target, prototype_weight w, similarity G(x), impact w G(x), dominant (helps to decide the
-        estimate, Algorithm 4.1 of Ruf 2022), p[class] or contribution (to each class probability,
-        or to a number), cumulative (the estimate so far), and the features.
+        and the sum of those not shown ("others"). Columns:
+
+        - batch, row (label in the training data), target
+        - prototype_weight w, similarity G(x), impact w G(x)
+        - dominant: whether the prototype helps to decide the estimate (Ruf 2022, Algorithm 4.1)
+        - p[class] or contribution: what is added to each class probability, or to a number
+        - cumulative: sum of the contributions so far
+        - features, in original units
     label : label of the row in the data
     prediction : Series of class probabilities, or a float
     familiarity : float, sum of all impacts
