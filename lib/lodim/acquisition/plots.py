@@ -37,7 +37,7 @@ def tree(tree, ax=None):
 
 
 def _place(node, column, row, places):
-    """Enter (column, row) of a node and all nodes below in `places`; return the next free row."""
+    """Write (column, row) of a node and all nodes below to `places`; return the next free row."""
     start = row
     for _, branch in node.branches:
         row = _place(branch, column + 1, row, places)

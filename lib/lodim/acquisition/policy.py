@@ -112,7 +112,7 @@ class Policy:
     def _with_trade_off(self, trade_off):
         """Return the policy with another trade-off: the loss that one unit of price must save.
 
-        If None, it is half of the loss that all features save, divided by their total price."""
+        trade_off : if None, half of the loss that all features save, divided by total price"""
         if trade_off is None:
             oracle, every = self._oracle, np.arange(self.X.shape[1])
             free = oracle.start(np.full(len(every), np.nan))
@@ -126,7 +126,7 @@ class Policy:
         return replace(self, trade_off=float(trade_off))
 
     def _calibrated(self, fold):
-        """Return the policy with the contamination (share of outliers) of lowest held-out loss.
+        """Return the policy whose assumed share of outliers has the lowest held-out loss.
 
         fold : (n,) number of the fold in which a training row is held out, or -1"""
         contamination = choose_contamination(self._oracle, fold, self.settings, self._alpha(None))

@@ -45,9 +45,9 @@ def differences(comparison, ax=None):
 
 
 def _drawn_to_scale(center, high):
-    """Return a mask (models,) of the differences drawn to scale; larger ones are written as text.
+    """Return which models' loss differences are drawn to scale, (models,) bool; others become text.
 
-    center : increasing differences; high : upper ends of their intervals"""
+    center : differences in increasing order; high : upper ends of their intervals"""
     near = np.ones(len(center), bool)
     for k in range((len(center) + 1) // 2, len(center)):
         if center[k] > FAR * high[:k].max():

@@ -110,14 +110,17 @@ class Batch:
 
 
 def split(batch, held_out, standardize):
-    """Return two batches, training and held-out rows, both centred by the training means.
+    """Return batches of training and held-out rows, with X centred by the means of training rows.
 
-    held_out : (n,) bool; standardize : whether to divide by training standard deviations"""
+    held_out : (n,) bool; standardize : whether to divide X by SDs of training rows"""
     return split_and_scaling(batch, held_out, standardize)[0]
 
 
 def split_and_scaling(batch, held_out, standardize):
-    """Return batches of training and `held_out` (n,) rows, and means and scales (p,) of both."""
+    """Return batches of training and held-out rows, and means and scales (p,) of training rows.
+
+    In both batches, X has the means subtracted and is divided by the scales.
+    held_out : (n,) bool; standardize : whether scales are standard deviations, otherwise all 1"""
     train, test = np.flatnonzero(~held_out), np.flatnonzero(held_out)
     X = tiles.unpack(batch.X, batch.n)
     mean, sd = _moments(X[train].astype(np.float64), batch.weight[train])
@@ -149,8 +152,8 @@ def _moments(X, weight):
 class SplitsInPlace(Sequence):
     """Sequence of pairs of batches (training rows, held-out rows), one pair per fold, that share X.
 
-    Both batches have all rows; in each batch, the rows of the other one have weight zero. `fold`
-    (n,) is the number of the fold in which a row is held out, or -1 if it never is."""
+    Both batches of a pair have all rows; rows that belong to the other batch have weight zero.
+    fold : (n,) number of the fold in which a row is held out, or -1 if it never is"""
 
     def __init__(self, batch, fold):
         self.batch, self.fold, self._n = batch, fold, int(fold.max()) + 1
@@ -172,7 +175,7 @@ def with_positive_weight(batch):
 
 
 def subset(batch, i, X=None):
-    """Return a Batch of the rows at positions i, (k,); X (k, p), if given, is their features."""
+    """Return a Batch of the rows at positions i, (k,); X (k, p), if given, has their features."""
     given = {name: getattr(batch, name) for name in ("y", *INPUTS)}
     return Batch(
         X=tiles.pack(tiles.rows(batch.X, i) if X is None else X, batch.X.dtype),

@@ -53,7 +53,7 @@ def parse_date(text):
 
 
 def date_part(name, days, origin="1970-01-01"):
-    """Return "year", "month" or "weekday" (`name`) of days since 1970, or "days" from `origin`."""
+    """Convert `days` since 1970 to `name`: "year", "month", "weekday", or "days" since `origin`."""
     if name == "days":
         return days - np.datetime64(origin, "D").astype(np.int64)
     day = np.floor(days)
@@ -218,9 +218,9 @@ def as_levels(column):
 
 
 def without_levels(column, known, removable=None):
-    """Return the column with values that are not in `known` as missing.
+    """Return the column with unknown values, which are not in `known`, set to missing.
 
-    If `removable` is given, only the levels in it become missing."""
+    removable : unknown levels that are set to missing; None: all unknown values"""
     if column.kind != "level":
         unknown = removable is None and ~np.isin(as_float(column.values), known)
         return replace(column, values=np.where(unknown, np.nan, as_float(column.values)))
@@ -244,7 +244,7 @@ def concat(chunks):
 
 
 def _place_codes(column, levels, place):
-    """Return a column's values as positions in `levels`, (n,); place : dict level -> position."""
+    """Return positions in `levels` of a column's values, (n,); place : dict level -> position."""
     if column.kind == "empty":
         return np.full(len(column.values), -1, np.int32)
     if column.levels == levels:
@@ -258,7 +258,7 @@ def kind_of(column):
 
 
 def join_kinds(kinds):
-    """Return the kind of a column: a Column without rows that has the levels of all chunks.
+    """Return a Column without rows: the type of a whole column, with the levels of all chunks.
 
     kinds : such a Column per chunk of the data; raise DataError if they contradict each other"""
     # Columns with only missing values may be of any kind.
@@ -384,9 +384,7 @@ class Table:
 
 
 def known_rows(table, names):
-    """Return a Table of the rows with a value in each column of `names`, and their positions.
-
-    An empty array of positions means that all rows of `table` are in the result."""
+    """Return a Table of rows with values in all `names`, and their positions (empty: all rows)."""
     if table.missing != "keep" or not table.n:
         return table, ALL_ROWS
     bad = np.zeros(table.n, bool)
@@ -399,9 +397,9 @@ def known_rows(table, names):
 
 
 def rows_to_learn(table, names):
-    """Return a Table of the rows with values in all columns `names`, and the positions of the rows.
+    """Return a Table of rows with values in all `names`, and their positions (empty: all rows).
 
-    Positions are empty if these are all rows. DataError if none of them has positive weight."""
+    Raise DataError if none of these rows has positive weight."""
     part, where = known_rows(table, names)
     if part.n_positive:
         return part, where

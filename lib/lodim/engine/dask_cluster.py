@@ -125,10 +125,10 @@ class Cluster:
                 )
 
     def submit(self, work, *args, each=None, name=None):
-        """Start work(group, *args) for each worker's group of rows; return the futures.
+        """Start work(group, *args) for each worker's group of rows; return a list of futures.
 
-        args : arguments of all calls; for OnWorkers, each call gets the value of its group
-        each : a last argument per group, or None; name : title in Dask's displays, or None"""
+        args : arguments of all calls; of an OnWorkers, each call gets only the part of its group
+        each : a further last argument per group, or None; name : title in Dask's displays"""
         # No task names its worker: it would wait forever if all workers were replaced.
         held = {k: v.futures for k, v in enumerate(args, 1) if isinstance(v, OnWorkers)}
         sent = [None if isinstance(v, OnWorkers) else v for v in args]
@@ -184,7 +184,7 @@ def _aligned(v):
 def _submit(client, name, tasks, *held):
     """Send tasks to Dask workers in one message; return futures of their results.
 
-    held : lists with a future per task, whose result becomes an argument of the task"""
+    name : part of the tasks' keys; held : lists with a future per task, an argument of this task"""
     keys = [_key(name) for _ in tasks]
     return client.map(_call, tasks, *held, key=keys, pure=False)
 
@@ -221,7 +221,7 @@ def _results(client, futures):
 def _alone_since(client, before):
     """Return since when (clock time) the cluster has had no worker; None if it has one.
 
-    `before` is the result of the previous call. DeviceError is raised after about 30 seconds."""
+    before : result of the previous call; raise DeviceError after about 30 seconds without one"""
     if _with_advice(client, client.nthreads):
         return None
     now = time.monotonic()

@@ -161,8 +161,8 @@ def lookup(source, levels, values, default):
 def piecewise(x, breaks, coefs):
     """Return q piecewise polynomials of the expression x, as expressions.
 
-    breaks (m + 1,) increase; the outermost polynomials also hold beyond them. coefs (m, d + 1, q),
-    lowest power first, are for x scaled to [-1, 1] between two breaks."""
+    breaks : (m + 1,) increasing; the first and last polynomials also hold beyond them
+    coefs : (m, d + 1, q), lowest power first, for x scaled to [-1, 1] between two breaks"""
     low, high = breaks[:-1], breaks[1:]
     u = [scaled(x, 0.5 * (a + b), 0.5 * (b - a)) for a, b in zip(low, high, strict=True)]
     conditions = tuple(call("lt", x, b) for b in high[:-1])

@@ -33,8 +33,8 @@ def alike(template, names):
 class Infix:
     """Writer of an Equation as text; expressions used twice or with a label get a name.
 
-    Subclasses define `functions`: name -> (template such as "{} + {}", its precedence, p).
-    Arguments of a precedence below p get brackets."""
+    Subclasses define `functions`: dict name -> (template such as "{} + {}", its precedence, p).
+    Arguments of lower precedence than p get brackets."""
 
     functions: Mapping[str, tuple] = MappingProxyType({})
     taken: frozenset = frozenset()  # names that must not be used for nodes
@@ -130,8 +130,7 @@ class Infix:
 class Program(Infix):
     """Writer of an Equation as a Python or JavaScript function of one row.
 
-    Subclasses define maximum_of, nan, and methods such as `assignment`, which returns the lines of
-    code that compute an expression and assign it to its name."""
+    Subclasses define words of the language, such as `nan`, and statements, such as `assignment`."""
 
     maximum_of: str
     nan: str

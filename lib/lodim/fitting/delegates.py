@@ -38,7 +38,7 @@ class Delegates(ABC):
     # Provided by each model --------------------------------------------------------------------
 
     def _expressions(self, features, offset):
-        """Return expressions for an export: linear predictors, and where a prediction is NaN.
+        """Return expressions of linear predictors, and conditions under which a prediction is NaN.
 
         features, offset : expressions of the scaled features and of the offset"""
         raise ArgumentError(f"a fit of {self.name} cannot be exported: use save()")

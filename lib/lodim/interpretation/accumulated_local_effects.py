@@ -36,8 +36,9 @@ def accumulate(difference, bin_of, weight, n_bins):
 def by_levels(up, down, code, weight, n_levels):
     """Return the centred accumulated local effect of ordered levels, (n_levels, K).
 
-    code : (n,) level of each row; up, down : (n, K) increase of its prediction from its level to
-        the next one, and from the previous one to its level; NaN without such a level"""
+    code : (n,) level of each row
+    up : (n, K) change of the row's prediction from its level to the next one; NaN in the last level
+    down : (n, K) change from the previous level to the row's own; NaN in the first level"""
     total = np.bincount(code, weight, n_levels)
     step = np.zeros((n_levels, up.shape[1]))
     for k in range(n_levels - 1):
@@ -51,8 +52,9 @@ def by_levels(up, down, code, weight, n_levels):
 def second_order(difference, cell, weight, shape):
     """Return the centred interaction effect of two features at grid points, (E1, E2, K).
 
-    `difference` (n, K) is each row's second difference over its cell (n, 2) of a grid with `shape`
-    cells. Empty cells take the mean of the nearest. See Eqs. 17 to 20 of Apley and Zhu (2020)."""
+    difference : (n, K) second difference of each row's prediction over its cell
+    cell : (n, 2) cell of each row in a grid of `shape`; empty cells take the mean of the nearest
+    See Eqs. 17 to 20 of Apley and Zhu (2020)."""
     bins, K = shape[0] * shape[1], difference.shape[1]
     flat = cell[:, 0] * shape[1] + cell[:, 1]
     total, mean = _means(difference, flat, weight, bins)
@@ -78,8 +80,9 @@ def second_order(difference, cell, weight, shape):
 def order_of_levels(code, n_levels, others):
     """Return an order of levels (n_levels,) in which adjacent levels have similar rows.
 
-    Levels are sorted by classical scaling of their distances (Apley and Zhu 2020, Sect. 5).
-    code : (n,) levels of rows; others : per other feature, (values (n,), number of levels or 0)"""
+    code : (n,) level of each row
+    others : per other feature, values (n,) and number of levels (0 for numbers)
+    See Sect. 5 of Apley and Zhu (2020)."""
     distance = np.zeros((n_levels, n_levels))
     for values, size in others:
         known = np.isfinite(values)
@@ -99,7 +102,7 @@ def order_of_levels(code, n_levels, others):
 
 
 def _means(values, group, weight, n):
-    """Return total weight (n,) and weighted mean (n, K) of the values, except NaN, in n groups."""
+    """Return total weight (n,) and weighted mean (n, K) of the values in n groups, without NaN."""
     known = np.isfinite(values).all(axis=1)
     weight = np.where(known, weight, 0.0)
     total = np.bincount(group, weight, n)

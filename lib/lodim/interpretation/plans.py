@@ -27,7 +27,7 @@ class Plan:
 def local_effects(rows, feature, others):
     """Return the Plan of a feature's accumulated local effect.
 
-    others : Features by which unordered levels are sorted: neighbours have similar values"""
+    others : other Features; unordered levels are sorted so that neighbours have similar values"""
     rows, x, at = known_rows(rows, feature)
     if feature.levels is not None:
         return _of_levels(rows, feature, x, [other.take(at) for other in others])
@@ -94,9 +94,7 @@ def interaction(rows, features):
 
 
 def dependence(rows, feature, drawn):
-    """Return the Plan of a feature's partial dependence.
-
-    It is the mean prediction of the rows at positions `drawn`, with the feature set to a value."""
+    """Return the Plan of a partial dependence: mean prediction of the rows at positions `drawn`."""
     known, x, _ = known_rows(rows, feature)
     values = np.arange(len(feature.levels or ()), dtype=float)
     if feature.levels is None:

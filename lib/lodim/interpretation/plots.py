@@ -105,7 +105,7 @@ def _draw(effects, ax, term, *, explain, label):
 
 
 def _lines(ax, frames, rug, labels):
-    """Draw effects of a numeric feature as curves, a frame per label; `rug` : feature quantiles."""
+    """Draw effects of a numeric feature as curves, a frame per label; `rug` : its quantiles."""
     for k, (frame, label) in enumerate(zip(frames, labels, strict=True)):
         x = frame["value"].to_numpy(float)
         ax.plot(x, frame["estimate"], color=colour(k), lw=1.5, label=label)

@@ -83,7 +83,7 @@ def losses(fit, rows):
 def increases(fit, rows, feature, orders, base):
     """Return the increase of each row's loss, (repeats, n), if a feature's values are permuted.
 
-    `orders` has the permutations (repeats, n), `base` (n,) the losses of the original rows."""
+    orders : (repeats, n) permutations; base : (n,) losses of the original rows"""
     permuted = (rows.with_values(feature, feature.values[at]) for at in orders)
     return np.array([losses(fit, one) - base for one in permuted])
 

@@ -33,7 +33,7 @@ def ensure_axes(ax, size=(7.0, 4.5)):
 def listed(ax, names, height, rest, least=2.5):
     """Return Axes with a name per row, the first on top, and the positions (n,) of the rows.
 
-    New Axes have `height` inches per row and `rest` inches more, at least `least` in all."""
+    height, rest, least : inches of new Axes: per row, in addition, and smallest total"""
     ax = ensure_axes(ax, (7.0, max(least, height * len(names) + rest)))
     place = np.arange(len(names))[::-1]
     ax.set_yticks(place, names)

@@ -118,8 +118,8 @@ def _add(out, a, u):
 def _direction(slope, S, Y, pairs, newest, alpha, out):
     """Write the L-BFGS direction at `slope` to `out` (Nocedal & Wright 2006, algorithm 7.4).
 
-    S, Y (memory, d) are steps and changes of the gradient, of which `pairs` rows are used, the last
-    one in row `newest`. `alpha` is a work array."""
+    S, Y : (memory, d) steps and changes of the gradient, of which `pairs` are used, the last in row
+        `newest`; alpha : work array"""
     memory = S.shape[0]
     _set(out, -1.0, slope)
     if pairs == 0:
@@ -138,8 +138,8 @@ def _direction(slope, S, Y, pairs, newest, alpha, out):
 def _remember(trial, theta, at, gradient, S, Y, pairs, newest):
     """Store the step from theta to `trial`, and the change of gradient, in S and Y (memory, d).
 
-    Only steps of positive curvature are stored. `at` and `gradient` are gradients at `trial` and
-    theta. Return the number of stored steps, `pairs`, and the row of the newest."""
+    Return the number of stored steps, `pairs`, and the row of the newest. Only steps of positive
+    curvature are stored. at, gradient : gradients at `trial` and at theta"""
     memory = S.shape[0]
     j = (newest + 1) % memory
     for k in range(at.size):
@@ -152,9 +152,7 @@ def _remember(trial, theta, at, gradient, S, Y, pairs, newest):
 
 @njit(**INNER)
 def _set_trial(theta, slope, direction, step, l1, trial):
-    """Write theta + step * direction to `trial`, with 0 where l1 > 0 and the sign would change.
-
-    The sign of a zero is that of the descent direction, -slope."""
+    """Write theta + step * direction to `trial`, with 0 where l1 > 0 and the sign would change."""
     for k in range(theta.size):
         t = theta[k] + step * direction[k]
         if l1[k] > 0.0:
@@ -283,10 +281,10 @@ def lbfgs(
 ):
     """Minimize q smooth functions plus sum_k l1_k |theta_k| from theta (q, d); return a Minimum.
 
-    objective(theta, active) returns value (q,) and gradient (q, d) of the functions, valid at the
-    positions `active`. Its attributes are l1, (d,); precision, the relative error of a value; and
-    scaled, whether Hessians are near the identity. The method is L-BFGS with `memory` last steps,
-    in orthant-wise form (Andrew & Gao 2007). A function's search ends after max_iter calls, or:
+    The method is orthant-wise L-BFGS with `memory` last steps (Andrew & Gao 2007).
+    objective(theta, active) returns value (q,) and gradient (q, d), valid at positions `active`.
+        Its attributes l1, precision and scaled are described in `Stops`.
+    The search of a function ends after max_iter calls, or:
     tol : if its largest (pseudo-)gradient is at most tol
     ftol : if two steps in a row lower the value by at most ftol times its size; or the objective is
         scaled (Hessian near the identity), and its quadratic model predicts at most this gain

@@ -182,7 +182,7 @@ def _numbers(statistic, refit):
 
 
 def _aligned(estimate, replicates, absent):
-    """Return all terms (q,), values (q,) of the Series `estimate`, and (n, q) of `replicates`.
+    """Return all q terms, their values in the Series `estimate`, (q,), and in n replicates, (n, q).
 
     replicates : n Series; absent : value of a term that a Series lacks"""
     terms = estimate.index

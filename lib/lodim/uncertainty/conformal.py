@@ -196,8 +196,9 @@ def _folds(problem, method, folds, seed):
 def _fits(problem, fold, method, score, choose):
     """Return the fit that predicts, the fits without one fold each, and Batches of these folds.
 
-    With method "split" the fit without the only fold predicts. fold : (n,) fold of each row, or -1
-    score : conformity score, or None; choose : whether each fit chooses settings not given"""
+    method : "split" has only one fold, and the fit without this fold predicts
+    fold : (n,) fold of each row, or -1; score : conformity score, or None
+    choose : whether each fit chooses settings that the user did not give"""
     how = {"use": lambda fit, rows: (fit, rows), "what": "fits", "choose": choose}
     held_out = [fold == k for k in range(fold.max() + 1)]
     if method == "split":

@@ -34,9 +34,9 @@ def worst_case(q, p, cutoff):
 def unimodal(q, p, cutoff, n_pairs):
     """Bound the expected number of terms that are stable by chance, if their shares are unimodal.
 
-    Shares are of the n_pairs pairs whose halves both select a term; a half selects q of p terms on
-    average; `cutoff` is the smallest share of a stable term. NaN if q is too large or cutoff too
-    small (Shah and Samworth 2013, Theorem 2)."""
+    A share is that of the n_pairs pairs of halves in which both halves select the term.
+    q : mean number of the p terms that a half selects; cutoff : smallest share of a stable term
+    NaN if q is too large or cutoff too small (Shah and Samworth 2013, Theorem 2)."""
     theta, B = q / p, n_pairs
     least = min(0.5 + theta**2, 0.5 + 0.5 / B + 0.75 * theta**2)
     if theta > 3.0**-0.5 or cutoff <= least:
@@ -49,9 +49,9 @@ def unimodal(q, p, cutoff, n_pairs):
 def r_concave(q, p, cutoff, n_pairs):
     """Bound the expected number of terms that are stable by chance, if their shares are r-concave.
 
-    r is -1/4 for shares of halves, -1/2 for shares of the n_pairs pairs whose halves both select a
-    term; a half selects q of p terms on average. NaN if q is too large or the smallest share of a
-    stable term, `cutoff`, too small (Shah and Samworth 2013, Eq. 8)."""
+    r is -1/4 for shares of halves that select a term, -1/2 for shares of pairs of two such halves.
+    q : mean number of the p terms that a half selects; cutoff : smallest share of a stable term
+    n_pairs : pairs of halves; NaN for large q or small cutoff (Shah and Samworth 2013, Eq. 8)."""
     theta, B = q / p, n_pairs
     t = int(np.ceil(cutoff * 2.0 * B - ROUNDING))
     most = min(largest_tail(theta**2, t - B, B, 0.5), largest_tail(theta, t, 2 * B, 0.25))
@@ -61,8 +61,7 @@ def r_concave(q, p, cutoff, n_pairs):
 def largest_tail(mean, t, B, r):
     """Return the largest possible P(X >= t / B) of a (-r)-concave variable with a given mean.
 
-    X is 0, 1 / B, ..., or 1. At the maximum, B X is a mixture of D(k) and D(k + 1). D(k) is
-    proportional to (a + j)^(-1 / r) at j = 0 to k (Shah and Samworth 2013, App. A.4)."""
+    X is 0, 1 / B, ..., or 1 (Shah and Samworth 2013, App. A.4)."""
     from scipy.optimize import brentq, minimize_scalar
 
     eta, s = mean * B, -1.0 / r
@@ -72,6 +71,7 @@ def largest_tail(mean, t, B, r):
     if eta == 0.0:
         return 0.0
 
+    # At the maximum, B X is a mixture of D(k) and D(k + 1): D(k) has the weights below, 0 to k.
     def excess(a, k):
         weight = (1.0 + np.arange(k + 1) / a) ** s
         return np.arange(k + 1) @ weight / weight.sum() - eta
@@ -207,7 +207,7 @@ def _views(fit):
 def _frame(design, selected, full, cutoff):
     """Return the frame of tidy(): the share of half-samples that select each term, largest first.
 
-    selected : (terms, views) per half-sample; full : terms of the fit to all rows
+    selected : pair (terms, views) per half-sample; full : terms of the fit to all rows
     cutoff : smallest share of a stable term"""
     names = design.term_names
     count = np.bincount(np.concatenate([terms for terms, _ in selected]), minlength=len(names))
@@ -221,7 +221,7 @@ def _frame(design, selected, full, cutoff):
 def _views_frame(design, selected, full):
     """Return a frame: share of the half-samples that select each view; None if there are no views.
 
-    selected : (terms, views) per half-sample; full : the fit to all rows"""
+    selected : pair (terms, views) per half-sample; full : the fit to all rows"""
     counts = Counter(view for _, views in selected for view in views)
     if not counts:
         return None

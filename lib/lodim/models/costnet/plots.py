@@ -42,7 +42,7 @@ def cost(fit, ax, *, log=False):
 
 
 def _models_by_rule(ax, frontier, explained):
-    """Plot % of deviance explained against price, per model of a frontier; marks show rules."""
+    """Plot % of deviance explained against price of all models, with a mark per search rule."""
     for k, rule in enumerate(dict.fromkeys((*RULES, *frontier.rule))):
         of = np.array([r == rule for r in frontier.rule])
         if of.any():

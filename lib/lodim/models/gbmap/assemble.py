@@ -18,8 +18,8 @@ from lodim.selection.tuning import quick_splits, side_by_side
 def assemble(problem, learners, log, selection, for_path):
     """Return the GbmapFit of fitted weak learners; warn if their optimization did not converge.
 
-    `log` has the optimizer's results, `selection` those of cross-validation (or None). A fit that
-    is part of a path (`for_path`) stores no training rows."""
+    log, selection : results of the optimizer, and those of cross-validation or None
+    for_path : whether the fit is part of a path; such fits store no training rows"""
     settings = replace(problem.settings, refit=problem.settings.refit or "none")
     problem = replace(problem, settings=settings)
     batch, family = problem.batch, problem.family

@@ -68,11 +68,11 @@ def _combine(X, Z, k, Q):
 
 @njit(**OPTIONS, nogil=True)
 def find_directions(X, slope, curvature, waves, U, P, Q):
-    """Fill rows of U with directions along which to search for hinges; return their number.
+    """Write directions along which to search for hinges to rows of U; return their number.
 
     They are the gradient of the loss, random sums of rows, and approximate principal Hessian
-    directions (Li 1992). In random sum j, row i has weight curvature_i waves_ij. X is (p, n), a row
-    of data per column; slope, curvature (n,) are loss derivatives, P and Q work arrays."""
+    directions (Li 1992). X : (p, n); slope, curvature : (n,) loss derivatives; P, Q : work arrays
+    waves : (n, sums) random numbers; row i has weight curvature_i waves_ij in random sum j"""
     first = Q.shape[0]
     for j in range(first):
         for i in range(slope.size):
@@ -109,10 +109,10 @@ def find_directions(X, slope, curvature, waves, U, P, Q):
 
 @njit(**OPTIONS, inline="always")
 def _to_unit_variance(k, curvature, room):
-    """Scale k directions so that the rows' projections have variance 1; return their number.
+    """Scale k directions so that the rows' projections have variance 1; return how many are kept.
 
-    room.U are directions, room.Z projections; both change in place. `curvature` (n,) are row
-    weights. Directions with constant projections are dropped, unless all are constant."""
+    Directions with constant projections are dropped, unless all are constant.
+    room : HingeArrays, whose U (directions) and Z (projections) change; curvature : row weights"""
     U, Z, deviation, total = room.U, room.Z, room.deviation, 0.0
     for i in range(curvature.size):
         total += curvature[i]
@@ -134,10 +134,11 @@ def _to_unit_variance(k, curvature, room):
 
 @njit(**OPTIONS, inline="always")
 def _hinge(z, side, knot, slope, curvature, level, total, ridge):
-    """Fit c h + constant by a Newton step on loss + ridge c^2 / 2; h is max(side z - knot, 0).
+    """Fit c h + constant, where c is the coefficient of the hinge h = max(side z - knot, 0).
 
-    Return the decrease of the loss, c, and the mean of h. z : rows' projections; side : 1 or -1
-    slope, curvature : loss derivatives; total, level : sum(curvature), sum(slope) / total"""
+    A Newton step lowers loss + ridge c^2 / 2; return this decrease, c, and the mean of h.
+    z : (n,) projections of rows; side : 1 or -1; slope, curvature : (n,) loss derivatives
+    total : sum(curvature); level : sum(slope) / total"""
     centre, square, fall, spread = 0.0, 0.0, 0.0, 0.0
     for i in range(z.size):
         h = max(side * z[i] - knot, 0.0)
@@ -157,8 +158,8 @@ def _hinge(z, side, knot, slope, curvature, level, total, ridge):
 def _pick_best(k, level, n_starts, room):
     """Write the best n_starts learners per sign to room.theta and room.sign; return their number.
 
-    They are the hinges of largest room.gain (decrease of the loss) along the first k rows of room.U
-    or their opposites. A constant makes each mean -level, the Newton step of a constant learner."""
+    They are hinges of largest room.gain (decrease of the loss) along k directions in room.U or
+    their opposites. level : minus the mean output that each learner gets by its constant"""
     U, gain, theta, sign = room.U, room.gain, room.theta, room.sign
     (knots, steps, centres), count = (room.rest[0], room.rest[1], room.rest[2]), 0
     for b in range(2):
@@ -183,8 +184,8 @@ def _pick_best(k, level, n_starts, room):
 def place_hinges(k, X, slope, curvature, ridge, hinges, n_starts, room):
     """Find the hinges max(u'x - knot, 0) along k directions u that lower the loss most.
 
-    room : HingeArrays; the directions are the first k rows of room.U, and are scaled in place.
-        room.theta and room.sign get at most n_starts learners per sign; return their number.
+    Write at most n_starts learners per sign to room.theta and room.sign; return their number.
+    room : HingeArrays; the directions are the first k rows of room.U, and are scaled in place
     X : (p, n); slope, curvature : (n,) loss derivatives; ridge : penalty of squared weights
     hinges : False for linear learners"""
     U, Z, gain, rest = room.U, room.Z, room.gain, room.rest
@@ -241,8 +242,8 @@ class HingeArrays(NamedTuple):
 def draw_starts(X, slope, curvature, waves, ridge, hinges, n_starts, room=None):
     """Return the best starting learners (2 n_starts, 2 + p) and their signs, as views of `room`.
 
-    X is (p, n); slope and curvature (n,) are loss derivatives; `ridge` penalizes squared weights;
-    `waves` are random row weights. Learners are hinges, or linear if `hinges` is False."""
+    X : (p, n); slope, curvature : (n,) loss derivatives; waves : random weights of rows
+    ridge : penalty of squared weights; hinges : False for linear learners; room : HingeArrays"""
     room = room or HingeArrays.of_size(2 + 2 * MIXTURES, *X.shape, n_starts)
     room.clear()
     k = find_directions(X, slope, curvature, waves, room.U, room.Z, room.Q)
@@ -252,8 +253,8 @@ def draw_starts(X, slope, curvature, waves, ridge, hinges, n_starts, room=None):
 def starts_along(U, X, slope, curvature, ridge, n_starts):
     """Return the best starting learners along the directions U (k, p), and their signs.
 
-    Learners are rows (a, intercept, weights), at most n_starts per sign. X is (p, n); slope and
-    curvature (n,) are loss derivatives; `ridge` penalizes squared weights."""
+    Learners are rows (constant, intercept, p weights), at most n_starts per sign.
+    X : (p, n); slope, curvature : (n,) loss derivatives; ridge : penalty of squared weights"""
     room = HingeArrays.of_size(len(U), *X.shape, n_starts)
     room.clear()
     room.U[:] = U

@@ -42,7 +42,7 @@ class WorkerRows:
     def problem(self, k, shift):
         """Return response, linear predictor and weight for a learner of class k, with X's dtype.
 
-        With several classes, the response is 1 for class k, else 0. shift : class thresholds"""
+        With several classes, the response is 1 in class k, else 0. shift : ordinal thresholds"""
         to = {"shape": (tiles.TILE,), "dtype": self.X.dtype}
         columns = [
             self.score.map(_margin_tiles, self.y, self.family, k, shift, i, self.X.dtype, **to)
@@ -51,9 +51,9 @@ class WorkerRows:
         return *columns, self.weight.astype(self.X.dtype)
 
     def gram_problem(self, y, score, weight):
-        """Return response 0, linear predictor 0 and weight s / 2 per row, for X' diag(s) X v.
+        """Return response 0, linear predictor 0 and weight s / 2 of each row, for a squared loss.
 
-        s : derivatives of losses at `score`; the product is the squared loss's gradient at v"""
+        The gradient of this loss at v is X' diag(s) X v; s : slopes of losses of y at `score`"""
         half = score.map(_half_slope, y, weight, self.loss)
         zero = score.map(np.zeros_like)
         return zero, zero, half
@@ -68,7 +68,7 @@ class WorkerRows:
     def margin_spans(self, function, k, shift, *args):
         """Call `function` on each range of rows, on its worker; return a list of the results.
 
-        function(X, response, predictor, weight, *args) is for class k; shift : class thresholds"""
+        function(X, response, predictor, weight, *args) : for class k; shift : ordinal thresholds"""
         columns = self.y, self.score, self.weight
         return self.X.spans(_of_margin, *columns, self.family, k, shift, function, args)
 
@@ -89,9 +89,9 @@ def _null_score(offset, null):
 def margin(family, y, score, k, shift):
     """Return response and linear predictor for fitting a learner of class k, (n,) each.
 
-    For more than two classes they are 1 in class k, else 0, and the logit of class k by score (n,
-    K). For ordered classes they are a code per class, and the score plus a number per class, both
-    from the thresholds `shift`. For other responses they are y and the score."""
+    Classes (more than two) : 1 in class k, else 0; logit of class k, from score (n, K)
+    Ordered classes : a code per class; score plus a number per class; both from thresholds `shift`
+    Other responses : y; score"""
     if family.shared_slopes:
         response, middle = family.class_table(shift)[:, y.astype(int)]
         return response, score[:, 0] + middle

@@ -399,9 +399,7 @@ class GlmFit(Described, Fit):
         return threshold_names(self.levels)
 
     def _matrix(self, data):
-        """Return the design matrix and offsets (None if unused) of `data`, in units of the data.
-
-        Rows without a prediction are NaN."""
+        """Return design matrix and offsets (or None) in units of `data`, NaN if not predictable."""
         batch = self.design.apply(data)
         X = design_matrix(batch)
         X[~self.estimates.is_estimable(X)] = np.nan
@@ -415,7 +413,7 @@ class GlmFit(Described, Fit):
         return full, offset
 
     def _predictions_of(self, coef, X, offset, type):
-        """Return the mean (`type` "response") or linear predictors for X, offset of `_matrix`.
+        """Return means (`type` "response") or linear predictors for X and offset from `_matrix`.
 
         coef : coefficients in units of the data, all of the first linear predictor first"""
         score = all_scores(X @ coef.reshape(X.shape[1], -1, order="F"), self.family)

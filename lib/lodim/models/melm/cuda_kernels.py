@@ -57,10 +57,10 @@ def pair_sums(X, weight, owner, begin, V, root, shift):
 
 
 def _project(X, owner, V, root):
-    """Return projected rows, scaled so that a kernel is exp(-|difference of two rows|^2 / 2).
+    """Return the rows' projections, scaled so that a kernel is exp(-|difference of rows|^2 / 2).
 
     Entry [i, c] of the result, (at least q, C, k, n_tiles, 64), has rows projected by V[i], scaled
-    for the kernel between class c and the class of the row. Only the first q entries are filled.
+    for the kernel between class c and the row's class. Only the first q entries are filled.
     X : rows on the GPU; owner : class of each block of 64 rows; V : (q, r, k) projections
     root : (q, C, C, k, k) inverse Cholesky factors of the kernels' covariances"""
     (q, _, k), C = V.shape, root.shape[1]
@@ -72,10 +72,10 @@ def _project(X, owner, V, root):
 
 @cuda.jit(cache=True)
 def _coordinates(X, owner, into, U):
-    """Write the projected rows to U, see `_project`; each GPU block does this for 64 rows.
+    """Write the scaled projections of rows X, which `_project` returns, to U.
 
-    into[q, a, b], (r, k), maps r features X to the coordinates of projection q, scaled for the
-    kernel between classes a and b. owner : the class of each block of rows"""
+    into : (q, C, C, r, k) maps from features to coordinates, per projection and pair of classes
+    owner : class of each block of 64 rows"""
     t, c, q = cuda.blockIdx.x, cuda.blockIdx.y, cuda.blockIdx.z
     row, tile_class = cuda.threadIdx.x, owner[t]
     a, b = min(tile_class, c), max(tile_class, c)
@@ -88,7 +88,7 @@ def _coordinates(X, owner, into, U):
 
 @cuda.jit(device=True)
 def _squares(U, q, c, tile_class, t, s, last, point, E):
-    """Write to E the squared distances of a thread's row in block t to its partners in block s.
+    """Write to E the squared distances of a thread's row in block t from some rows of block s.
 
     U : coordinates from `_project`, for projection q; c, tile_class : classes of blocks s and t
     point : shared memory for a chunk of dimensions; last : chunk that `point` holds at the end"""
@@ -126,7 +126,7 @@ def _sum_over_segments(room, x):
 
 @cuda.jit(cache=True, **limit_registers(REGISTERS))
 def _pair_sums(U, weight, owner, begin, shift, forces, sums):
-    """Compute the forces of a class on the rows of a block, and the sum of the kernels of both.
+    """Compute the forces of a class on each row of a block, and the sum of kernels over the pairs.
 
     A force on a row sums kernel times difference of coordinates over the rows of the class.
     U : from `_project`; weight, owner, begin : from `upload_classes`; shift : added to exponents

@@ -34,8 +34,8 @@ class Basis:
     def from_rows(cls, X, code, weight, shrinkage_factor=0.0):
         """Return the Basis of rows X (n, p), from their pooled covariance within classes `code`.
 
-        A positive shrinkage_factor shrinks this covariance towards its diagonal (see `_shrinkage`),
-        and keeps directions in which only class means differ."""
+        shrinkage_factor : if positive, the covariance is shrunk towards its diagonal, and
+            directions in which only class means differ are kept"""
         share = weight / weight.sum()
         mean = share @ X
         residual, means = center_by_class(X, code, weight)
@@ -86,7 +86,7 @@ def _shrinkage(rows, values, share, n, shrinkage_factor):
     """Return a and v such that a S + v I is the shrunk covariance of `rows`, with covariance S.
 
     share : row weights of sum 1; values : nonzero eigenvalues of S; n : sum of the original weights
-    The odds of the intensity 1 - a are shrinkage_factor times those of Ledoit and Wolf's."""
+    shrinkage_factor : factor for the odds of Ledoit and Wolf's shrinkage intensity, 1 - a"""
     p = rows.shape[1]
     mean, square = values.sum() / p, (values**2).sum()
     s = _intensity(mean, square, share @ (rows**2).sum(axis=1) ** 2, n, p)
@@ -109,7 +109,7 @@ def _with_means(vectors, values, between, varies):
 def _units(X, residual, share):
     """Return each feature's SD within classes (p,), and whether it varies, (p,) bool.
 
-    Constant ones have max |x| instead of SD. residual : X minus class means; share : row weights"""
+    A constant feature gets max |x|, not SD. residual : X minus class means; share : row weights"""
     deviation, largest = np.sqrt(share @ residual**2), np.abs(X).max(axis=0)
     varies = deviation > CONSTANT * largest
     unit = np.where(varies, deviation, largest)
@@ -119,7 +119,7 @@ def _units(X, residual, share):
 def _separates(rows, between, vectors):
     """Return whether class means differ in directions other than `vectors` (p, m).
 
-    They do if `between`, centred class means, then varies more than `rows`, centred by class."""
+    rows : rows minus class means; between : class means minus overall mean; both are weighted"""
     row_rest = rows - rows @ vectors @ vectors.T
     mean_rest = between - between @ vectors @ vectors.T
     rounding = NULL**2 * ((between**2).sum() + (rows**2).sum())
@@ -158,8 +158,8 @@ def ledoit_wolf(X, weight, kept=1.0, added=0.0):
 def _intensity(mean, square, fourth, n, p):
     """Return Ledoit and Wolf's shrinkage intensity for a covariance of n rows of p features.
 
-    `mean` is the mean variance, `square` the sum of squared covariances, and `fourth` the mean
-    fourth power of the lengths of centred rows."""
+    mean : mean variance; square : sum of squared covariances
+    fourth : mean fourth power of the lengths of centred rows"""
     distance = square - p * mean**2
     error = min(distance, (fourth - square) / n)
     return error / distance if error > 0.0 else 0.0
@@ -168,8 +168,8 @@ def _intensity(mean, square, fourth, n, p):
 def class_covariance(X, weight, kind, into, kept=1.0, added=0.0):
     """Return a class's shrunk covariance (r, r) in coordinates X @ into, from rows X (n, p).
 
-    kind : target of Ledoit and Wolf's (2004) rule: a multiple of the identity ("ledoit-wolf") or of
-        the pooled covariance ("shrunk", applied to kept * covariance + added, as in `Basis`)
+    kind : shrinkage target, a multiple of the identity ("ledoit-wolf") or of the pooled covariance
+        ("shrunk", applied to kept * covariance + added)
     Eigenvalues are at least 1e-4, since a constant direction would have infinite divergence."""
     if kind == LEDOIT_WOLF:
         cov = into.T @ ledoit_wolf(X, weight) @ into

@@ -23,11 +23,10 @@ LOSS_CODES = {"squared": SQUARED, "density": DENSITY}
 
 
 class BatchState:
-    """Training rows of positive weight, and each row's estimate a / b by the prototypes so far.
+    """Training rows, and each row's estimate a / b by the prototypes so far.
 
-    A row that is a prototype is left out of its own estimate: otherwise it would seem well
-    predicted, and later batches would ignore it. Data of more than 65,536 rows keep rows of weight
-    zero, because dropping them would copy the features."""
+    A row that is a prototype is left out of its own estimate, so that later batches also fit it.
+    Rows of weight zero are dropped, unless there are more than 65,536 rows."""
 
     def __init__(self, batch, family, settings):
         if batch.n <= SPAN_ROWS:
@@ -114,7 +113,7 @@ class BatchState:
 
         numerators : (n,) numerators so far; self.b has the denominators so far
         loss : CLASSES, SQUARED or DENSITY, which decides what numerators sum (see `agreement`)
-        What a row that is itself a prototype adds to its own estimate is subtracted again."""
+        A row that is itself a prototype adds nothing to its own estimate."""
         X, n = self.batch.X, self.batch.n
         y, a, b = (tiles.pad(z, len(X)) for z in (self.y, numerators, self.b))
         points = batch_points(part, 1, np.arange(len(part)))

@@ -45,7 +45,7 @@ class Answers:
 
 @forms.record
 class Ensemble:
-    """Views, and the n training rows that predict in them. A view is a small set of axes.
+    """Views (small sets of axes) of a fit, and the n training rows that predict in these views.
 
     An axis is a number, or a factor with all its levels. `features` are the axes that some view
     uses; `axis_of` has the axis of each column of the design matrix."""
@@ -98,9 +98,9 @@ class Ensemble:
         return np.flatnonzero(known if self.task == CLUSTERS else known & np.isfinite(self.y))
 
     def queried(self, X):
-        """Return the rows to predict (X or, if X is None, the training rows), and their positions.
+        """Return the rows to predict, and which of the `references` each row is, (n,); -1 if none.
 
-        Positions (n,) in `references` say which neighbour is the row itself; -1 means none."""
+        X : rows to predict; if None, the training rows"""
         if X is not None:
             return X, np.full(len(X), -1)
         refs, own = self.references, np.full(self.n, -1)
@@ -151,7 +151,7 @@ class Ensemble:
 
 @forms.record
 class Record:
-    """Errors on the training rows, in all and per view; leave-one-out except for clusters."""
+    """Leave-one-out errors on the training rows, overall and per view; distances for clusters."""
 
     # share wrong, mean squared error, or mean squared distance to the cluster centre
     error: np.ndarray = forms.squares("r", nan=True)

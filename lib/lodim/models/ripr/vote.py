@@ -65,8 +65,8 @@ class Voters:
     def sums(self, views, k, Q=None, threads=1, own=None):
         """Return sums (views, rows, C + 1) over k nearest voters: of C targets, then of weights.
 
-        Each row of Q, by default all voters, has k neighbours in each of `views`. Weights fall with
-        the distance. own : position of each row of Q among the voters, to leave out, or -1"""
+        Weights fall with the distance. Q : rows that have these neighbours; by default all voters
+        own : position of each row of Q among the voters, to leave the row out, or -1"""
         values = self.weight[:, None] * np.column_stack([self.target, np.ones(len(self.A))])
         near = Neighbours.among(Q, self.A, self.category_distance, own)
         return near.sums(views, k, values, FALLING, threads)
@@ -74,8 +74,8 @@ class Voters:
     def evidence(self, sums):
         """Return how far the neighbours' mean target is from the prior, (views, rows, C).
 
-        It is a log ratio for classes, a difference for numbers. `sums` is the result of
-        `Voters.sums`; two rows with the prior as their target are added to the neighbours."""
+        For classes this is a log ratio, for numbers a difference.
+        sums : from `Voters.sums`; two rows whose target is the prior are added to the neighbours"""
         total = sums[..., -1:] + PRIOR_ROWS
         if not self.classes:
             return sums[..., :-1] / total
@@ -83,9 +83,7 @@ class Voters:
 
 
 def smoothed_targets(code, n_classes):
-    """Return smoothed indicators (n, n_classes) of class codes, whose log-odds are finite.
-
-    A row's class gets 1 - 1 / (m + 2) if m rows have this class; other classes share the rest."""
+    """Return smoothed indicators (n, n_classes) of class codes, whose log-odds are finite."""
     doubt = 1.0 / (np.bincount(code, minlength=n_classes)[code] + 2.0)
     out = np.repeat((doubt / max(1, n_classes - 1))[:, None], n_classes, axis=1)
     out[np.arange(len(code)), code] = 1.0 - doubt
@@ -97,11 +95,9 @@ def smoothed_targets(code, n_classes):
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """The selected views, in the order of forward selection.
+    """The selected views, in the order of forward selection."""
 
-    A view is a row of positions of numeric features or factors, filled up with -1."""
-
-    views: np.ndarray
+    views: np.ndarray  # (views, features) positions of numbers or factors, padded with -1
     k: int
     losses: np.ndarray  # leave-one-out losses with no view, with the first, with the first two, ...
     # compared, possible, sampled: numbers of views compared, of possible views, and of rows used
@@ -113,8 +109,9 @@ class Choice:
 def choose_views(voters, seed, *, min_dim, max_dim, k, n_views, max_views, threads):
     """Choose the feature sets in which the training rows (voters) predict best; return a Choice.
 
-    A set has min_dim to max_dim features, and k neighbours vote. If None, n_views is 8, k the best
-    of three numbers, and max_views, the number of sets compared, 2,000 per number of features."""
+    n_views : most sets to choose, by default 8; min_dim, max_dim : limits of features per set
+    k : neighbours that vote, by default the best of three numbers
+    max_views : most sets to compare, by default 2,000 per number of features"""
     own = voters.at(sample(voters, SAMPLE, seed))
     few = own.at(sample(own, 1000, seed))  # single views are compared on fewer rows
     on = _axes_to_compare(own.A, voters.A)
@@ -144,7 +141,7 @@ def choose_views(voters, seed, *, min_dim, max_dim, k, n_views, max_views, threa
 def _axes_to_compare(*samples):
     """Return positions of the axes (columns) that vary in the first of the samples with such axes.
 
-    If no axis varies in any of the `samples`, return those with a known value in the last one."""
+    If no axis varies in any sample, return the axes with a known value in the last sample."""
     for A in samples:
         varies = [len(np.unique(x[~np.isnan(x)])) > 1 for x in A.T]
         if any(varies):
@@ -169,9 +166,9 @@ def sample(voters, most, seed):
 def compare(voters, on, bounds, k, max_views, threads):
     """Return up to 200 views of lowest leave-one-out loss, and the number of views compared.
 
-    A view has bounds[0] to bounds[1] of the axes (features or factors) at positions `on`. If more
-    than `max_views` views would be compared (None: 2,000 per number d of axes), only extensions of
-    the best views with d - 1 axes are. Voters are predicted by k neighbours in the view."""
+    on : positions of axes (features or factors); bounds : smallest and largest number per view
+    k : neighbours that predict a voter; max_views : most views, None: 2,000 per number d of axes
+    If there are more views, only extensions of the best views with d - 1 axes are compared."""
     low, high = bounds
     p, room, parents, kept = len(on), max_views, None, []
     if room is not None and room < p:
@@ -208,8 +205,8 @@ def single_losses(voters, views, k, threads):
 def best_factors(voters, total, new, threads=1):
     """Return, for each set j that may be added, the factor t of least loss, and this loss.
 
-    Scores of the training rows (voters) are prior + t (total + new[j]). `total` (rows, C) is the
-    evidence of the selected sets, new[j] that of set j; the prior is log class shares or a mean."""
+    Scores of the voters are prior + t (total + new[j]); prior : log class shares, or a mean
+    total, new[j] : (rows, C) evidence of the selected sets, and of set j"""
     weight = voters.weight / voters.weight.sum()
     if voters.classes:
         t, losses, base = np.ones(len(new)), np.empty(len(new)), np.log(voters.prior)
@@ -248,9 +245,9 @@ def forward_selection(voters, views, k, most, threads=1):
 def class_factors(lo, hi, factor, losses, base, total, new, goal, weight):
     """Find the factor t of least loss for each set lo to hi - 1, for a response of classes.
 
-    `factor` and `losses` get the results. With set j added, class probabilities are softmax(base +
-    t (total + new[j])). `base` has log priors, `total` the evidence of the selected sets, new[j]
-    that of set j, `goal` (rows, classes) target probabilities."""
+    Class probabilities with set j added are softmax(base + t (total + new[j])); base : log priors
+    factor : first guesses, replaced; losses : output; goal : (rows, classes) target probabilities
+    total, new[j] : (rows, classes) evidence of the selected sets, and of set j"""
     n, K = total.shape
     z = np.empty(K)
     for j in range(lo, hi):

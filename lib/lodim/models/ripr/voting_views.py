@@ -102,8 +102,8 @@ def shares(e, voters, evidence, known):
     """Return each view's share of the evidence for a row's prediction, (rows, views).
 
     e, voters : VotingViews and their Voters; evidence : (views, rows, C) from `evidence_of`
-    known : (rows, views) bool, whether the row has all features of the view; other views have share
-        0. If no known view speaks for the prediction, all known views have equal shares."""
+    known : (rows, views) bool, whether the row has all features of the view; if not, share 0
+    If no known view supports the prediction, all known views have equal shares."""
     if voters.classes:
         code = codes(e, voters, evidence)
         own = np.take_along_axis(evidence, code[None, :, None], axis=2)[:, :, 0]

@@ -14,11 +14,11 @@ DEFAULT = "cv"
 
 @dataclass(frozen=True, eq=False)
 class SearchSpace:
-    """Candidates of a search: the m nodes of the dependency graph among which it selects.
+    """The m candidates of a search: nodes of the dependency graph that a model may use.
 
-    A selection `used` (m,) bool marks the candidates whose columns a model has. Some candidates are
-    copies of one node, which is paid once. A series is a quantity that several nodes, its sources,
-    can supply; a model uses at most one of them."""
+    A selection, `used` (m,) bool, marks the candidates whose columns a model has. Candidates that
+    are copies of one node are paid once. A series is a quantity that several nodes, its sources,
+    can supply; a model uses at most one source of a series."""
 
     network: Network  # the graph; every column of X belongs to a node
     candidates: np.ndarray  # (m,) nodes that may be selected and have columns
@@ -128,9 +128,9 @@ def _single_prices(network, incidence, bases):
 
 
 def _sources(network, nodes):
-    """Return the source that each node needs for each quantity with several sources, (nodes, S).
+    """Return the source (node) that each of `nodes` needs for each of S series, (nodes, S).
 
-    An entry is a node of the network that supplies the quantity, or -1 if it is not needed."""
+    A series is a quantity that several nodes can supply; -1 if a node does not need it."""
     numbers = np.unique(network.series[network.series >= 0])
     out = np.full((len(nodes), len(numbers)), -1)
     for s, number in enumerate(numbers):
@@ -146,9 +146,9 @@ def _sources(network, nodes):
 class Criterion:
     """Criterion by which models are compared; lower is better, and inf above `max_df`.
 
-    It is n log(deviance) for numbers, n deviance for classes, plus charge * df. The charge for n
-    rows and p columns: 0 "deviance", 2 "aic", 2 log log n "hq" (Hannan and Quinn 1979), log n
-    "bic", max(log n, 2 log p) "ebic" (Chen and Chen 2008)."""
+    It is n log(deviance) for numbers, n deviance for classes, plus charge * df.
+    Charge for n rows and p columns: "deviance" 0, "aic" 2, "bic" log n,
+    "hq" 2 log log n (Hannan and Quinn 1979), "ebic" max(log n, 2 log p) (Chen and Chen 2008)."""
 
     n: float
     max_df: int
@@ -158,13 +158,12 @@ class Criterion:
 
     @classmethod
     def from_data(cls, name, data, null_deviance, p):
-        """Return the Criterion called `name`, such as "bic", for rows `data` and p columns.
-
-        "cv" compares models by held-out loss, but finds them with "hq"."""
+        """Return the Criterion called `name`, such as "bic", for rows `data` and p columns."""
         n = data.total_weight
         hq, bic = 2.0 * np.log(np.log(max(n, 3))), np.log(n)
         # 2 gamma log p = 2 log p - log n, so that "ebic" is the larger of log n and 2 log p.
         ebic = max(bic, 2.0 * np.log(max(p, 1)))
+        # "cv" compares models by held-out loss, but finds them with "hq".
         charges = {"cv": hq, "deviance": 0.0, "aic": 2.0, "hq": hq, "bic": bic, "ebic": ebic}
         max_df = min(data.n_positive // 2, data.n_positive - 2)
         if name == "cv" and data.df_per_column > 1:

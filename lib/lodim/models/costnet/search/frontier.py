@@ -41,7 +41,7 @@ class CostFrontier:
         """Return the frontier of `candidate_models`, which have rising prices and falling losses.
 
         search, network : the Search, and the Network of the user's items and prices
-        held_out : (models, D) deviances, per division into folds; error : (models,) SE of means"""
+        held_out : (models, D) deviances for D sets of folds; error : (models,) SE of their means"""
         space, states = search.space, [candidate.state for candidate in candidate_models]
         models = [blend(search.final, space, candidate) for candidate in candidate_models]
         intercept, parts, deviance = zip(*models, strict=True)
@@ -81,7 +81,7 @@ class CostFrontier:
         """Return the index of the model with the lowest held-out loss, or of a cheaper model.
 
         priced : whether to return the cheapest model within one standard error of the lowest loss
-        draw : position of the division into folds whose losses count; None: mean over divisions"""
+        draw : number of the set of folds whose losses count; None: mean over all sets"""
         mean = self.held_out.mean(axis=1) if draw is None else self.held_out[:, draw]
         least = int(np.argmin(mean))
         limit = mean[least] + (self.error[least] if priced else 0.0)
@@ -89,7 +89,7 @@ class CostFrontier:
 
 
 def select_frontier(search, candidate_models, relax=1.0, by_deviance=True):
-    """Return a list of CandidateModels of increasing price, each with a lower criterion.
+    """Return CandidateModels of increasing price, each with a lower criterion than cheaper ones.
 
     search, candidate_models : a Search, for criteria, and the models among which to select
     relax : weight of the unpenalized refit in the coefficients of the models
@@ -123,9 +123,7 @@ def _blended(search, candidate, relax):
 
 
 def blend(refits, space, candidate):
-    """Return intercept (K,), coefficients (r, K) and deviance of a CandidateModel with r columns.
-
-    The coefficients are relax * refitted + (1 - relax) * penalized ones, with candidate.relax."""
+    """Return intercept (K,), coefficients (r, K) and deviance of a CandidateModel of r columns."""
     intercept, coef = estimates_of(refits, space, candidate)
     on = space.columns_of(candidate.state.used)
     # The deviance of a gaussian refit has rounding errors: it is computed again from the rows.
@@ -135,7 +133,7 @@ def blend(refits, space, candidate):
 
 
 def estimates_of(refits, space, candidate):
-    """Return intercept and coefficients of a CandidateModel: refitted, penalized or averaged."""
+    """Return a CandidateModel's intercept and coefficients: refitted, penalized or their mean."""
     on, relax = space.columns_of(candidate.state.used), candidate.relax
     if relax == 1.0:
         fit = refits(on)
@@ -186,9 +184,7 @@ def _simplest(search, state):
 
 
 def _equivalents(search, state):
-    """Yield selections (m,) bool of candidates that may be as good as `state` at the same price.
-
-    They exchange some candidates of the model `state`, or use another source of one quantity."""
+    """Yield selections (m,) bool, near that of `state`, that may be as good at the same price."""
     moves = possible_moves(search, state, state.price)
     for a, b in np.argwhere(np.abs(moves.value - state.value) <= MIN_FALL):
         yield moves.after(state.used, a, b)

@@ -106,8 +106,9 @@ def _levels(fit):
 def _values_of_row(fit, terms, x, r, base, n_permutations, rng):
     """Return Shapley values of one row and their SE, (2, 1 + P, K), for P terms and K estimates.
 
-    Entry 0 of the second axis is the prediction at the reference. x and r (A,) are active features
-    of row and reference, `terms` (P,) are positions in the design, base (1, K) is the offset."""
+    Entry 0 of the second axis is the prediction at the reference.
+    x, r : (A,) active features of the row and of the reference; base : (1, K) offset
+    terms : (P,) positions in the design; n_permutations : None: exact values if terms are few"""
     t = fit.estimates
     player = np.searchsorted(terms, fit.design.term_of[t.features])
     mixture = Mixture.from_prototypes(t, base)
@@ -128,20 +129,22 @@ def _values_of_row(fit, terms, x, r, base, n_permutations, rng):
 
 
 def half_squares(x, prototypes, player_of, n_players):
-    """Return how much each of P = n_players terms lowers the log similarity of x with M prototypes.
+    """Return how much each of P terms lowers the log similarity of a row with M prototypes, (M, P).
 
-    The result (M, P) is half the sum of (v_d (x_d - x_jd))^2 over the features d of a term, with
-    feature weights v. x (A,) are active features, player_of (A,) the numbers of their terms."""
+    It is half the sum of (v_d (x_d - prototype_d))^2 over a term's features d with weights v_d.
+    x : (A,) active features of the row; player_of : (A,) term of each, 0 to n_players - 1"""
     v = prototypes.v[prototypes.batch - 1]
     member = np.equal.outer(player_of, np.arange(n_players)).astype(float)
     return 0.5 * (v * (x - prototypes.x)) ** 2 @ member
 
 
 def coalition_values(at_row, at_reference, w, mixture):
-    """Return a function that predicts for C sets of terms: bool (C, P) -> predictions (C, K).
+    """Return a function that predicts for C sets of P terms: (C, P) bool -> predictions (C, K).
 
-    Terms in a set have the row's values, others the reference's; `half_squares` gives at_row and
-    at_reference (M, P). w (M,) are the prototypes' weights times similarity in all other terms."""
+    Terms of the formula that are in a set have the row's values, others the reference's.
+    at_row, at_reference : (M, P) results of `half_squares` for the row and the reference
+    w : (M,) prototype weights times similarity in terms that row and reference have in common
+    mixture : Mixture, which computes predictions from weighted sums over the M prototypes"""
 
     def value(S):
         out = np.empty((len(S), mixture.targets.shape[1]))
@@ -169,7 +172,7 @@ def exact_values(value, P):
 
 
 def sampled_values(value, P, n_permutations, rng):
-    """Return Shapley values (P, K) and their SE from random orders of P terms and the reverses."""
+    """Return Shapley values (P, K) and SE from random orders; `value` : from `coalition_values`."""
     pairs = []
     for _ in range(n_permutations):
         order = rng.permutation(P)

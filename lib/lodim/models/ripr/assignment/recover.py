@@ -38,9 +38,9 @@ class Recovery:
 def recover(search, lambda_, L=None):
     """Select views (feature sets) by Algorithm 2.1.1 of Fiterau (2014); return the Recovery.
 
-    search : ViewSearch; L : losses (rows, views), if known
-    lambda_ : penalty, a multiple of `Recovery.unit`; by default 2 for clustering, else chosen by
-        leave-one-out errors; classes use forward selection if it has clearly fewer errors"""
+    search : ViewSearch; L : losses (rows, views), or None to compute them
+    lambda_ : penalty, a multiple of `Recovery.unit`. None: 2 for clustering, else chosen by
+        leave-one-out errors; for classes, forward selection if its errors are clearly fewer"""
     k = search.k
     best, errors = _by_penalty(search, k, lambda_, L)
     if search.task != CLASSES or lambda_ is not None:
@@ -55,7 +55,7 @@ def recover(search, lambda_, L=None):
 def _better(rival_errors, best_errors, n_more, weight):
     """Return whether rival views have clearly smaller errors (rows,) than the best views so far.
 
-    n_more : number of extra views; the sum must fall by (n_more + 0.5) SEs of this fall"""
+    Clearly : the sum of the errors falls by n_more + 0.5 standard errors, for n_more extra views"""
     known = ~np.isnan(rival_errors) & ~np.isnan(best_errors)
     w = np.where(known, 1.0 if weight is None else weight, 0.0)
     gain = w * np.where(known, best_errors - rival_errors, 0.0)
@@ -64,9 +64,9 @@ def _better(rival_errors, best_errors, n_more, weight):
 
 
 def _by_penalty(search, k, lambda_, L):
-    """Select views with the penalty lambda_; return the Recovery, and errors of the rows or None.
+    """Select views with a penalty; return the Recovery, and the errors that chose it (or None).
 
-    If None, lambda_ is 2 for clustering; else leave-one-out errors choose it and are returned.
+    lambda_ : penalty. If None, it is 2 for clustering, else the leave-one-out errors choose it
     k : number of neighbours; L : losses (rows, views), or None to compute them"""
     L, settings = search.losses(k) if L is None else L, search.settings
     unit = (1.0 - settings.alpha) ** 2
@@ -105,10 +105,10 @@ def _by_forward_selection(search, k, L):
 
 
 def keep_largest(L, search, settings, weight=None):
-    """Keep only the views with many rows, and assign all rows to these views again.
+    """Assign all rows again, to the views with many rows; return these views and the Assignment.
 
-    Return the kept views as columns of the losses L (rows, views), the view with most rows first,
-    and the new Assignment. search : the Assignment to all views; settings : limits of kept views"""
+    The views are columns of the losses L (rows, views); the view with most rows is first.
+    search : the Assignment to all views; settings : limits of kept views"""
     order = largest(search.mass, settings)
     columns = search.views[order]
     return columns, reassign(L[:, columns], search, search.mass[order], weight)
@@ -117,13 +117,13 @@ def keep_largest(L, search, settings, weight=None):
 def largest(mass, settings):
     """Return the positions of the views to keep, given each view's share of the rows, `mass`.
 
-    Of those above `settings.share`, these are the `settings.n_views` largest, at least one."""
+    The largest above `settings.share` are kept, at most `settings.n_views` and at least one."""
     order = ties.descending(mass)
     return order[mass[order] > min(settings.share, 0.999 * mass.max())][: settings.n_views]
 
 
 def refit(L, columns, lambda_, weight=None):
-    """Assign rows to the views `columns` of L; return them, most rows first, and the Assignment."""
+    """Assign rows to views, columns of L; return the columns, most rows first, and Assignment."""
     own = assign(L[:, columns], lambda_, weight=weight)
     mass = np.zeros(len(columns))
     mass[own.views] = own.mass
@@ -151,9 +151,9 @@ def candidates(L, weight=None, most=60):
 def forward_selection(ratios, y, most, weight=None, tolerance=1.0):
     """Select at most `most` views (feature sets) one by one; return their positions.
 
-    Each step adds the view that makes the true classes y most probable. It stops unless the number
-    of errors falls by more than `tolerance` times its square root. `ratios` (rows, views, classes)
-    are log distance ratios; the class with the smallest one is predicted."""
+    Each step adds the view that makes the true classes y most probable.
+    tolerance : selection stops unless errors fall by more than tolerance * sqrt(errors)
+    ratios : (rows, views, classes) log distance ratios; the class with the smallest is predicted"""
     weight = np.where(y >= 0, 1.0 if weight is None else weight, 0.0)
     weight = weight * np.count_nonzero(weight) / weight.sum()
     own, right = np.maximum(y, 0)[:, None, None], ties.argmin_shares(ratios)
