@@ -22,7 +22,7 @@ NEAR = 8  # points of similar values, on which the set after a first purchase is
 class State:
     """Values x of a row (NaN if unknown), and which columns are measured and purchases paid.
 
-    own : the row's position among the training rows, which then leave it out; -1 for a new row"""
+    own : the row's position if it is a training row, to exclude it from its neighbours; or -1"""
 
     x: np.ndarray
     measured: np.ndarray
@@ -102,7 +102,7 @@ class Oracle:
     def points(self, state):
         """Return positions and weights of the training rows most similar to a row in a State.
 
-        They are nearest in the known features; the weights of a class add up to its probability."""
+        They are nearest in the known features; a class's weights add up to its probability."""
         columns = state.columns
         d = squared_distances(state.x, self._columns, columns) + self._tie
         share = self.predict(state) if self.n_classes else np.ones(1)

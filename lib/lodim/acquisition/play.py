@@ -86,7 +86,7 @@ def choose_contamination(oracle, fold, settings, trade_off):
     """Return the share of outliers (contamination) in an Oracle's mixture with least held-out loss.
 
     Outliers correct overconfidence: a policy stops when a prediction happens to look certain.
-    fold : (n,) fold that holds out a row, or -1; settings : dict with those of the mixture
+    fold : (n,) fold that holds out a row, or -1; settings : dict of the mixture's settings
     trade_off : loss that one unit of price must save"""
     rows = np.random.default_rng(oracle.seed).permutation(np.flatnonzero(fold >= 0))[:HELD_OUT]
     scales = [(*oracle.mixture.arrays[-1][:2], share) for share in CONTAMINATIONS]

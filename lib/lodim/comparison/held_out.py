@@ -242,8 +242,8 @@ def _answers(fit, task, test):
 def _peer(name, task, train, test):
     """Fit the scikit-learn model `name` to rows `train`; return its predictions for rows `test`.
 
-    The result is (linear predictors (m, K), {}, True, strict): its size is unknown, it counts as
-    converged, and strict(data) raises an error if data have unknown levels."""
+    The result is (linear predictors (m, K), {}, True, strict). The empty dict means that the size
+    is unknown, True means converged, and strict(data) raises an error for unknown levels."""
     if task.batch.offset is not None:
         raise DataError("models of scikit-learn cannot use an offset")
     how = {"family": task.design.family, "parameters": task.parameters, "missing": "indicator"}

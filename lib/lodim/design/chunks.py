@@ -164,13 +164,13 @@ class Cutter:
         self.held, self.stop = [], stop
 
     def put(self, start, stop, read):
-        """Append the rows from start to stop - 1; read : dict name -> Column of these rows."""
+        """Append the rows at positions start to stop - 1; read : dict name -> Column of them."""
         self.stop = stop
         if stop > start:
             self.held.append((start, stop, read))
 
     def take(self, span, names):
-        """Return columns `names` of a Span's rows as a dict; forget all rows up to its end."""
+        """Return columns `names` of a Span as a dict; forget all rows up to the end of the Span."""
         within = [h for h in self.held if h[0] < span.stop and h[1] > span.start]
         self.held = [h for h in self.held if h[1] > span.stop]
         parts = []
@@ -380,7 +380,7 @@ class WorkerChunks(SourceChunks):
 
     @classmethod
     def of_client(cls, chunks, client):
-        """Return `chunks` as WorkerChunks; unchanged if only one or if `client` is None."""
+        """Return `chunks` as WorkerChunks; unchanged for a single chunk or if `client` is None."""
         if client is None or chunks.n <= ROWS_PER_CHUNK:
             return chunks
         return cls(chunks.store, chunks.table, chunks.n_rows, chunks.known, client)

@@ -93,8 +93,8 @@ def unfold(names, cost, parents, columns, sources=(), uses=None, set_cost=None):
 def _copies(names, parents, sources, uses, source_of):
     """Copy each node once per combination of the alternatives that it needs.
 
-    Return a list of the copies as pairs (node, positions of needed copies), needed copies first,
-    and a dict from each node to the position of its first copy.
+    Return a list of copies and a dict from each node to the position of its first copy. A copy is a
+    pair (node, positions of needed copies), after the copies that it needs.
     parents, uses : per node, the nodes and the series (sets of alternatives) that it needs
     sources : per series, its nodes; source_of : dict from a node to its series"""
     used = [[u for k in series for u in sources[k]] for series in uses]

@@ -75,10 +75,10 @@ class TrainingRows:
     def derivatives(self, f, columns, curvatures=0, step=None, least=None):
         """Return loss, negative gradient (K, C), second moments, and the row sum of l'^2 / l''.
 
-        l' and l'' are derivatives of a row's loss l by a linear predictor. Second moments of the C
-        `columns` are weighted by l'', (J, J, C, C), where J^2 is `curvatures`.
+        l' and l'' are derivatives of a row's loss l by a linear predictor. The gradient is by the K
+        coefficients of C `columns`. The columns' moments, (J, J, C, C), are weighted by l''.
         f : linear predictors; step : (K, C) change of the coefficients to make first, or None
-        curvatures : K^2 for all second derivatives, 1 for their mean, 0 for no moments
+        curvatures : J^2, with K^2 for all second derivatives, 1 for their mean, 0 for no moments
         least : smallest curvature of a row of weight one, by default that of the loss"""
         loss = self.loss if least is None else (self.loss[0], least, *self.loss[2:])
         known = {"loss": loss, "columns": columns, "curvatures": curvatures}

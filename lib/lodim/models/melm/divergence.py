@@ -160,7 +160,7 @@ def kernel_widths(sample, theta, gamma):
 def _boxes(Z, weight, width):
     """Return m boxes around the rows Z (n, k) of a class, as corners (m, 2, k), and mass outside.
 
-    The mass (m,) is an upper bound of the class's probability; width : (k,) SDs of its kernels"""
+    The mass (m,) is an upper bound of the class's probability; width : (k,) SDs of the kernels"""
     share = weight / weight.sum()
     # Boxes leave out up to 10% of the rows on each side, and extend by up to four kernel widths.
     cut = np.quantile(Z, [(c, 1.0 - c) for c in (0.0, 0.005, 0.02, 0.05, 0.1)], axis=0)

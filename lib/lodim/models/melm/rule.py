@@ -168,7 +168,7 @@ class Rule:
         return self.inverse_temperature * score
 
     def calibrated(self, loss):
-        """Return the rule with the inverse temperature of lowest total loss.
+        """Return the rule with the inverse temperature (factor of log-odds) of lowest total loss.
 
         loss : (n, n_factors), losses of rows at each of INVERSE_TEMPERATURES"""
         if self.other is not None:
@@ -208,7 +208,7 @@ def density_options(settings):
 
 
 def losses_by_temperature(family, y, weight, score):
-    """Return weighted deviances (n, n_factors) of rows at b * score, b in INVERSE_TEMPERATURES."""
+    """Return weighted deviances (n, n_factors) for b * score, with b in INVERSE_TEMPERATURES."""
     return np.stack([weight * family.deviance(y, b * score) for b in INVERSE_TEMPERATURES], axis=1)
 
 

@@ -92,10 +92,10 @@ class BatchObjective:
         return value + sums[0], gradient
 
     def _sums(self, v, w, u, active, order, loss):
-        """Return a vector: the loss of kind `loss`, and its derivatives by u, v (D,) and w (J,).
+        """Return a vector: the loss, and its derivatives by u, v (D,) and w (J,).
 
-        u is an inverse width. v are weights of the features at positions `active`, w are weights of
-        the candidates at positions `order`."""
+        u : inverse width; v : weights of the features at positions `active`; loss : code of loss
+        w : weights of the candidates at positions `order`"""
         rows, kind, D = self._scoring, self._X.dtype, len(active)
         small_w, small_v, target = w.astype(kind), v.astype(kind), self._target[order]
         V = similarity_matrix(self._x, small_v, order, active)

@@ -36,7 +36,7 @@ def lasso_groups(network, p, monotone=None):
 
 
 def path_supports(search, path, rule):
-    """Refit each set of columns that a PenaltyPath uses; return CandidateModels with `rule`."""
+    """Refit each set of columns that a PenaltyPath uses; return CandidateModels labelled `rule`."""
     candidate_models: dict[bytes, CandidateModel] = {}
     for place, _, used in path_selections(search.space, path):
         key, at = used.tobytes(), {"lambda_": float(path.lambdas[place]), "place": place}

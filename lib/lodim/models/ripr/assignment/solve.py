@@ -77,7 +77,7 @@ def next_vertex(row, delta, u, v):
 def assign_rows(lo, hi, L, delta, lambda_, first, second, share):
     """Write the best one or two views of rows lo to hi - 1 to `first` and `second`.
 
-    They minimize squared loss plus penalty; `share` gets the weight of `second`.
+    They minimize squared excess loss plus penalty; `share` gets the weight of `second`.
     L : (rows, views) losses; delta : (views,) penalties; lambda_ : factor of the penalties"""
     for i in range(lo, hi):
         row, at = L[i], -1
