@@ -18,8 +18,7 @@ DIGITS = 16  # number of random hex digits in names of temporary files
 def replacing(path):
     """Yield a temporary file that replaces `path` if the `with` block ends without an error.
 
-    If `path` is a symbolic link, its target is replaced. Mode and owner of an old file are kept.
-    Temporary files of killed processes in the folder are removed. OSError if it cannot write."""
+    A symbolic link's target is replaced; mode and owner stay. OSError if `path` is not writable."""
     target = Path(os.path.realpath(path))
     old = _status(target)
     _sweep(target.parent)

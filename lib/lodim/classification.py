@@ -46,8 +46,9 @@ def wilson(share, n):
 def reliability(probability, hit, weight, bins):
     """Return the data of a class's calibration plot: a dict of arrays with an entry per bin.
 
-    Keys: predicted (mean probability), observed (share of rows of the class, which `hit` marks),
-    low, high (95% Wilson limits of the share), rows (count). The `bins` are cut at quantiles."""
+    predicted, rows : mean probability, and number of rows
+    observed : share of rows of the class, which `hit` marks; low, high : its 95% Wilson limits
+    bins : number of bins, cut at quantiles of the probability"""
     how = {"weights": weight, "method": "inverted_cdf"}
     cuts = np.quantile(probability, np.arange(1, bins) / bins, **how)
     group = np.unique(np.searchsorted(cuts, probability, "left"), return_inverse=True)[1]

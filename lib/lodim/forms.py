@@ -204,10 +204,9 @@ def entries(inner: Any) -> Any:
 
 
 def table(rows: Size, forms: dict[str, Any], **optional: Any) -> Any:
-    """Declare a field: a table, as a dict column name -> `rows` values.
+    """Declare a field that is a table: a dict from column name to `rows` values.
 
-    forms : Form of each required column; optional : Form of each optional column
-    Further columns must hold numbers."""
+    forms, optional : Form of each required and each optional column; others must hold numbers"""
     known, number = forms | optional, real(rows, nan=True)
 
     def check(value, where, sizes):
@@ -285,7 +284,7 @@ def write(record: Any) -> dict[str, Any]:
 
 
 def read_all(forms: dict[str, Any], values: Any, where: str, sizes: dict) -> dict[str, Any]:
-    """Return a dict of stored values, read by their forms; ValueError if names do not agree.
+    """Return a dict of stored values, read by their forms; ValueError for missing or unknown names.
 
     `where` names the record in messages; `sizes` is a dict of the lengths known so far."""
     _check_dict(values, where)

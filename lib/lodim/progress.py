@@ -23,7 +23,7 @@ _display: ContextVar["Display | None"] = ContextVar("display", default=None)
 
 @contextmanager
 def showing(progress: Any, call: str) -> Iterator[None]:
-    """Show progress of a `call` in a `with` block, but not that of blocks within it.
+    """Show progress of a `call` in a `with` block; blocks within it use the same display.
 
     progress : True, False, or None to show it after three seconds"""
     if isinstance(progress, np.bool_):
@@ -58,7 +58,7 @@ def bar(total: int, what: str) -> Iterator["Step"]:
 
 
 def steps(items: Iterable, total: int, what: str) -> Iterator[Any]:
-    """Yield items of the task `what`, `total` in all; asking for the next one completes an item."""
+    """Yield `items`, `total` in all, and show the progress of this task, called `what`."""
     with bar(total, what) as shown:
         for item in items:
             yield item

@@ -89,9 +89,7 @@ def words_of(heads, answer):
 
 
 def grow(policy, X: np.ndarray, played: list[Played], depth: int) -> Tree:
-    """Return the Tree of the most frequent purchases of a policy, at most `depth` on a path.
-
-    played : what the policy bought for each row of X"""
+    """Return the Tree of purchases that a policy most often `played` for rows X, up to `depth`."""
     growing = _Growing(policy, X, played)
     root = growing.node(np.arange(len(X)), (), depth)
     total = sum(min(len(one.items) + 1, depth) for one in played)
@@ -147,9 +145,9 @@ class _Growing:
         return self.items.price(states[1].paid) - self.items.price(states[0].paid)
 
     def _branches(self, rows, bought, actions):
-        """Split rows by one of the columns `bought`, so that branches differ in the next purchase.
+        """Split rows by one of the columns `bought` to separate the next purchases, `actions`.
 
-        Return pairs (text such as "age below 50", positions in `rows`). actions : next purchases"""
+        Return pairs (text such as "age below 50", positions in `rows`)."""
         coded = pd.Series(actions).astype("category").cat.codes.to_numpy()
         # What follows counts most; the prediction separates branches that go on alike.
         spread = max(self.answers.std(), 1e-9)
@@ -165,7 +163,7 @@ class _Growing:
     def _cut(self, rows, item, target):
         """Find the best split of rows by the column `item`; return impurity, item, groups, cuts.
 
-        impurity : variance of `target` within branches
+        impurity : variance within branches of `target` (rows, q), which should be small
         groups : pairs (level or range of numbers, positions in `rows`), in order
         cuts : indices of the groups at which a new branch starts"""
         groups, cuts = self._groups(rows, np.flatnonzero(self.items.column_item == item)), []
@@ -215,7 +213,7 @@ class _Growing:
         return f"{name} {low} or more" if high is None else f"{name} {low} to {high}"
 
     def _codes(self, X, columns, n_levels):
-        """Return the level number of each row; X (rows, columns) : scaled features of a factor."""
+        """Return level numbers of rows; X : (rows, columns) scaled features of one factor."""
         raw = self._original(X, columns)
         code = raw.argmax(axis=1)
         if len(columns) < n_levels:  # the first level has no column

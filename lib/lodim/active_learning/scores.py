@@ -40,8 +40,7 @@ def random(learner, rng):
 def committee(learner, rng):
     """Return the entropy (n,) of classes that several fits predict for a Learner's unlabelled rows.
 
-    A ripr fit predicts by each feature set; other models are refitted to bootstrap samples. Rows
-    with fewer than two predictions get the entropy of the class probabilities."""
+    A ripr fit predicts by each feature set; other models are refitted to bootstrap samples."""
     if hasattr(learner.fit, "votes"):
         votes = learner.fit.votes(learner.pool).to_numpy()
     else:
@@ -57,9 +56,9 @@ diverse = committee  # `Learner.query` chooses high scores that are far apart
 
 
 def infogain(learner, rng):
-    """Return how much the label of each unlabelled row should lower the total entropy, (n,).
+    """Return the expected fall (n,) of the summed entropy of predictions after labelling each row.
 
-    The Learner refits with each possible label of the 20 most uncertain rows; others get NaN."""
+    The 20 most uncertain unlabelled rows are tried with each possible label; others get NaN."""
     now = entropies(learner.fit, learner.pool)
     out = np.full(len(now), np.nan)
     p = learner.fit.predict(learner.pool, "prob").to_numpy(float)
@@ -130,8 +129,8 @@ def top(score, n, rng):
 def far_apart(score, X, known, n, rng):
     """Choose n rows of X at random, preferring high scores and rows far apart; return positions.
 
-    The chance of a row is proportional to (score + 0.02) times its squared distance, at most the
-    median, to the nearest row that is labelled or chosen. known : (m, p), the labelled rows"""
+    The chance of a row is proportional to (score + 0.02) d. Here d is the squared distance to the
+    nearest labelled (`known`) or chosen row, or the median distance if this is smaller."""
     scored = np.flatnonzero(~np.isnan(score))
     distance = nearest(X, known)
     cap = np.median(distance[scored]) if len(scored) else np.inf
@@ -155,9 +154,7 @@ def nearest(X, known):
 
 
 def squared(X, Z):
-    """Return mean squared differences (rows of X, rows of Z) over the features of both rows.
-
-    If no feature is known in both, the value is 2, typical of two standardized rows."""
+    """Return mean squared differences (n, m) over features known in both rows, or 2 without any."""
     in_X, in_Z = (np.isfinite(A).astype(float) for A in (X, Z))
     x, z = np.nan_to_num(X), np.nan_to_num(Z)
     total = x**2 @ in_Z.T + in_X @ (z**2).T - 2.0 * x @ z.T

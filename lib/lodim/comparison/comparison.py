@@ -416,9 +416,9 @@ class Comparison(Summarized):
         return found
 
     def _sizes(self):
-        """Return a dict of lists, one entry per model, of mean sizes and times over folds.
+        """Return mean sizes and times over folds: a dict of lists with an entry per model.
 
-        Keys: features, parts (components), price, part (name such as "learners"), seconds."""
+        Keys: features, parts (number of components), part (their name), price, seconds."""
         records = [self._records[label] for label in self._known]
         found = {k: [_mean([need.get(k) for need in r.needs]) for r in records] for k in COUNTS}
         found["part"] = [r.needs[0].get("part", "") for r in records]

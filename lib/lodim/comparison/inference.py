@@ -37,7 +37,7 @@ class Rows:
     def covariance(self, parts):
         """Return the covariance (q, q) of q statistics, such as mean losses.
 
-        parts : (n, q), each row's contribution to their errors; each column sums to zero"""
+        parts : (n, q), contribution of each row to each statistic's error; columns sum to zero"""
         if self.units is not None:
             code = np.unique(self.units, return_inverse=True)[1]
             parts = np.stack([np.bincount(code, part) for part in parts.T], axis=1)
@@ -51,7 +51,7 @@ def means(losses, rows):
 
 
 def explained(losses, null, rows):
-    """Return shares (q,) of the null model's loss (n,) that q models explain, and SEs (q,)."""
+    """Return shares (q,) of the intercept-only model's loss `null` that models explain, and SEs."""
     total = rows.weight @ null
     if total <= 0:
         return np.full(losses.shape[1], np.nan), np.full(losses.shape[1], np.nan)
@@ -63,7 +63,7 @@ def explained(losses, null, rows):
 def auc_of_folds(positive, score, rows):
     """Return the AUC over pairs of rows held out together, and the rows' influences on the AUC.
 
-    positive, score : (n,) bool, whether the row has the positive class; and its prediction
+    positive : (n,) bool, rows of the positive class; score : (n,) predictions
     Influences (n,) give the SE (DeLong et al. 1988). All are NaN if no fold has both classes."""
     in_order, pairs = np.zeros(len(score)), np.zeros(len(score))
     for k in range(rows.fold.max() + 1):
@@ -80,8 +80,7 @@ def confidence_set(mean, covariance, degrees, seed=0):
     """Return p-values (q,) of the hypotheses that each model is as good as the best.
 
     mean, covariance : mean losses (q,) and their covariance (q, q), with `degrees` of freedom
-    The model confidence set (Hansen, Lunde and Nason 2011, Sect. 3.1) removes in each step the
-    model that is farthest behind another, with a p-value from simulated equal models."""
+    The p-values are of the model confidence set of Hansen, Lunde and Nason (2011), Sect. 3.1."""
     spread = pair_errors(covariance, mean)
     draws = joint_draws(covariance, degrees, seed)
     left, p, last = list(range(len(mean))), np.ones(len(mean)), 0.0
@@ -138,7 +137,7 @@ def _t(mean, other, error):
 
 
 def joint_draws(covariance, degrees, seed):
-    """Return t-distributed draws (20000, q), given their scale matrix and `degrees` of freedom."""
+    """Return 20,000 draws (rows) of the t distribution with scale matrix `covariance` (q, q)."""
     # From correlations: with covariances, one model with large errors would cost the others digits.
     sd = np.sqrt(np.diag(covariance))
     scale = np.where(sd > 0.0, sd, 1.0)

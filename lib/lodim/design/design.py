@@ -52,8 +52,7 @@ class Design:
 
     n_dropped : number of training rows that were dropped; rows of weight zero do not count
     n_incomplete : number of training rows of positive weight that miss features but no response
-    lacking : dict column -> number of rows that miss it, if rows were dropped for this. Includes
-        "weights" and other row inputs; rows of weight zero count"""
+    lacking : dict column or row input -> number of missing values; empty if no row was dropped"""
 
     formula: str = forms.text()
     family: str = forms.choice(*FAMILIES)
@@ -106,11 +105,12 @@ class Design:
     ):
         """Learn the terms, levels, means and scales of a formula; return the Design and the Batch.
 
-        The Batch holds the training rows as numbers; those of weight zero do not influence the
-        Design. By default the response decides the family: levels, {0, 1} and {-1, 1} are classes.
-        inputs : RowInputs (weights etc.); reading : Reading; parameters : dict, of families
+        The Batch holds the training rows as numbers. Rows of weight zero do not affect the Design.
+        inputs : RowInputs (weights etc.); reading : Reading, how the rows are read
+        family : name; by default the response decides: levels, {0, 1} and {-1, 1} are classes
+        parameters : dict of family parameters; which : number of the response, if there are several
         standardize : whether to divide by standard deviations; features are always centred
-        dtype : type of X; missing : "drop", "keep" or "indicator"; which : number of the response
+        dtype : type of X; missing : "drop", "keep" or "indicator", for rows that miss features
         reference_levels : code factors as R does; compress_tails : transform heavy tails"""
         _check_arguments(family, dtype, standardize, missing)
         read = _read(formula, data, inputs, family, which, missing, reading)
@@ -183,7 +183,7 @@ class Design:
     def batch_of(self, frame, inputs, response, known, part=False):
         """Return the complete rows of a Frame as a Batch, with the response if `response` is true.
 
-        inputs : RowInputs; known : result of `known_levels`
+        inputs : RowInputs; known : dict of rules for new levels, by `known_levels`
         part : whether the rows are one chunk of the training rows; then weights stay unchanged"""
         target = self.response if response else None
         table, rows = self._complete_rows(frame, _answers(target), inputs, known)
@@ -199,9 +199,10 @@ class Design:
         return Batch(X, y, **vars(inputs), index=frame.index, rows=rows)
 
     def _complete_rows(self, frame, targets, inputs, known):
-        """Return a Table of a Frame's complete rows, with gaps filled, and their positions.
+        """Return the rows of a Frame that can be used, as a Table, and their positions.
 
-        targets : columns of the response; inputs : RowInputs; known : result of `known_levels`"""
+        A missing feature excludes a row only if `missing` is "drop"; "indicator" replaces it.
+        targets : columns of the response; inputs : RowInputs; known : rules for new levels"""
         read = read_complete(frame, self.features, targets, inputs, self.missing, known=known)
         return filled(read[0], self.fills), read[1]
 
@@ -286,8 +287,7 @@ class Design:
     def known_levels(self, new_levels):
         """Return rules for new levels: dict column -> (training levels, levels made missing).
 
-        If the second part is None, all levels unknown in training become missing. Levels in neither
-        part are an error. Columns without such rules are not in the dict."""
+        A second part of None means all other levels. Levels in neither part are an error."""
         one_of("new_levels", new_levels, ("error", "missing"))
         found, parts = {}, list(itertools.chain.from_iterable(self.terms))
         for name, part in [(factors.column_with_levels(part), part) for part in parts]:
@@ -410,7 +410,7 @@ def _check_arguments(family, dtype, standardize, missing):
 
 
 def read_formula(text, family, which=None):
-    """Parse a formula; return the result and the response (number `which`, if there are several).
+    """Return a parsed formula and its response (number `which`, if there are several).
 
     Raise FormulaError if the family does not fit the response."""
     parsed = parse(text)
@@ -424,7 +424,7 @@ def read_formula(text, family, which=None):
 
 
 def columns_read(formula, names, family=None, beside=()):
-    """Return those of the columns `names` that a formula uses, and those that are in `beside`."""
+    """Return the columns among `names` that a formula uses or that are in `beside`, as a tuple."""
     parsed, chosen = read_formula(formula, family)
     keys = expand(parsed, names, set(beside))
     used = {*design_terms.columns_of(keys), *_answers(_response(chosen)), *beside}

@@ -40,8 +40,8 @@ class Numeric:
 class Levels:
     """Factor that codes the levels of a column, of C() or of a condition in I() as numbers.
 
-    Two levels make one 0/1 column. Three or more make one column each, so that a penalty treats
-    them alike; with `reference_levels=True` the first level has no column."""
+    Two levels make one 0/1 column; three or more make one column each, or, with
+    `reference_levels=True`, one for each level but the first."""
 
     # name, called: name of the column; or, if `called` is true, text of a call such as C(x, Sum)
     name: str = forms.text()
@@ -60,7 +60,7 @@ class Levels:
 
     @classmethod
     def from_levels(cls, name, called, levels, labels, matrix=None):
-        """Return a Levels factor from its first five fields, without rules for missing values."""
+        """Return a Levels factor with the given fields, without rules for missing values."""
         return cls(name, called, levels, labels, matrix, (), None, None)
 
     def _check_fields(self):
@@ -295,7 +295,7 @@ def prepare(factor, table):
 
 
 def column(factor, prepared, j):
-    """Return column j (n,) of a factor; prepared : result of `prepare`, its values in all rows."""
+    """Return column j (n,) of a factor; prepared : the factor's values or level codes, per row."""
     if isinstance(factor, Numeric | Missing):
         return prepared
     if isinstance(factor, Expression):
@@ -425,7 +425,7 @@ def is_read_as_number(factor, name):
 
 
 def _inner(code, node, table):
-    """Return the argument (tree `node`) of a call as a Column, and the positions of rows in it."""
+    """Return the argument `node` (tree) of the call `code` as a Column, and its rows' positions."""
     name = language.column_name(node)
     if name is not None:
         return table.columns[name], table.rows

@@ -57,7 +57,7 @@ class Prepared:
 def _sources(term, prepared):
     """Yield a pair (values, positions) for each feature of a term: row i has values[positions[i]].
 
-    With empty positions, row i has values[i]. A missing column gives NaN. prepared : Prepared"""
+    With empty positions, row i has values[i]. Missing values give NaN. prepared : Prepared"""
     table = prepared.table
     part, where = columns.known_rows(table, needs([term]))
     if where is ALL_ROWS:
@@ -98,9 +98,9 @@ def _places(terms):
 
 
 def _for_features(work, terms, prepared, wanted):
-    """Call work(term, k, values, positions) for each feature k of terms; `_sources` has the pairs.
+    """Call work(term, k, values, positions) for each feature k of terms.
 
-    prepared : Prepared; threads are used if the data are large
+    Row i has values[positions[i]], or values[i] if positions are empty. prepared : Prepared
     wanted : (p,) bool; terms without a wanted feature are skipped"""
 
     def of_term(place):
@@ -191,7 +191,7 @@ def scaling(moments, names, standardize):
 
 
 def check_distance(distance, scale, term, dtype):
-    """Raise DataError if `distance`, a term's max |x - mean|, over scale is too large for dtype."""
+    """Raise DataError if distance / scale is too large; distance : largest |x - mean| of a term."""
     with np.errstate(over="ignore"):
         largest = distance / scale
     if largest > FAR[dtype.name]:
@@ -220,8 +220,9 @@ class Features:
         self._kept = None
 
     def moments(self, names, summaries):
-        """Return moments (p, 5) without outliers, and a tuple of Limits of features with outliers.
+        """Return weight sum, mean, squared deviations, minimum and maximum per feature, (p, 5).
 
+        Outliers are replaced first. Also return a Limits (usual range) per feature with outliers.
         names : of the features; summaries : dict column -> Summary, used where it has moments"""
         found, wanted = np.zeros((len(names), 5)), np.ones(len(names), bool)
         for first, _, term in _places(self.terms):
@@ -246,14 +247,14 @@ class Features:
         return tuple(one for one in limits if one is not None)
 
     def _learn_moments(self, known, wanted, limits):
-        """Return moments (p, 5), within `limits`, of `wanted` features; others are from `known`."""
+        """Return moments (p, 5) of `wanted` features within `limits`; others are as in `known`."""
         if not wanted.any():
             return known
         parts = self._map(partial(learn_moments, wanted=wanted, limits=limits), wanted)
         return np.where(wanted[:, None], merge_moments(parts), known)
 
     def _map(self, work, wanted):
-        """Return [work(terms, prepared), ...]; prepared : a chunk of the data as Prepared.
+        """Return a list of work(terms, prepared); prepared : each chunk of the data, as Prepared.
 
         Missing values are replaced. wanted : (p,) bool, features whose columns are read"""
         names = needs([self.terms[t] for t in np.unique(self._term_of[wanted])])
@@ -274,7 +275,9 @@ class Features:
         return np.repeat(np.arange(len(self.terms)), np.array(widths(self.terms), int))
 
     def write(self, X, mean, scale, flat, limits):
-        """Write features to X, within `limits`, standardized by mean and scale; zeros if `flat`."""
+        """Standardize features by mean and scale (p,), and write them to X, which has zeros.
+
+        flat : (p,) bool, constant features, which stay zero; limits : dict of limits by position"""
 
         def part(span, table):
             prepared = self._kept or Prepared(filled(table, self.fills))
@@ -309,7 +312,7 @@ def is_number(term):
 
 
 def apply_to_chunk(_, table, terms, fills, missing, work):
-    """Return work(terms, prepared) for one chunk: `table`, its missing values filled by `fills`."""
+    """Return work(terms, prepared) for one chunk, `table`, whose missing values `fills` replace."""
     return work(terms, Prepared(filled(replace(table, missing=missing), fills)))
 
 

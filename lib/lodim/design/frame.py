@@ -26,9 +26,7 @@ EAGER = (PANDAS, "polars", "pyarrow", "modin", "cudf")  # readable kinds of fram
 
 
 def read_narwhals(data, allowed):
-    """Return the module narwhals, and `data` as a narwhals DataFrame.
-
-    allowed : what data may be, such as "a frame", for the error if narwhals cannot read `data`"""
+    """Return the module narwhals, and its DataFrame of `data`; allowed : text for an error."""
     kind = f"{type(data).__module__}.{type(data).__qualname__}"
     if is_path(data):
         path = os.fspath(data) if isinstance(data, str | os.PathLike) else data
@@ -180,9 +178,7 @@ def _plain(series):
 
 
 def as_given(method: F) -> F:
-    """Decorate a method that returns pandas objects, so that it returns the user's kind of frame.
-
-    That is the kind of the argument `data`, or else of the training data (`_frame_kind`)."""
+    """Make a method return frames like `data` or the training data, instead of pandas objects."""
 
     takes_data = "data" in inspect.signature(method).parameters
 
@@ -212,9 +208,7 @@ READABLE = "a pandas or polars DataFrame, a pyarrow Table, or a dict of columns"
 
 @dataclass(frozen=True)
 class Frame:
-    """The user's data as named columns, each read on demand by fetch(keys[name]).
-
-    kind : name of the package, such as polars"""
+    """Named columns of a frame of the package `kind`, each read on demand by fetch(keys[name])."""
 
     names: tuple[str, ...]
     index: pd.Index

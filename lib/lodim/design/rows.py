@@ -165,7 +165,7 @@ def _read_input(frame, value, what):
 
 
 def _codes(frame, values, what):
-    """Return a code (n,) per row, equal for equal values, NaN if missing; what : for messages."""
+    """Return a number per row, equal for equal `values` (array or column name), NaN if missing."""
     if isinstance(values, str):
         column = read_column(frame, values)
         values = column.values
@@ -235,11 +235,12 @@ def _check_row_labels(frame, value, what):
 
 
 def read_complete(frame, features, answers, inputs, missing, *, learning=False, known=None):
-    """Return the complete rows of a Frame as a Table, then the four results of `complete_rows`.
+    """Return the complete rows of a Frame as a Table, their positions, and three counts.
 
     A complete row has response, weight and offset, and all features if `missing` is "drop".
-    features, answers : columns of features and response; inputs : RowInputs; known : result of
-        `Design.known_levels`, or None; learning : whether fewer than two rows are an error"""
+    The counts are n_dropped, n_incomplete and lacking (see `complete_rows`).
+    features, answers : columns of features and response; inputs : RowInputs; known : rules for new
+        levels, or None; learning : whether fewer than two rows are an error"""
     n, read = len(frame.index), {}
     for name in dict.fromkeys([*features, *answers]):
         read[name] = read_column(frame, name)
@@ -291,9 +292,9 @@ def complete_rows(flags, weights, missing, learning):
     """Find the rows to use. Return (positions, n_dropped, n_incomplete, lacking).
 
     missing : "drop" if rows need all features; learning : whether fewer than two rows are an error
-    n_dropped, n_incomplete : numbers of rows left out, and of rows that miss features only; rows of
-        weight zero do not count
-    lacking : dict from column or row input to number of rows that miss it, if rows are left out"""
+    n_dropped : number of rows left out, except rows of weight zero
+    n_incomplete : number of rows of positive weight that miss features only
+    lacking : dict column or row input -> number of missing values; empty if n_dropped is 0"""
     gaps, bad, drop = flags.gaps, flags.bad, missing == "drop"
     of_use = ~(bad | gaps) if drop else ~bad
     rows, out, incomplete = np.flatnonzero(of_use), ~of_use, gaps & ~bad
@@ -343,9 +344,8 @@ def _raise_few_rows(n, n_left, dropped, incomplete):
 def learn_response(response, family, table):
     """Evaluate the left side of a formula on the rows of a table; return y, response and family.
 
-    y is (n,), with classes as codes, and NaN in rows kept without a response. The returned
-    Response knows the classes, and can code new data. The family is inferred if `family` is None.
-    If `response` is None (no left side), return (None, None, "none")."""
+    y : (n,) numbers or class codes, NaN if missing; response : Response, which can code new data
+    The family is inferred if None. If `response` is None, return (None, None, "none")."""
     if response is None:
         return None, None, "none"
     n = table.n

@@ -218,7 +218,7 @@ def _known(fit, data, offset):
 
 
 def _is_training(fit, design, batch):
-    """Return whether a batch seems to be the training data: as many rows, features of mean zero."""
+    """Return whether a batch seems to be the training data: same size, feature means of zero."""
     if fit.n != batch.n_positive:
         return False
     if fit.arguments.get("weights") is not None and design.weights is None:

@@ -33,9 +33,9 @@ class Equation:
 def build(kind, design, family, new_levels, scores):
     """Return the Equation of a fit; raise ArgumentError if a part of it cannot be written as code.
 
-    kind : name of the model; new_levels : as in `Fit.predict`
-    scores : function of features and offset; returns linear predictors as expressions (without a
-        response, as pairs with a label), and conditions for rows to have no prediction"""
+    kind : name of the model; new_levels : "error" or "missing", the treatment of new levels
+    scores : function of features and offset; returns linear predictors (pairs with a label if the
+        fit has no response), and conditions under which a row has no prediction"""
     inputs = Inputs(design, new_levels)
     offset = _offset(inputs)
     found, unknown = scores(inputs.features, offset)

@@ -24,8 +24,7 @@ POWER = (
 def write(equation, dialect, table):
     """Return an SQL query of an Equation's predictions for `table`, a name or (schema, table).
 
-    `dialect` is "duckdb" or "postgres". A LATERAL subquery computes intermediate values, so that
-    their names cannot conflict with columns of the table."""
+    dialect : "duckdb" or "postgres", the database that will run it"""
     parts = (table,) if isinstance(table, str) else table
     named = isinstance(parts, tuple) and all(isinstance(part, str) and part for part in parts)
     if not (named and parts):

@@ -54,7 +54,7 @@ class Inputs:
     def _known_levels(self, rules):
         """Return a dict column -> (known levels, further levels that count as missing).
 
-        None means all further levels. rules : entries by `Design.known_levels` to prefer"""
+        None means all further levels. rules : dict of such pairs, which replace those of the fit"""
         found = {}
         for part in self.parts:
             name = factors.column_with_levels(part)
@@ -323,7 +323,7 @@ class _Translation:
         return ex.call(FUNCTIONS[name], *values)
 
     def transformed(self, name, node, settings, words):
-        """Return the columns of `node`, name(x, *settings, **words), with fitted knots or SDs."""
+        """Return expressions of the columns of `node`, a call name(data, *settings, **words)."""
         data = [self.columns(arg) for arg in node.args[: count_data(node)]]
         state = self.states.pop(0)[1]
         if name in patsy_terms.MOMENTS:
@@ -337,7 +337,10 @@ class _Translation:
         return self.spline(name, state, data[0][0], settings, words)
 
     def spline(self, name, state, x, settings, words):
-        """Return the columns that bs, cr or cc (`name`) makes of x, by the knots in `state`."""
+        """Return the columns of a spline of x as code expressions, one per basis function.
+
+        name : "bs", "cr" or "cc"; state : dict with the fitted knots
+        settings, words : further arguments of the call, by position and by name"""
         knots = np.unique(state["_all_knots"])
         degree = state["_degree"] if name == "bs" else CUBIC
 
@@ -366,10 +369,10 @@ class _Translation:
 
 
 def _between(breaks, degree, values):
-    """Return polynomials that equal q functions between `breaks`, given the functions' degree.
+    """Return coefficients (m, degree + 1, q) of q piecewise polynomials between m + 1 `breaks`.
 
-    values : function of x (n,) that returns the q functions at x, as (n, q)
-    Coefficients (m, degree + 1, q), constants first, are for x scaled to [-1, 1] between breaks."""
+    values : function of x (n,) that returns the q polynomials at x, (n, q)
+    The constant is first. Within a piece, x is scaled to [-1, 1]."""
     u = np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
     into = np.linalg.inv(np.vander(u, increasing=True))
     pieces = itertools.pairwise(breaks)

@@ -16,8 +16,7 @@ RAREST = 1e-12  # smallest probability of a class in a null model, since a class
 class Family:
     """Methods shared by all families (distributions of a response with a link).
 
-    They take the response y (n,), weights (n,) with sum one, linear predictors score (n, K) and
-    their offset (n, K). Sums do not depend on the number of threads."""
+    Arguments: y (n,), weight (n,) with sum one, linear predictors score (n, K), offset (n, K)."""
 
     n_scores = 1
     several_classes = False  # whether mean() has a probability for each of the classes
@@ -151,7 +150,7 @@ class LogLink(Family):
 
 
 def beyond_null(y, offset, null):
-    """Return y - offset - null, the part of the response beyond a null model (intercept `null`)."""
+    """Return y - offset - null: what a model with only the intercept `null` does not explain."""
     rest = y - offset
     rest -= null
     return rest

@@ -241,7 +241,7 @@ def _source_passes(problem, rows):
 def _of_worker(n_workers, rows, tile_bytes, needs, names):
     """Return the bytes that each Dask worker needs: features, arrays of the fit, columns read.
 
-    rows, tile_bytes : numbers of all rows, and bytes of their features; needs : Needs of the fit"""
+    rows : number of all rows; tile_bytes : size of their features; needs : Needs of the fit"""
     chunks = -(-count(rows) * TILE // ROWS_PER_CHUNK // n_workers)
     share = chunks * ROWS_PER_CHUNK if rows > ROWS_PER_CHUNK else rows
     row = tile_bytes / max(1, rows) + 16 + needs.row

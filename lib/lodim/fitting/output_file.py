@@ -81,7 +81,7 @@ KINDS = {".parquet": _parquet, ".csv": CSV, ".arrow": _arrow, ".feather": _arrow
 
 @contextlib.contextmanager
 def _tables(open_writer):
-    """Yield a function that appends frames to a file; they wait until all column types are known.
+    """Yield a function that appends frames to a file, once the types of all columns are known.
 
     open_writer : function of a schema of pyarrow, which opens the file"""
     pa = arrow()

@@ -92,7 +92,7 @@ def _read_design(value, where, sizes):
     """Return the Design of a fit from the part `value` of a file, called `where` in errors.
 
     Add these lengths of a fit's arrays to the dict `sizes`:
-    K, S, C : numbers of linear predictors, of those with coefficients, and of classes (or 0)
+    K, S : numbers of linear predictors, and of those with own coefficients; C : of classes, or 0
     boundaries : number of boundaries of ordered classes, or 0; functions : 1 if ordered, or K"""
     design = forms.part(Design).read(value, where, sizes)
     family = families.family_of(design)

@@ -33,7 +33,7 @@ _TOKEN = re.compile(
 
 
 class Token(NamedTuple):
-    """A quoted text, number, name or sign in a formula; `depth` counts brackets around it."""
+    """A quoted text, number, name or sign in a formula, inside `depth` pairs of brackets."""
 
     kind: str
     text: str
@@ -118,9 +118,7 @@ def _check_sign(text, string, place):
 
 
 def side(text, tokens, after):
-    """Return the syntax tree of one side of a formula, or None if it has no tokens.
-
-    after : position of the first character of the side in the text of the formula"""
+    """Return the syntax tree of a formula's side from position `after` on; None without tokens."""
     return _Reader(text, tokens, after).side() if tokens else None
 
 

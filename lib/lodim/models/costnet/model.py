@@ -75,9 +75,9 @@ class Costnet(Model):
         return with_network(super().validate(problem))
 
     def cv_grid(self, problem, n):
-        """Return the settings that cv() compares, as a dict name -> values, and a fit to all rows.
+        """Return a dict name -> values of the settings that cv() compares, and a fit to all rows.
 
-        Values are budgets: prices of models in the fit. A given lambda_ is alone, without a fit."""
+        Values are budgets (prices of models), or only the given lambda_; then the fit is None."""
         if problem.settings.lambda_ is not None:
             return {"lambda_": [problem.settings.lambda_]}, None
         found = next(fit_stages(problem.batch, problem.family, problem.settings))[:2]
@@ -141,7 +141,7 @@ def _prices(frontier):
 def _choose(problem, frontier, selection):
     """Return the problem with a budget chosen by held-out loss, and a table of losses by budget.
 
-    frontier : Frontier; selection : table of a cross-validation to return instead, or None"""
+    frontier : Frontier, the best models by price; selection : table to return instead, or None"""
     settings, draws = problem.settings, frontier.held_out.shape[1]
     priced = settings.costs is not None
     of_draws = [frontier.best(priced, draw) for draw in range(draws)] if draws > 1 else []

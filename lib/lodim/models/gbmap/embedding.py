@@ -55,8 +55,9 @@ class Reference:
 def drift_indicators(learners, reference, batch, k, numeric, threads):
     """Return two measures of how far rows are from their k nearest rows of a Reference, as a dict.
 
-    "difference" (n,) is |f(x) - mean response of the k rows|; if not `numeric`, |f(x) - mean f of
-    the k rows|, the largest over classes. "distance" (n,) is the mean distance to the k rows."""
+    "distance" : (n,) mean distance to the k rows
+    "difference" : (n,) |f(x) - mean response of the k rows|; for classes (`numeric` is False) the
+        largest |f(x) - mean f of the k rows| over classes"""
     rows = batch.X, batch.n
     distance, near = reference.nearest(learners.embedding(*rows, threads), k)
     values = reference.y[:, None] if numeric else reference.score
@@ -92,7 +93,7 @@ def _activate(z, beta, activation):
 def _change(z0, z1, sign, s, t, beta, activation):
     """Return the change of f from s to t on a segment, and lower and upper bounds of df/dt there.
 
-    f = sum_j sign_j g(z_j) for the activation g of sharpness beta; z goes from z0 (0) to z1 (1)"""
+    f = sum_j sign_j g(z_j), with the activation g of sharpness beta; z moves from z0 to z1"""
     change, low, high = 0.0, 0.0, 0.0
     for j in range(z0.size):
         speed = sign[j] * (z1[j] - z0[j])
@@ -108,8 +109,7 @@ def _change(z0, z1, sign, s, t, beta, activation):
 def _path_length(z0, z1, sign, beta, activation, tolerance):
     """Return the total variation of f on the segment between z0 and z1, and a bound on its error.
 
-    f is sum_j sign_j g(z_j), g of sharpness beta. Where f is monotone, its variation is |change|
-    (Lemma 3 of Patron et al. 2024); other parts are halved until the error is within tolerance."""
+    f = sum_j sign_j g(z_j), g of sharpness beta; the method uses Lemma 3 of Patron et al. (2024)"""
     left, right = np.empty(64), np.empty(64)
     left[0], right[0], depth = 0.0, 1.0, 1
     length, error = 0.0, 0.0

@@ -107,8 +107,8 @@ def _newton_step(H, damping, slope, L, step):
 def _straighten(H, slope, b, beta, intercept, convex):
     """Replace parameter a by c = a + b softplus(intercept), in place, in Hessian H and slope.
 
-    slope (d,) : gradient; beta : sharpness of softplus; convex : whether H loses a negative term
-    c is the learner at w'x = 0; with it, the valley of low losses is straight."""
+    slope : (d,) gradient; beta : sharpness of the softplus; b : its factor
+    convex : whether to leave out a term of the new Hessian if it is negative"""
     e = math.exp(-abs(beta * intercept))
     share = 1.0 / (1.0 + e) if intercept > 0.0 else e / (1.0 + e)
     t = b * share
@@ -147,8 +147,7 @@ def _set_trial(theta, step, b, beta, unit, exact, trial):
 def rounded(theta, unit, bits=FEW_BITS):
     """Round each learner's parameters, theta (r, d), to multiples of one power of two per learner.
 
-    In units `unit` (d,), the largest weight keeps `bits` bits, so that rounding errors do not grow
-    in later learners. Learners without weights are not rounded."""
+    The largest weight, in units `unit`, keeps `bits` bits. Learners without weights stay."""
     u = theta / unit
     exponent = np.frexp(np.abs(u[:, 2:]).max(axis=1, initial=0.0))[1]
     grid = np.ldexp(1.0, np.maximum(exponent, -500) - bits)[:, None]
@@ -268,7 +267,7 @@ def newton(problem, y, f, theta, sign, ftol, of_one, results, room):
 def polish(objective, end, max_iter=10):
     """Refine a learner's Minimum `end` by Newton steps, until gains are rounding errors.
 
-    Flat directions of the loss keep their values. objective : as for `lbfgs`, with a `hessian`"""
+    objective : function of parameters and learners that `lbfgs` minimizes; it has a `hessian`"""
     theta, one = end.theta, np.arange(1)
     value, gradient = objective(theta, one)
     n_iter, n_eval, promised = 0, end.n_eval + 2, np.inf

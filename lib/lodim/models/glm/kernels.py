@@ -51,7 +51,7 @@ def products(X, columns, T, live, slopes, curvatures, gradient, information):
 
 @njit(**FAST)
 def squared_lengths(X, columns, T, live, out):
-    """Write the squared length of T'x of each row to out (n,), for the `columns` x of the row.
+    """Write the squared length of T'x to out (n,), where x are a row's values in `columns` of X.
 
     Blocks of rows of which none is marked in `live` get zeros."""
     x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)

@@ -102,8 +102,8 @@ def joined(R, rows):
 def sums(X, y, weights, offset, *, kept, T, family, coef, observed):
     """Return totals, gradient and information of the rows in one vector, which `parts` splits.
 
-    Vectors of several ranges of rows can be added. coef (S, q) : coefficients of z = T'x in S
-    linear predictors, x the design columns `kept`. Information is expected unless `observed`."""
+    coef : (S, q) coefficients of z = T'x in S linear predictors; x : the design columns `kept`
+    observed : whether the information is the observed one, not the expected one"""
     S, q = coef.shape
     totals, gradient, blocks = np.zeros(N_TOTALS), np.zeros((S, q)), _no_blocks(S, q)
     for part in RowBlock.of_span(X, kept, T, weights, y, offset):
@@ -134,7 +134,7 @@ def parts(vector, coef):
 def squares(X, y, weights, offset, *, kept, T, family, coef, B, power):
     """Return an array: number of rows with leverage h = 1, then the middle M of an HC covariance.
 
-    M = Z' diag(u^2 / (1 - h)^power) Z, (S q, S q), is flat. Rows of Z are z = T'x, x the design
+    M = Z' diag(u^2 / (1 - h)^power) Z, (S q, S q), flattened. Rows of Z are z = T'x, x the design
     columns `kept`; coef (S, q) are coefficients of z in S linear predictors; u are derivatives of
     log-likelihoods. B is the nonrobust covariance divided by the dispersion."""
     (S, q), whole = coef.shape, 0

@@ -43,9 +43,9 @@ def _minimize(X, y, share):
 
 
 def _sparsity(residual, sd, quantile):
-    """Return 1 / density of the residuals at zero, their `quantile`, by a kernel estimate.
+    """Return 1 / density of the residuals at zero, by a kernel estimate as in statsmodels.
 
-    sd : standard deviation of the response, for the bandwidth of Hall and Sheather"""
+    quantile, sd : quantile level, and SD of the response, from which the bandwidth is computed"""
     known = import_module("statsmodels.regression.quantile_regression")
     width = known.hall_sheather(len(residual), quantile)
     lower, upper = np.percentile(residual, [25, 75])

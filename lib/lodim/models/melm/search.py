@@ -65,9 +65,10 @@ class Manifold:
 def search_gammas(X, code, weight, plan, gammas, first_gamma=None, warm_start=None, within=None):
     """Search the best projection for each of several gammas; return a dict gamma -> Manifold.
 
-    A gamma is a factor of the kernel widths. The search for first_gamma (default: closest to 4)
-    starts from many projections or warm_start (p, k), others from a neighbouring gamma's result.
-    X : (n, p) features; code : (n,) classes; plan : other settings; within : Basis, if known"""
+    X : (n, p) features; code : (n,) classes; plan : other settings; within : Basis of X, if known
+    gammas : factors of the kernel widths; first_gamma : the first one (default: closest to 4)
+    warm_start : (p, k) start for first_gamma; by default there are many
+    The search for another gamma starts from the result for its neighbour."""
     with single_blas(), progress.bar(len({*gammas, first_gamma} - {None}), "views") as shown:
         basis = within or make_basis(X, code, weight, plan)
         sample = Sample.from_rows(X, code, weight, basis, plan.covariance)
@@ -125,7 +126,7 @@ def _search(sample, basis, plan, theta, names):
 
 
 def _continue(objective, ends, plan):
-    """Minimize `objective` to plan.ftol from the best of the L-BFGS results `ends`; return all."""
+    """Improve the best of the L-BFGS results `ends` to plan.ftol; return all results."""
     best = distinct(ends.value)[: plan.refined]
     more, new = _minimize(objective, ends.theta[best], plan, plan.ftol), {}
     more = replace(more, n_iter=ends.n_iter[best] + more.n_iter)
@@ -172,7 +173,7 @@ def principal_axes(V, basis, sample):
 
 
 def _extreme_entropy(sample, basis, plan):
-    """Return the Manifold on which a one-class Sample has most entropy (plan.smallest: least)."""
+    """Return the Manifold on which a one-class Sample has the largest (or smallest) entropy."""
     theta = _principal_components(sample, basis, plan.k, plan.smallest)
     V = principal_axes(basis.directions(theta), basis, sample)
     entropy = normal_entropy(sample.cov[0], basis.of_directions(V))

@@ -36,11 +36,12 @@ def padded_size(J):
 
 
 def loss_gradient(X, rows, own, candidates, points, v, w, u, active, order, loss):
-    """Return a vector: loss of the scoring rows, and its derivatives by u, v (D,) and w (J,).
+    """Return one vector: the loss of the scoring rows, and its derivatives by u, v (D,) and w (J,).
 
-    X : features on the GPU; rows, own, candidates, points : from `upload_rows`
+    X : features on the GPU; rows, own, candidates, points : arrays that `upload_rows` returns
     v : weights of the features at positions `active`; u : inverse width of normal densities
-    w : weights of the candidates at positions `order`, positive weights first"""
+    w : weights of the candidates at positions `order`, positive weights first
+    loss : CLASSES, SQUARED or DENSITY, the kind of loss"""
     D, J, n_blocks = active.size, order.size, count_blocks(len(X))
     live = np.count_nonzero(w.astype(X.dtype))
     tail = [1.0, ROOT_HALF * u, u / ROOT_TAU, 1.0 / ROOT_TAU]
@@ -60,7 +61,7 @@ def loss_gradient(X, rows, own, candidates, points, v, w, u, active, order, loss
 
 
 def kernel_sums(X, points, values, out):
-    """Add sum_j values[q, j] G_ij to out[t, q, i] on the GPU; G_ij : similarity with point j."""
+    """Add sum_j values[q, j] G_ij to out[t, q, i]; G_ij : similarity of row i with prototype j."""
     active, v, V, w, _ = points
     D, J, Q = active.size, w.size, out.shape[1]
     x, weights = np.zeros((D, padded_size(J)), X.dtype), np.zeros((Q, padded_size(J)), X.dtype)
@@ -170,11 +171,12 @@ def _slopes(y, a, b, weight, loss):
 
 @cuda.jit(device=True)
 def _estimates(tile, rows, own, J, live, normal, loss, stage, G, A, B, room):
-    """Write this thread's part of the numerators and denominators of 64 rows' estimates to `room`.
+    """Write this thread's part of the two sums that estimate each of 64 rows to `room`.
 
-    For row i they are sum_j w_j G_ij h_ij and sum_j w_j G_ij, over the first `live` of J points j,
-    with similarities G_ij and `_agreement` h_ij, which depends on `normal` and `loss`. `_stage`
-    explains tile, `_leave_out` own. room, stage : shared memory; A, B, G : this thread's arrays"""
+    The estimate of row i is sum_j w_j G_ij h_ij / sum_j w_j G_ij over the first `live` of J points,
+    with weights w_j, similarities G_ij and agreements h_ij.
+    tile : see `_stage`; own : see `_leave_out`; normal, loss : see `_agreement`
+    stage, room : shared memory; A, B, G : this thread's arrays"""
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     _, t, index, _, points, D = tile
     for r in range(ROWS_PER_THREAD):
@@ -345,10 +347,11 @@ def _kernel_sums(X, active, v, points, values, out):
 
 
 def upload_rows(X, scoring, x, target):
-    """Return the arguments rows, own, candidates and points of `loss_gradient`, on the GPU.
+    """Copy rows and candidates for prototypes to the GPU; return the arrays for `loss_gradient`.
 
-    rows, own : y, a, b, weight (n_tiles, 4, 64), and `own`, of the ScoringRows `scoring`
-    candidates : features x and response `target` (p + 1, J); points : a work array"""
+    rows : (n_tiles, 4, 64), fields y, a, b and weight of the ScoringRows `scoring`
+    own : number of the candidate that is the row itself, or -1
+    candidates : (p + 1, J), their features x and responses `target`; points : a work array"""
     rows = np.stack([scoring.y, scoring.a, scoring.b, scoring.weight], axis=1)
     room = np.zeros((x.shape[1] + 2, padded_size(len(x))), X.dtype)
     return upload(rows), upload(scoring.own), upload(np.vstack([x.T, target])), upload(room)

@@ -28,10 +28,10 @@ class Neighbours:
 
     @classmethod
     def among(cls, Q, X, category_distance=None, own=None):
-        """Prepare to seek neighbours among rows X of rows Q, or of each row of X if Q is None.
+        """Prepare a search in X for neighbours of each row of Q (of each row of X if Q is None).
 
         category_distance : (features,) squared distance of two levels; 0 (the default) for numbers
-        own : position of each row of Q in X, which is left out; -1 (the default) if it is new"""
+        own : position in X of each row of Q, which is left out; -1 (the default) if it is new"""
         far = np.zeros(X.shape[1]) if category_distance is None else category_distance
         refs = spread_codes(X, far)
         rows = refs if Q is None else spread_codes(Q, far)
@@ -78,12 +78,12 @@ class Neighbours:
 
 
 def nearest(Q, X, view, k, category_distance=None, *, like=None, own=None, threads=1):
-    """Find the k nearest rows of X to each row of Q in a view; return distances and positions.
+    """Find the k nearest rows of X to each row of Q in a view (feature set).
 
-    Both are (rows, k), infinite and -1 for missing neighbours. If Q is None, the neighbours of rows
-    X are sought, each left out. category_distance : (features,) squared distance of two levels
-    like : (rows of X,) values by which tied rows are ordered
-    own : position of each row of Q in X, which is left out; -1 (the default) if it is new"""
+    Return distances and positions, (rows, k), inf and -1 if fewer than k rows are found.
+    Q : None for the rows of X, each left out; like : (rows of X,) values that order tied rows
+    category_distance : (features,) squared distance of two levels; 0 (the default) for numbers
+    own : position in X of each row of Q, which is left out; -1 (the default) if it is new"""
     among = Neighbours.among(Q, X, category_distance, own)
     at = among.positions(view, k, like=like, threads=threads)
     total = np.zeros(at.shape)

@@ -9,7 +9,7 @@ DIGITS = 9  # digits of shares and means that order views
 def merge_close(X, counted):
     """Return X in which values of a feature that differ only by rounding are made equal.
 
-    Values become those of the rows `counted`, (n,) bool, to which they are close; others stay."""
+    Values become those of close rows among `counted`, (n,) bool; without such rows, they stay."""
     own = X[counted]
     for x in own.T:
         order = np.argsort(x, kind="stable")[: np.count_nonzero(~np.isnan(x))]

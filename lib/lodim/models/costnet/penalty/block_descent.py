@@ -135,7 +135,7 @@ def stop_at_zero(w, d, sign, lo, hi):
 
 @njit(**INNER)
 def _zero_crossings(w, d, groups, g0, g1):
-    """Return per group g0 to g1 - 1 the t < 1 with w'(w + t d) = 0, or inf; and the smallest t."""
+    """Return the t < 1 with w'(w + t d) = 0 per group g0 to g1 - 1 (or inf), and the smallest t."""
     start, member = groups.start, groups.member
     out, nearest = np.full(g1 - g0, np.inf), np.inf
     for g in range(g0, g1):
@@ -202,8 +202,9 @@ def _proximal_step(b, groups, H, c, w, dual, lam, L, u, d, eps):
 def _minimize_block(b, groups, H, c, w, dual, lam, L, spaces, eps):
     """Minimize a quadratic plus lam times the penalty of `groups` over block b of w, in place.
 
-    Steps end when the gain L |step|^2 is at most eps; return the largest. c (negative gradient) and
-    dual vectors `dual` change too. L : largest eigenvalue of H in block b; spaces : work arrays"""
+    Return the largest gain L |step|^2 of a step. Steps end when the gain is at most eps.
+    H, c : Hessian and negative gradient; L : largest eigenvalue of H in block b
+    dual : dual vectors of overlapping groups; c and dual change too; spaces : work arrays"""
     u, d, old = spaces
     K, lo, hi = w.shape[0], groups.block[b], groups.block[b + 1]
     if L <= 1e-14:
@@ -235,7 +236,7 @@ def minimize(groups, H, c, w, dual, lam, lipschitz, target, radius, max_sweeps):
     """Minimize a quadratic plus a group penalty block by block; return the number of sweeps.
 
     The quadratic has the Hessian H and the negative gradient c; the penalty is lam Omega(w).
-    w (K, A), c and the dual vectors `dual` change in place, until the duality gap is `target`.
+    w (K, A), c and dual vectors `dual` change in place, until the duality gap is at most `target`.
     lipschitz : largest eigenvalue of H per block; radius : upper bound of Omega at the minimum"""
     K, A = w.shape
     u, d, old = np.empty((K, A)), np.empty((K, A)), np.empty((K, A))

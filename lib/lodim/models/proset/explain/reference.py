@@ -126,8 +126,7 @@ def central_row(prototypes, x, threads):
 def reference_point(x, estimate, tie):
     """Return the position of the row that is most central in features x and estimates together.
 
-    Two ranks are added: by mean absolute distance to all rows in x, and in `estimate` (Borda's
-    rule). Among equal sums, the largest `tie` (n,) wins."""
+    The sum of two ranks by mean distance to all rows decides; of equal sums, the largest `tie`."""
     points = _borda_points(x) + _borda_points(estimate)
     best = np.flatnonzero(points == points.max())
     return int(best[np.argmax(tie[best])])

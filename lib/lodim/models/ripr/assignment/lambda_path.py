@@ -9,10 +9,10 @@ from lodim.models.ripr.views import row_blocks
 
 
 def assignment_path(L, unit, least, *, weight=None, threads=1):
-    """Assign the rows to views for many penalties; return the penalties and their Assignments.
+    """Assign rows to views (feature sets) for many penalties; return penalties and Assignments.
 
-    L : (rows, views) losses. Penalties, in units of `unit`, reach down until the views with a share
-    of rows above `least` stay the same, and up until at most one such view is left."""
+    L : (rows, views) losses; unit : unit of the penalties; weight : row weights, or None
+    least : smallest share of rows of a view that counts when the range of penalties is chosen"""
 
     def at(penalty):
         return assign(L, unit * penalty, weight=weight, threads=threads)
@@ -73,8 +73,8 @@ def _errors(path, views, errors_of):
 def class_errors(ratios, y, columns):
     """Return a function errors_of(assignment, J): leave-one-out errors (n,) of classes by views J.
 
-    A row gets the class with the smallest distance ratio in any view of J. Errors are 0 or 1,
-    between for ties, and NaN without a class. The Assignment has no effect.
+    A row gets the class with the smallest distance ratio in any view of J. Errors are 0 or 1, or
+    between if classes tie, and NaN if y or all ratios are missing. The Assignment has no effect.
     ratios : (rows, views, classes) log distance ratios; columns : numbers of these views"""
 
     def errors_of(_, J):

@@ -141,9 +141,9 @@ class ViewSearch:
         return losses.cluster_losses(X, views, k, seed=s.seed, **how)
 
     def log_ratios(self, k, views):
-        """Return log distance ratios (rows, views, classes).
+        """Return log ratios (rows, views, classes) of distances to the k-th nearest row of a class.
 
-        They compare the k-th nearest row of a class with that of others: small for near classes."""
+        They are relative to the other classes, and small for near classes."""
         X, y = self.rows_used
         how = {"balanced": self.settings.balanced, "leave_out": True, "threads": self.threads}
         return losses.class_ratios(X, X, y, views, k, **how)
@@ -173,7 +173,7 @@ class ViewSearch:
         return replace(recovery, views=self.views[columns], assignment=own, forward=False)
 
     def _constrained(self, L, recovery):
-        """Select views under a user's constraints; return columns of L, and a Mixture of the views.
+        """Select views under a user's constraints; return their columns of L, and their Mixture.
 
         L (rows, views) : losses; recovery : result without constraints, whose penalty is used"""
         lambda_, rows = recovery.lambda_ * recovery.unit, self.rows[self.used]
