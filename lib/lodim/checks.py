@@ -17,10 +17,10 @@ MOST_THREADS = 1024
 
 
 def check(record: Any, name: str, kind: Any, allowed: Any, words: str) -> None:
-    """Raise ArgumentError unless the named field of a frozen record (dataclass) is valid.
+    """Raise ArgumentError unless the field `name` of a frozen dataclass has a valid value.
 
-    It must be of the type `kind` (bools match only `bool`), and allowed(value) must be true.
-    `words` describe valid values in the message."""
+    A valid value has the type `kind` (bools match only `bool`), and allowed(value) is true.
+    words : description of valid values, for the message"""
     value = getattr(record, name)
     if isinstance(value, np.generic):
         value = value.item()
@@ -30,7 +30,7 @@ def check(record: Any, name: str, kind: Any, allowed: Any, words: str) -> None:
 
 
 def _require(is_valid: Any, name: str, words: str, value: Any) -> None:
-    """Raise ArgumentError, with `words` for valid values, unless `is_valid`."""
+    """Raise ArgumentError "<name> must be <words>, not <value>", unless `is_valid`."""
     if not is_valid:
         raise ArgumentError(f"{name} must be {words}, not {value!r:.80}")
 
@@ -40,7 +40,7 @@ def _is_real(value: Any) -> bool:
 
 
 def check_count(record: Any, name: str, least: int = 1, most: int = MOST_COUNT) -> None:
-    """Raise ArgumentError unless a record's field is an integer from `least` to `most`."""
+    """Raise ArgumentError unless a record's field `name` is an integer from `least` to `most`."""
     object.__setattr__(record, name, whole(name, getattr(record, name), least, most))
 
 
@@ -69,7 +69,7 @@ def check_share(record: Any, name: str) -> None:
 
 
 def check_choice(record: Any, name: str, allowed: Any) -> None:
-    """Raise ArgumentError unless the named field of a record is one of the allowed strings."""
+    """Raise ArgumentError unless a record's field `name` is one of the allowed strings."""
     one_of(name, getattr(record, name), allowed)
 
 
@@ -117,7 +117,7 @@ def numbers(name: str, values: Any) -> np.ndarray:
 
 
 def _as_floats(name, values, allowed, words):
-    """Return numbers as floats (n,), if allowed(array) is all true; else raise, using `words`."""
+    """Return numbers as floats (n,); raise "<name> must be <words>" unless all are `allowed`."""
     try:
         array = np.atleast_1d(np.asarray(values, dtype=float))
     except (TypeError, ValueError, OverflowError):

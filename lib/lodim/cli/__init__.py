@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser(argv: list[str]) -> argparse.ArgumentParser:
-    """Return the parser of the command line: one subcommand per model, `data` and `warm`.
+    """Return the parser of the command line: subcommands `data`, `warm` and one per model.
 
     Only the model named first in `argv` gets its options, so that help appears at once."""
     top = argparse.ArgumentParser(prog="python -m lodim", description=lodim.__doc__)

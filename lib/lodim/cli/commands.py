@@ -109,9 +109,9 @@ def compile_kernels(args: argparse.Namespace) -> None:
 
 
 def read_data(name: str, sep: str = ",", decimal: str = ".") -> pd.DataFrame | str:
-    """Return a built-in data set or a CSV file (with these separators) as a DataFrame.
+    """Return a built-in data set, or a CSV file with these separators, as a DataFrame.
 
-    Return the name of any other file, such as Parquet, after a check that it can be read."""
+    For any other file, such as Parquet, check that it can be read and return its name."""
     path = Path(name)
     if not path.exists() and name in lodim.data()["name"].tolist():
         return lodim.data(name)
@@ -153,9 +153,9 @@ def read_csv(name: str, sep: str = ",", decimal: str = ".") -> pd.DataFrame:
 
 
 def write_predictions(answers: Iterable[pd.DataFrame], name: str, escape: bool = False) -> None:
-    """Write predictions (frames of rows) to a file, with a first column `row` of labels or numbers.
+    """Write predictions, frames of rows, to a file with a first column `row` of labels or numbers.
 
-    `escape` puts an apostrophe before texts that a spreadsheet would run as formulas."""
+    escape : whether to put an apostrophe before texts that a spreadsheet would run as formulas"""
     n_before = 0
     with output_file.writing(name, other=output_file.CSV) as append:
         for frame in answers:
@@ -189,7 +189,7 @@ def cv_report(cv: Any) -> Report:
 
 
 def save_plots(folder: Path, fit: Any, kinds: Sequence[str], **others: Any) -> None:
-    """Save plots of a fit in a folder as PNG files, one per kind and one per object in `others`."""
+    """Save fit.plot(kind) for each of `kinds`, and plots of the objects `others`, as PNG files."""
     os.environ.setdefault("MPLBACKEND", "Agg")
     draw = {kind: lambda kind=kind: fit.plot(kind) for kind in kinds}
     draw |= {name: thing.plot for name, thing in others.items()}

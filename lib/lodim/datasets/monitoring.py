@@ -145,7 +145,7 @@ def _check(p, signals, graph, response, noise):
 
 
 def _plan(p, signals, graph):
-    """Return the p features to simulate, a list of _Node, for a number of base `signals`.
+    """Return a list of _Node, the first p features computed from a number of base `signals`.
 
     The base signals come first, then each operation of GRAPHS[graph] on all signals."""
     names = [_signal(b)[0] for b in range(signals)]
@@ -171,7 +171,8 @@ def _signal(b):
 def _measure(rng, n, signals, coupling, plan):
     """Simulate n rows of the features in `plan`, a list of _Node; return a dict name -> column.
 
-    signals : number of base signals; coupling : share of variance that groups have in common"""
+    signals : number of base signals
+    coupling : share of variance that signals of a group (every third one) have in common"""
     common = rng.standard_normal((3, 4, n))
     columns = {}
     for b in range(signals):
@@ -202,7 +203,9 @@ def _sample(rng, state):
 
 
 def _derive(name, x, present, spread):
-    """Return a dict of a signal's features, from `present` samples x (n, 48) with SD `spread`."""
+    """Return a dict of features (n,) of the signal `name`, from its samples x (n, 48).
+
+    present : (n, 48), which samples are observed; spread : standard deviation of the signal"""
     minutes = np.linspace(-MINUTES, 0, SAMPLES)
     mean = _mean(x, present)
     halves = present.reshape(len(x), BLOCKS, -1)
@@ -235,9 +238,9 @@ def _slope(time, x, weight):
 
 
 def _truth(rng, plan, columns, carriers):
-    """Draw informative features; return a dict of them (see `monitoring`), and y without noise.
+    """Draw informative features; return a dict that describes them, and the response without noise.
 
-    plan : list of _Node, whose values are in `columns`; carriers : the three signals to use"""
+    plan : list of _Node; columns : dict of their values; carriers : numbers of signals to use"""
     names = []
     for k, size in enumerate(CARRIED):
         known = set(carriers[: k + 1])

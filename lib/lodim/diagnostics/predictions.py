@@ -51,8 +51,7 @@ def _held_out(fit, row):
 def _explained(subject, before):
     """Return the share of null deviance explained in a Subject's rows, and a standard error.
 
-    The standard error is that of the difference between this share and `before`, the share in the
-    training rows. Return None if there are too few rows."""
+    The error is for the change from `before`, the share in training rows. None if rows are few."""
     fit, batch = subject.fit, subject.answered
     weight, family = batch.weight, subject.fit.family
     loss = family.deviance(batch.y, subject.score)
@@ -155,7 +154,9 @@ def calibration(subject):
 
 
 def _numbers(fit, y, score):
-    """Return [text on the fifth of rows that `score` predicts worst], or [] if well calibrated."""
+    """Return [text on the fifth of rows that is predicted worst], or [] if well calibrated.
+
+    score : linear predictors of the rows with responses y"""
     mean, family = fit.family.mean(score), fit.family
     residual = family.bounded(y - mean)
     gain, chance = recalibration(residual, mean, fit.n)
@@ -171,7 +172,9 @@ def _numbers(fit, y, score):
 
 
 def _classes(fit, y, score):
-    """Return texts with predicted and observed shares of classes that `score` predicts wrongly."""
+    """Return a list of texts, each on a class whose probabilities are badly calibrated.
+
+    score : linear predictors of the rows with classes y"""
     mean = fit.family.mean(score)
     p = mean[:, None] if mean.ndim == 1 else mean
     classes = [(1, fit.levels[1])] if mean.ndim == 1 else list(enumerate(fit.levels))
@@ -202,10 +205,10 @@ FIFTHS = "lowest", "second", "middle", "fourth", "highest"
 def recalibration(residual, predictor, n_training, variance=None):
     """Test whether an intercept and slope would improve predictions; return chi-square, p-value.
 
+    The test has 2 degrees of freedom (Davidson and MacKinnon 1993, Sect. 13.7).
     residual : response minus mean; predictor : the mean, or the logit of a probability
-    n_training : number of training rows (few reduce the statistic); variance : of responses
-    The statistic (2 degrees of freedom) is the smaller of a robust one (Davidson and MacKinnon
-    1993, Sect. 13.7) and, if `variance` is given, one that uses this."""
+    n_training : number of training rows (few reduce chi-square)
+    variance : variances of responses for a second chi-square, used if it is smaller; or None"""
     centred = predictor - predictor.mean()
     size = np.sqrt((centred**2).mean())
     slope = centred / size if size > 1e-12 else np.zeros_like(centred)
@@ -218,9 +221,9 @@ def recalibration(residual, predictor, n_training, variance=None):
 
 
 def worst_fifth(residual, predicted, variance):
-    """Return positions and name ("lowest" etc.) of the fifth of rows that is predicted worst.
+    """Return the positions of the worst predicted fifth of rows, and its name, such as "lowest".
 
-    Fifths are by prediction. The worst has the largest mean residual / SE, based on `variance`."""
+    Fifths are by `predicted`. The worst has the largest mean residual / SE, by `variance`."""
     parts = np.array_split(np.argsort(predicted, kind="stable"), len(FIFTHS))
     off = [abs(residual[k].sum()) / np.sqrt(variance[k].sum() + 1e-300) for k in parts]
     worst = int(np.argmax(off))
@@ -237,8 +240,8 @@ def dominant(deviance, weight):
 def is_lost(explained_before, explained_now, error):
     """Return whether a fit explains less than half as much deviance in other rows as in training.
 
-    The arguments are the explained shares in training and in other rows, and the standard error
-    of their difference, which must be significant. The share in training must not be near zero."""
+    explained_before, explained_now : shares of deviance explained in training and in other rows
+    error : SE of their difference, which must be significant; the first share must not be near 0"""
     gap = explained_before - explained_now
     least = max(LOST * explained_before, ERRORS * error)
     return bool(explained_before >= LEAST_EXPLAINED and gap > least)

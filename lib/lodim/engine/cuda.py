@@ -132,7 +132,7 @@ def limit_registers(count):
 
 
 def launch(kernel, grid, threads, *args):
-    """Start a CUDA kernel without numba's warning about small grids."""
+    """Start kernel(*args) on `grid` blocks of `threads` threads, without small-grid warnings."""
     with _TURN:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Grid size")

@@ -14,10 +14,9 @@ WAVES = 30.0  # radians per standard deviation of the keys
 
 
 def keys(X, weight, y=None, n_classes=0):
-    """Return a number (key) per row of standardized features X (n, p); equal rows have equal keys.
+    """Return a number (key) per row of features X (n, p) and responses; equal rows have equal keys.
 
-    y are numbers, or codes of `n_classes` classes (NaN or n_classes if unknown), or None. They
-    distinguish the rows of symmetric designs, such as all combinations of levels."""
+    y : numbers, or codes of `n_classes` classes (NaN or n_classes if unknown), or None"""
     share = weight / weight.sum()
     farthest = np.maximum(X.max(axis=0), -X.min(axis=0))
     u = X - share @ X
@@ -41,7 +40,7 @@ def keys(X, weight, y=None, n_classes=0):
 
 
 def _by_response(u, share, y, n_classes, most):
-    """Return a key per row, (n,), from products of its features with u'y or with class means of u.
+    """Return a number (key) per row, (n,), from u u'y or, for classes, u times class means of u.
 
     u : (n, p) standardized features; share : (n,) weights with sum one; n_classes : 0 for numbers y
     most : mean of the rows' sums of squares; variation far below it counts as rounding error"""
@@ -102,7 +101,7 @@ def shuffled(key, seed):
 
 
 def drawn(key, count, seed):
-    """Return the positions of `count` random rows, in order, given the rows' keys and a seed."""
+    """Return `count` random row positions, sorted; they depend only on rows' keys and the seed."""
     return np.sort(shuffled(key, seed)[:count])
 
 
@@ -124,8 +123,7 @@ def sample_of(batch, count, seed, threads=1):
 def spread_sample(X, weight, count, seed, threads=1):
     """Return positions (count,) of a systematic sample among rows of positive weight.
 
-    Every k-th row is taken in the order of sums of squared features, which does not depend on the
-    order of the data. X are features in tiles of 64 rows."""
+    Rows are sorted by sums of squared features; every k-th is taken. X : in tiles of 64 rows"""
     length = lengths(X, len(weight), threads)
     place_bits = np.uint64(max(1, int(len(weight) - 1).bit_length()))
     place = (np.uint64(1) << place_bits) - np.uint64(1)

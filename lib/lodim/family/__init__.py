@@ -55,7 +55,7 @@ def is_parameter(family, value):
 
 
 def parameter_of(family, y, weight, given):
-    """Return a family's parameter, given by the user or learned from rows; None if it has none."""
+    """Return a family's parameter from the dict `given`, or learned from y; None if it has none."""
     own, *_, words = PARAMETERS.get(family, (None, ""))
     for name, value in given.items():
         if value is not None and name != own:

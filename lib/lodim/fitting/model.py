@@ -59,8 +59,8 @@ class Needs:
 class Problem:
     """The data as numbers, and the settings, of a call of a model function.
 
-    `arguments` are stored in the fit. `chosen` has the values that cross-validation chose, as a
-    dict from setting to a tuple, with a value per set of random folds."""
+    arguments : of the call, stored in the fit
+    chosen : dict setting -> tuple of values that cross-validation chose, one per set of folds"""
 
     model: "Model"
     design: Design
@@ -96,7 +96,7 @@ class Problem:
         """Return the problem with other settings.
 
         given : names of settings that the fit shows as arguments of its call
-        chosen : settings chosen by cross-validation, as in `Problem`"""
+        chosen : dict setting -> tuple of values chosen by cross-validation, one per set of folds"""
         # A penalty that was "auto" becomes a number, since another call may choose another one.
         auto = [name for name in self.model.penalties if self.arguments[name] == "auto"]
         names = [*given, *(auto if given else ())]
@@ -127,7 +127,7 @@ def _text(value):
 
 
 def lambda_grid(problem, penalty, n, ratio=None):
-    """Return n values of a penalty, evenly spaced in log: the largest down to `ratio` times it."""
+    """Return n log-spaced values of the setting `penalty`; the last is `ratio` times the first."""
     n = whole("n_lambda", n, least=2)
     kind = problem.model.penalties[penalty]
     largest = kind.largest(problem.batch, problem.family, problem.settings)
@@ -137,7 +137,7 @@ def lambda_grid(problem, penalty, n, ratio=None):
 class Model:
     """A kind of model: its name, its abilities, and its steps from data to a fit.
 
-    A subclass defines attributes without a value, and methods that raise an error here."""
+    Subclasses define the attributes without a value here, and the methods that raise an error."""
 
     name: ClassVar[str]
     reference: ClassVar[str]  # BibTeX entry of the model's source
@@ -210,8 +210,8 @@ class Model:
     def run(self, problem, selection=None, *, warm_start=None, for_path=False, found=None):
         """Return the fit of a problem whose settings are all fixed.
 
-        selection : table of tried settings, if any; warm_start : estimates to start from
-        for_path : as in `assemble`; found : (estimates, log) if already computed"""
+        selection : table of tried settings, or None; warm_start : estimates to start from, or None
+        for_path : see `assemble`; found : (estimates, log) if already computed, else None"""
         if found is None:
             counted = self.counts_stages(problem.settings)
             n_stages = getattr(problem.settings, self.stage_setting) if counted else 1
@@ -223,7 +223,7 @@ class Model:
         return self.assemble(problem, *found, selection, for_path)
 
     def learn_family(self, batch, family, settings) -> Any:
-        """Return the family with the parameter, such as Huber's limit, learned from these rows."""
+        """Return the family with its parameter, such as Huber's limit, learned from a Batch."""
         return family.learned(batch.y, batch.weight)
 
     def counts_stages(self, settings: Any) -> bool:
@@ -242,8 +242,8 @@ class Model:
         """Return the Fit of a problem, given its estimates and the optimizer's log.
 
         selection : table of tried settings, or None
-        for_path : True leaves out results that are slow to compute, as for fits of a path; SPREAD
-            leaves out all but those for standard deviations of responses"""
+        for_path : False for all results, True for none of the slow ones, SPREAD for only those slow
+            ones that standard deviations of responses need"""
         raise NotImplementedError
 
     def reweigh(self, problem: Problem, fit: Any) -> tuple | None:
@@ -253,8 +253,7 @@ class Model:
     def cv_grid(self, problem: Problem, n: int) -> tuple[dict, tuple | None]:
         """Return the default grid of cv(), and (estimates, log) of a fit made to find it, or None.
 
-        The grid is a dict: setting -> values to compare. By default it has n values of the first
-        penalty, or the only value if the call gives one. It is empty without penalties."""
+        The grid is {first penalty: n values, or the value in the call}; {} without penalties."""
         for penalty in self.penalties:
             value = problem.arguments[penalty]
             fixed = isinstance(value, int | float)

@@ -43,7 +43,7 @@ def plain_label(label):
 
 
 def write(path: str | os.PathLike, kind: str, state: dict[str, Any]) -> None:
-    """Save `state`, nested dicts of values and arrays, to a file that is marked as a `kind`.
+    """Save `state`, nested dicts of values and arrays, to a file; `kind` names what it holds.
 
     If an error occurs, an existing file stays as it is.
     Floats keep every bit; tuples are read back as lists, and NumPy scalars as Python values."""
@@ -141,9 +141,9 @@ def _sums(members):
 
 
 def _check_members(members, path):
-    """Raise StoreError if a zip file's members would not fit into memory when unpacked.
+    """Raise StoreError if a zip file's members are too large or compressed in an unknown way.
 
-    Only plain and deflated members may pass: zipfile never unpacks more than they declare."""
+    Plain and deflated members, the only ones allowed, never unpack to more than they declare."""
     if any(m.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for m in members):
         raise StoreError(f"{path} is damaged: it uses a compression that lodim does not use")
     names = [m.filename for m in members]
@@ -176,7 +176,7 @@ def _check_meta(meta, path):
 
 
 def _encode(value, where, arrays):
-    """Return the value named `where` as JSON data; arrays are moved to the list `arrays`."""
+    """Return a value, named `where` in errors, as JSON data; move arrays to the list `arrays`."""
     if isinstance(value, np.ndarray):
         arrays.append(_checked(value, where))
         return {_TAG + "array": len(arrays) - 1}

@@ -187,7 +187,7 @@ def _with_place_of_errors(function, chunk, source, offset):
 
 
 def _first_refused(function, chunk, source, offset):
-    """Return the position of the first row in a Source's chunk that `function` refuses, or None."""
+    """Return the position of the first row of a chunk that function(rows) refuses, or None."""
     # low, high: number of leading rows that are accepted, and that raise an error
     low, high = -1, len(_frame(chunk, source).index)
     while high - low > 1:
@@ -257,7 +257,7 @@ def _of_partition(data, *, fit, name, given, like, partition_info=None, **keywor
 
 
 def evaluation(fit, data, offset, new_levels):
-    """Return the result of fit.evaluate() for frames or sources `data`, as a pandas frame."""
+    """Return the result of fit.evaluate(data, ...) as a pandas frame; data : frame or source"""
     source, how = read_source(data), {"offset": offset, "new_levels": new_levels}
     if source is None:
         batch, score = fit._answered(fit._reader.apply(data, response=True, **how))
@@ -281,7 +281,7 @@ def evaluation(fit, data, offset, new_levels):
 
 
 def _scored_source(fit, source, offset, new_levels):
-    """Return a Source's rows with a response: Batch without X, scores (n, K), dict loss -> (n,)."""
+    """Return a Source's rows with response: Batch without X, scores (n, K), dict loss -> (n,)."""
     offsets, parts = _Offsets(offset), []
     design = fit.design
     wanted = {*_features(fit, True), design.weights, *factors.columns_of(design.response.key)}
@@ -307,7 +307,7 @@ def _scored_source(fit, source, offset, new_levels):
 
 
 def _scored_rows(fit, frame, offset, new_levels):
-    """Return a Frame's rows with response and prediction: Batch, scores (n, K), losses (dict)."""
+    """Return a Frame's rows with response: Batch, scores (n, K), dict loss -> (n,)."""
     reader = replace(fit._reader, weights=None)
     batch = reader.apply(frame, offset=offset, response=True, new_levels=new_levels)
     weights = RowInputs(weights=fit.design.weights).read(frame).weights

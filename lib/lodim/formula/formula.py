@@ -105,10 +105,10 @@ def _responses(text, tree):
 
 
 def expand(formula, names, hidden=()):
-    """Return the terms of the right side, given the names of the data's columns.
+    """Return the terms of a formula's right side, given the names of the data's columns.
 
-    A term is a tuple of factors, whose columns are multiplied. A factor is (column, None) or (None,
-    code of a call). A dot is all columns but responses, `hidden`, and those that augment() adds."""
+    A term is a tuple of factors to multiply, each (column, None) or (None, code of a call).
+    A dot stands for all columns but responses, `hidden` ones, and those that augment() adds."""
     columns = _Names(formula.text, names)
     left = {named.name for leaf in formula.responses for named in leaf.columns}
     for leaf in formula.responses:
@@ -140,7 +140,7 @@ def written(formula):
 
 
 def compressed(name, center, spread):
-    """Return a term, as text, that compresses the heavy tails of (column - center) / spread."""
+    """Return the text of a term with light tails: arcsinh((column `name` - center) / spread)."""
     return f"np.arcsinh(({quote(name)} - {center!r}) / {spread!r})"
 
 
@@ -169,7 +169,7 @@ def _check_dots(formula):
 def update(old, new):
     """Return the formula `new`, in which dots stand for the sides of the formula `old`, as in R.
 
-    If the left side of `new` is no dot, `new` is returned unchanged: dots mean all columns."""
+    If the left side of `new` is not a dot, return `new` unchanged: its dots mean all columns."""
     text, left, right, tilde = _cut(new)
     if [token.text for token in left] != ["."]:
         return new

@@ -98,7 +98,7 @@ def _with_knots(x, df=None, knots=None, degree=3, include_intercept=False, **bou
 
 
 def clip_idle_rows(state, x, positive_weight):
-    """Return x (n,), clipped to the range of a spline's knots where positive_weight is false."""
+    """Return x (n,), clipped to the knots of the spline `state` in rows without positive_weight."""
     idle, least, greatest = ~positive_weight, state["_all_knots"][0], state["_all_knots"][-1]
     x = x.copy()
     x[idle] = np.clip(x[idle], least, greatest)

@@ -7,7 +7,7 @@ MAX_WORK = 1_000_000  # largest total number of products of two terms
 
 
 def expand(text, tree, dot):
-    """Return a tuple of the terms of `tree`, one side of a formula; columns `dot` replace a dot."""
+    """Return the terms of `tree`, a side of the formula `text`; columns `dot` replace a dot."""
     return tuple(_Algebra(text, dot).terms(tree).values())
 
 
@@ -42,7 +42,7 @@ class _Algebra:
     def join(self, operator, left, right, node):
         """Return terms of `left` and `right`, joined by an operator such as *; `left` may change.
 
-        node : part of the formula, for the error if there are too many terms"""
+        node : part of the formula that an error about too many terms shows"""
         self.spend(len(right), node)
         if operator == "-":
             for factors in right:

@@ -36,8 +36,7 @@ def blank_if_missing(x: Any) -> str:
 def aligned(values: Iterable[Any], digits: int = 4) -> list[str]:
     """Return a column of numbers as texts with equally many decimals.
 
-    Numbers that are rounding errors of the largest become 0. Another number that would be
-    rounded to zero has two significant digits."""
+    Rounding errors of the largest number become 0; other small ones keep two significant digits."""
     values = list(values)
     sizes = [abs(float(v)) for v in values if _is_float(v) and math.isfinite(v) and v]
     top = math.floor(math.log10(max(sizes))) if sizes else 0

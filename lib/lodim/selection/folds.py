@@ -25,13 +25,13 @@ def as_folds(folds):
 def assign(batch, folds, classes, seed):
     """Return each row's fold, from 0; -1 for rows without a response or with weight 0.
 
-    `folds` is the number of random folds, or a value per row of the data. Random folds balance the
-    `classes`, keep groups (or clusters) together, and do not depend on the order of rows."""
+    folds : number of random folds, or a value per row; classes : names to balance, or None
+    Random folds keep groups (or clusters) together, and do not depend on the order of rows."""
     return _in_all_rows(batch, _assign(with_positive_weight(batch), folds, classes, seed))
 
 
 def assign_by_position(batch, folds, seed):
-    """Return random folds by row positions only; -1 without a response or with weight 0."""
+    """Return rows' folds, drawn by row positions only; -1 without a response or with weight 0."""
     # Conformal guarantees need folds that do not depend on the content of rows.
     if np.ndim(folds) == 1:
         return assign(batch, folds, None, seed)
@@ -72,7 +72,7 @@ def assign_in_place(batch, folds, seed):
 
 
 def assign_draws(batch, folds, classes, seed, n):
-    """Return n random assignments of rows to folds, arrays (n_rows,), balanced by `classes`."""
+    """Return n random divisions into folds, a list of arrays (n_rows,), balanced by `classes`."""
     seeds = [seed, *np.random.SeedSequence(seed).generate_state(n - 1, np.uint64)]
     return [assign(batch, folds, classes, int(one)) for one in seeds]
 

@@ -32,8 +32,8 @@ LOSSES = {"class": misclassified, "mae": absolute}
 def grid_losses(problem, splits, points, loss, n_jobs, draws=1, runs=None):
     """Return the held-out losses of each point (Settings) of a grid, as lists (stages, folds, 3).
 
-    A stage is a step of a fit, such as one learner added; the three numbers are mean loss, weight
-    and standard error. Points that differ only in their number of stages (or budget) share fits.
+    A stage is a step of a fit, such as one learner added. The three numbers are mean loss, weight
+    and standard error.
     splits : a pair of Batches (training, held out) per fold, for `draws` divisions into folds
     loss : "deviance", "class" or "mae"; runs : dict Settings -> StageLosses to reuse and extend"""
     model, served = problem.model, {}
@@ -97,7 +97,7 @@ def _in_turn(runs):
 def _shared_part(model, settings):
     """Split a point's settings into (key, value), so that points with equal keys share one fit.
 
-    value : of the setting, such as m, for which one fit gives all values; 1 without such a setting
+    value : of the setting, such as m, for which one fit gives all values; 1 if there is none
     key : the settings, with None in place of this value"""
     name = model.stage_setting if model.counts_stages(settings) else model.shared_setting
     if name is None:
@@ -112,7 +112,7 @@ def ordered(values, down=False):
 
 
 def _run_settings(model, key, values):
-    """Return the settings of a shared fit, and the number of stages (None: held-out losses decide).
+    """Return the settings of a shared fit and its number of stages, None if held-out losses decide.
 
     key, values : from `_shared_part`, for all grid points that share the fit"""
     if model.shared_setting:
@@ -225,10 +225,10 @@ def fold_means(rows):
 
 
 def standard_error(row, mean, draws=1):
-    """Return the standard error of the mean loss, from the variation between folds.
+    """Return the standard error of the mean loss, from the variation between K folds.
 
-    It is the standard deviation over K folds / sqrt(K - 1); several `draws` of folds do not lower
-    it. row : (draws * K, 3), mean loss, weight and standard error per fold; mean : their mean"""
+    row : (draws * K, 3), mean loss, weight and standard error per fold; mean : mean loss
+    The result is the SD between folds / sqrt(K - 1), whatever `draws` is."""
     K = len(row) // draws
     if K == 1:
         return float(row[0, 2])

@@ -45,7 +45,7 @@ def check_names(name: str, names: list[str]) -> None:
 
 
 def check_columns(first: str, known: list[str], name: str, names: list[str]) -> None:
-    """Raise DataError if the columns `names` of a file differ from `known`, those of the first."""
+    """Raise DataError if the columns `names` of file `name` differ from `known` of file `first`."""
     there, here = set(known), set(names)
     lacking = [one for one in known if one not in here]
     extra = [one for one in names if one not in there]
@@ -56,7 +56,7 @@ def check_columns(first: str, known: list[str], name: str, names: list[str]) -> 
 
 
 def _unify(field: Any, origin: str, other: Any, name: str) -> Any:
-    """Return a field whose type contains those of a column in two files; DataError if none does.
+    """Return a field whose type covers those of a column in two files; DataError if there is none.
 
     field, other : the column's fields in the files `origin` and `name`"""
     if field.type == other.type:

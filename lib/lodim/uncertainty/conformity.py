@@ -34,11 +34,10 @@ class ConformityScore:
         return "size" if self.of_classes else "width"
 
     def of_rows(self, fit, batch, u):
-        """Return a fit's predictions for n rows, in the form that the other methods need.
+        """Return predictions for n rows: C classes' scores, (C, n), or low, high and step, (3, n).
 
-        For C classes: the score that each class would have, (C, n); "aps" uses random numbers u
-        (n,). For numbers: low, high and step, (3, n); a score t stands for the interval with the
-        ends low - t step and high + t step. Rows without a prediction have NaN."""
+        For numbers, a score t stands for the interval from low - t step to high + t step.
+        Rows without a prediction have NaN. u : (n,), random numbers for score "aps", else None"""
         mean = fit.family.mean(fit._score(batch))
         if self.of_classes:
             p = mean if mean.ndim == 2 else np.column_stack([1.0 - mean, mean])
@@ -75,7 +74,7 @@ class ConformityScore:
     def sizes(self, answers, held, level):
         """Return the width of each held-out row's interval, or the size of its set, at a level.
 
-        answers : predictions from `of_rows`, by the fit without the row's fold; held : HeldOut"""
+        answers : result of `of_rows` by the fit without the row's fold; held : HeldOut"""
         if not self.of_classes:
             low, high, step = answers
             width = high - low + 2.0 * held.quantile(level) * step
@@ -117,7 +116,7 @@ class HeldOut:
     def groups(self, classes):
         """Return a tuple (class, HeldOut of its rows, index of these rows) per class.
 
-        If classes are not calibrated by themselves, all rows are of the class None."""
+        If classes are not calibrated separately, all rows are of the class None."""
         if self.of_class is None:
             return [(None, self, slice(None))]
         return [(name, self.of(c), self.of_class == c) for c, name in enumerate(classes)]
@@ -132,10 +131,11 @@ class HeldOut:
         return float(self._quantiles(self.score[:, None], level)[0])
 
     def upper(self, base, step, level):
-        """Return the upper limits (m,) of the intervals of m new rows, given predictions of K fits.
+        """Return the upper limits (m,) of the intervals of m new rows.
 
-        A limit is the `level` quantile of base + score * step over held-out rows. `base` and `step`
-        (K, m) are from the fit without the held-out row's fold (Barber et al. 2021, Sect. 3)."""
+        A limit is the `level` quantile of base + score * step over held-out rows, by the fits
+        without the rows' folds (Barber et al. 2021, Sect. 3).
+        base, step : (K, m), predictions of the new rows by K fits"""
         if len(base) == 1:
             return base[0] + step[0] * self.quantile(level)
         out = np.empty(base.shape[1])
@@ -149,8 +149,7 @@ class HeldOut:
     def below(self, scores):
         """Return the weight of held-out rows whose scores are lower than those of new rows, (m, C).
 
-        scores : (K, m, C) of m new rows in C classes, by K fits. Each fit's scores are compared
-            with those of the rows that it left out."""
+        scores : (K, m, C), from K fits, each compared with the rows that the fit left out"""
         out = np.zeros(scores.shape[1:])
         for k, of_fold in enumerate(scores):
             rows = np.flatnonzero(self.fold == k)
@@ -171,8 +170,8 @@ class HeldOut:
     def contains(self, scores):
         """Return the share of new rows that are held-out rows, recognized by equal scores.
 
-        Their measured coverage would be too optimistic. The share is zero if scores cannot
-        identify rows, because of ties or few rows per fold."""
+        scores : (K, m), of m new rows by K fits
+        The share is zero if scores cannot identify rows, because of ties or few rows per fold."""
         known = [np.sort(self.score[self.fold == k]) for k in range(len(scores))]
         near = SAME * np.median(np.abs(self.score))
         steps = np.concatenate([np.diff(of_fold[np.isfinite(of_fold)]) for of_fold in known])
@@ -208,7 +207,7 @@ class HeldOut:
 def held_out_weights(given, units):
     """Scale the weights `given` (n,) of held-out rows so that the weight of a new row is one.
 
-    Their mean becomes one; with groups `units` (n,), the sum of each group (Lee et al. 2023)."""
+    The mean becomes one; with groups `units` (n,), the sum of each group (Lee et al. 2023)."""
     if units is None:
         return given / given.mean()
     code = np.unique(units, return_inverse=True)[1]

@@ -90,9 +90,8 @@ def _prices(fit):
 def _models(frame, names):
     """Return the printed table of models by price, and a dict from percentage columns to formats.
 
-    frame is from prices(); names are the columns to print, but %CV is left out without held-out
-    rows. The model that predict() uses has * in its label. A rule with r=0.5 means that its
-    coefficients are half way between the penalized and the unpenalized fit."""
+    frame : from prices(); names : columns to print; %CV is left out without held-out rows
+    The label of the model that predict() uses has *."""
     pairs = zip(frame["rule"], frame["relax"], strict=True)
     rules = [f"{rule} r={relax:g}" if relax < 1.0 else rule for rule, relax in pairs]
     table = frame.rename(columns={"df": "Df", "cost": "Cost", "lambda_": "Lambda"}).assign(
@@ -128,7 +127,7 @@ def _column_notes(fit, table):
 
 
 def _changes(new, dropped, room):
-    """Return new and dropped purchases as text, "+ age, sex - weight", of `room` characters."""
+    """Return new and dropped purchases as text, "+ age, sex - weight", up to `room` characters."""
     parts = [(sign, names) for sign, names in (("+", new), ("-", dropped)) if names]
     text = " ".join(f"{sign} {', '.join(names)}" for sign, names in parts)
     if len(text) <= room:

@@ -51,7 +51,7 @@ def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
     """Fit weak learners step by step; yield each step's learners, log and linear predictors.
 
     Each step adds one learner per class, the better of both signs (Eq. 3 of Patron et al. 2024).
-    eval_batch : rows of the linear predictors (n, K); without rows these are None
+    eval_batch : rows whose linear predictors (n, K) are yielded; None for none
     warm_start : learners of another fit as additional starting points, or None"""
     state, threads = BoostState.from_batch(batch, family, settings), settings.n_threads
     eval_score = None if eval_batch is None else eval_batch.offset_matrix(family.n_scores)
@@ -82,8 +82,8 @@ def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
 def _fit_ordered(state, fit, warm_start, X):
     """Fit a learner for ordered classes and their thresholds alternately; return (learners, log).
 
-    fit(warm_start) : fit of the learner alone, also from learners `warm_start`; (learners, log)
-    state : BoostState; X : features before a rotation"""
+    fit : function that fits the learner alone, also from the start `warm_start`: (learners, log)
+    state : BoostState; X : original features, without a rotation"""
     learners, log = fit(warm_start)
     for _ in range(ROUNDS):
         change = state.move_boundaries() if learners.w.any() else np.zeros(1)
@@ -144,7 +144,7 @@ class _SmallData:
     def starts(self, k, waves, n_starts):
         """Return class k's best starting learners, n_starts per sign, their signs, and a loss.
 
-        The loss is that of all earlier learners. waves : (n, MIXTURES) random weights of rows"""
+        waves : (n, MIXTURES) random weights of rows; the loss is that of all earlier learners"""
         null_value = prepare_class(*self.rows, k, self.state.class_table(), *self.way)
         shape = self.ridge[-1], True, n_starts, self.room
         return *draw_starts(*self.start_rows, waves, *shape), null_value
@@ -189,7 +189,7 @@ def _fit_small_data(state, small_data, stage, rng, warm_start):
 def _fit_in_turn(state, stage, rng, warm_start, rejected, X):
     """Run boosting step number `stage` by L-BFGS, class by class; return (learners, log).
 
-    warm_start : learners as additional starting points, or None; X : features before a rotation
+    warm_start : learners as additional starting points, or None; X : features without a rotation
     rejected : per class, the pair (theta, sign) that lost in the last step, or None; updated"""
     learners, logs = [None] * state.family.n_functions, [{}] * state.family.n_functions
     with single_blas():
@@ -203,10 +203,10 @@ def _fit_in_turn(state, stage, rng, warm_start, rejected, X):
 
 
 def _fit_learner(state, stage, k, rng, warm_start, rejected):
-    """Fit class k's learner for both signs; return the better learner, its log, and the other pair.
+    """Fit class k's learner for both signs; return the better one, its log, and the worse one.
 
-    A pair is (theta, sign). Additional starting points are `rejected`, the pair that lost in the
-    last boosting step, and the learners `warm_start`."""
+    rejected : pair (theta, sign), the worse one of the last step; None in the first
+    The learners `rejected` and `warm_start` are additional starting points."""
     penalty = penalize(state.settings, state.X.shape[1], state.p)
     objective = stage_objective(state, state.rows(k), penalty)
     warm = _warm_starts(warm_start, stage, k, state)
@@ -259,9 +259,9 @@ def _preconditioned(state):
 def _minimize(objective, penalty, state, k, start, stop):
     """Fit class k's learner for the signs 1 and -1; return theta, sign and log of the better one.
 
-    The fourth result is (theta, sign) of the worse learner. If none lowers the loss, the better one
+    The fourth result is (theta, sign) of the worse one. If neither lowers the loss, the better one
     is zero for all rows.
-    objective(sign) : the loss of learners of these signs; penalty : on their parameters
+    objective : function from signs to the loss of learners of these signs; penalty : ElasticNet
     start : Start of the search; stop : dict of the optimizer's limits, changed in place"""
     settings, sign = state.settings, start.sign
     stop |= _tolerances(state, k, start, stop)
@@ -302,8 +302,8 @@ def _minimize(objective, penalty, state, k, start, stop):
 def _tolerances(state, k, start, stop):
     """Return a dict of tolerances for class k's learner, to replace those in `stop`.
 
-    start : Start. With few rows, ftol becomes relative to the loss. With many, the search ends when
-    the expected gain is below `resolution`, a share of the standard error of the loss."""
+    With few rows: ftol, relative to the loss at `start` (a Start). With many: `resolution`, a share
+    of the standard error of the loss; the search ends when the expected gain is lower."""
     value, best = start.value.min(), start.value.argmin()
     if not state.settings.stop_at_noise(state.exact):
         # The tolerance is relative to a loss of at least 1e-6: rounding limits smaller losses.
@@ -316,9 +316,10 @@ def _tolerances(state, k, start, stop):
 
 
 def _preconditioner_loss(objective, penalty, state, k, sign):
-    """Return the loss (of sampled rows, if any) whose Hessian preconditions L-BFGS, or None.
+    """Return the loss whose Hessian preconditions L-BFGS; None if L-BFGS is not preconditioned.
 
-    objective : function from signs to the loss of all rows; sign : signs of class k's learners"""
+    objective : function from signs to the loss of all rows, the result if no rows were sampled
+    penalty : ElasticNet for the loss of the sampled rows; sign : signs of class k's learners"""
     if not _preconditioned(state):
         return None
     if state.sample is None:
@@ -353,10 +354,9 @@ def _refine(objective, sampled, theta, stop, state):
 
 
 def _without_rounding_errors(end, preconditioner, state):
-    """Remove rounding errors from `end`, the Minimum of a smooth fit to few rows; return a Minimum.
+    """Return `end`, a Minimum; remove its rounding errors if the fit is smooth and to few rows.
 
-    Newton steps on the loss `preconditioner` refine parameters, unless it is None or the user gave
-    a tolerance. Afterwards parameters are rounded. Other fits are returned unchanged."""
+    preconditioner : loss for Newton steps that refine parameters before rounding, or None"""
     settings = state.settings
     if not (state.exact and settings.softplus):
         return end
@@ -368,8 +368,8 @@ def _without_rounding_errors(end, preconditioner, state):
 def _descent_bounds(state, k):
     """Return upper bounds (p,) of how much class k's loss falls per unit of each feature's weight.
 
-    For softplus learners a bound is sum_i |s_i x_ij|; for linear ones it is the signed derivative
-    sum_i s_i x_ij. s_i is the derivative of row i's weighted loss by the row's linear predictor."""
+    A bound is sum_i |s_i x_ij| for softplus learners and sum_i s_i x_ij for linear ones, where s_i
+    is the derivative of row i's weighted loss by the row's linear predictor."""
     shape = state.loss, state.settings.softplus
     if state.on_workers:
         spans = state.device.margin_spans(_descent_bounds_of_span, k, state.shift, BLOCK, *shape)

@@ -15,9 +15,9 @@ SHARED = 2**16  # size of X in one block of rows from which one thread per learn
 class BoostObjective:
     """Penalized mean loss of q new learners (Eq. 3 of Patron et al. 2024), as a function of theta.
 
-    theta has rows (a, intercept, w), sign (q,) the factors b, for learners a + b g(intercept +
-    w'x). Arrays are in blocks of 64 rows; score is the sum of earlier learners. `runs` lists ranges
-    (lo, hi) of blocks in use, None for all."""
+    Learners are a + b g(intercept + w'x); theta has rows (a, intercept, w), and sign (q,) has b.
+    X, y, score, weight : in blocks of 64 rows; score is the sum of earlier learners
+    runs : ranges (lo, hi) of blocks in use, None for all"""
 
     scaled = False
 
@@ -77,9 +77,9 @@ def precision_of(dtype):
 
 
 def penalize(settings, width, p):
-    """Return the ElasticNet penalty per parameter of a learner: a, intercept, `width` weights w.
+    """Return the ElasticNet for the parameters of a learner: a, intercept, `width` weights w.
 
-    It is divided by p, the number of features that vary."""
+    p : number of features that vary, by which the penalty is divided"""
     penalized = np.ones(2 + width)
     # With the identity, `a` replaces the intercept of w, which is then not penalized.
     penalized[:2] = 0.0, settings.penalize_intercept and settings.softplus
@@ -105,6 +105,6 @@ def null_learners(sign, d, settings):
 
 
 def derivatives(loss, y, score, weight):
-    """Return first and (positive) second derivatives of losses by the linear predictor `score`."""
+    """Return rows' first and (positive) second loss derivatives by the linear predictor `score`."""
     _, slope, curvature = losses.rows(loss, y, score, weight)
     return slope, np.maximum(curvature, loss[1] * weight)

@@ -18,9 +18,9 @@ TIED = 1e-9  # relative difference up to which two objectives are tied
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _derivatives(at, responses, offsets, weight, loss, slope, curvature):
-    """Fill slope and curvature (r,) with derivatives of the loss by the predictor, for r rows.
+    """Fill slope and curvature (r,) with loss derivatives by the linear predictor, for r rows.
 
-    at : (r,) positions of the rows; the derivatives are taken at the predictors `offsets`"""
+    at : (r,) positions of the rows; offsets : linear predictors, in blocks of 64 rows"""
     total = 0.0
     for i in range(at.size):
         total += weight[at[i] // TILE, at[i] % TILE]
@@ -38,8 +38,9 @@ def prepare_class(
     """Fill arrays for the fit of a learner of class `target`; return the loss without the learner.
 
     y, score, weight : responses, linear predictors and weights, in blocks of 64 rows
-    responses, offsets : get y and score; for several classes, 1 for this class (else 0) and its
-        logit; for ordered classes, codes and shifted scores by `table` (`Ordinal.class_table`)
+    responses : get y; for several unordered classes, 1 for class `target` and 0 for others
+    offsets : get score; for several unordered classes, the logit of class `target`
+    table : (2, K), responses and additions to offsets by class, if classes are ordered
     slope, curvature : get derivatives of the loss at `offsets`, for the rows at `start_at`"""
     n_scores, null = score.shape[1], 0.0
     for t in range(y.shape[0]):
@@ -68,8 +69,9 @@ def fit_learner(follow, responses, offsets, starts, sign, compare, null_value, f
 
     follow, responses, offsets : function that minimizes the loss (see `follower`), and its data
     starts, sign : (r, 2 + p) parameters and (r,) signs of r starting points
-    compare : whether rough fits choose one start per sign, which alone is fitted to tolerance ftol
-    learner : (2 + p,) gets the parameters; its values are 0 if the loss null_value falls little"""
+    compare : True for rough fits first, of which only the best of each sign is continued
+    ftol : tolerance of the final fits; null_value : loss without a learner
+    learner : (2 + p,) gets the parameters, of a learner that is 0 if the loss hardly falls"""
     n_eval, n_iter, signs, null = 1.0, [0.0] * len(sign), sign.tolist(), learner[0]
     if compare:
         ends = follow(responses, offsets, starts, sign, max(ftol, SCREENING_FTOL), False)
@@ -118,9 +120,7 @@ def follower(problem):
 
 
 def _best_of_each_sign(sign, ends):
-    """Return the positions of the searches of lowest loss: of sign 1, then of sign -1.
-
-    sign : list of the signs of the searches; ends : list of their NewtonResults"""
+    """Return the positions in `ends` (NewtonResults) of lowest loss: for sign 1, then sign -1."""
     groups = [[m for m in range(len(sign)) if sign[m] == b] for b in (1.0, -1.0)]
     return [_tied(group, ends)[0] for group in groups if group]
 
@@ -130,9 +130,7 @@ def _lowest(ends):
 
 
 def _tied(group, ends):
-    """Return the members of `group` that tie for the lowest loss; all if that loss is NaN.
-
-    group : positions of searches; ends : NewtonResults of all searches"""
+    """Return the positions in `group` whose NewtonResults tie for the lowest loss; all if NaN."""
     lowest = _lowest([ends[m] for m in group])
     return [m for m in group if ends[m].objective <= lowest + TIED * abs(lowest)] or group
 
@@ -140,7 +138,7 @@ def _tied(group, ends):
 def _choose(sign, ends):
     """Return the position in `ends` (NewtonResults of several searches) of the best result.
 
-    Of those that tie for the lowest loss, prefer converged ones, then positive signs."""
+    Of results that tie for the lowest loss, prefer converged ones, then positive signs."""
     tied = _tied(range(len(ends)), ends)
     converged = [m for m in tied if ends[m].converged > 0.0]
     return max(converged or tied, key=sign.__getitem__)

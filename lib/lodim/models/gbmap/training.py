@@ -222,7 +222,7 @@ class BoostState:
     def start_rows(self, k):
         """Return the rows from which starting learners for class k are computed, as four arrays.
 
-        They are features, first and second loss derivatives, and keys made from rows' contents."""
+        They are features, first and second loss derivatives, and numbers from rows' contents."""
         i = self.starts.at
         y, score, weight = (v[i] for v in self.sample_margin(k))
         by_row = derivatives(self.loss, y, score, weight / weight.sum())
@@ -301,10 +301,10 @@ def _draw_sample(batch, X, settings):
 
 
 def _start_rows(batch, sample, family):
-    """Choose the rows from which starting learners are computed, from `sample` if it is given.
+    """Choose rows from which starting learners are computed, from the positions `sample` if given.
 
-    Return their positions, their keys (numbers computed from a row's content), and an order for
-    fitting the classes, which does not depend on class names."""
+    Return their positions, numbers computed from their contents, and an order for fitting the
+    classes, which does not depend on class names."""
     rows = np.arange(batch.n) if sample is None else sample
     at = np.flatnonzero(batch.weight[rows])
     if sample is not None:

@@ -23,8 +23,8 @@ def working_weights(family, weight, mean):
 def curvatures(family, y, weight, mean, observed=False):
     """Return second derivatives of the rows' negative log-likelihoods, times the dispersion.
 
-    They are (P, n), by P pairs (s, t) of linear predictors, s >= t, at means (n,) or (n, K). They
-    are expected unless `observed`; for ordered classes always observed, as in R and statsmodels."""
+    The result is (P, n), for P pairs (s, t) of linear predictors, s >= t. mean : (n,) or (n, K)
+    observed : False for expected derivatives; those of ordered classes are always observed"""
     if family.shared_slopes:
         u, above = _ordered_slopes(y, mean)
         S, u, bend = u.shape[1], u.T, (u * (1.0 - 2.0 * above)).T
@@ -57,9 +57,9 @@ def slopes(family, y, weight, mean):
 
 
 def _ordered_slopes(y, mean):
-    """Return derivatives of the log-likelihoods of ordered classes by their linear predictors.
+    """Return log-likelihood derivatives by linear predictors, and probabilities above thresholds.
 
-    Also return probabilities above the thresholds; both are (n, K - 1). mean : (n, K) of classes"""
+    Both are (n, K - 1), for ordered classes; mean : (n, K), probabilities of the classes"""
     below, above = tails(mean)
     code, boundary = y.astype(int), np.arange(1, mean.shape[1])
     side = np.equal.outer(code, boundary) * 1.0 - np.equal.outer(code, boundary - 1)

@@ -65,8 +65,8 @@ class Rows:
     def free_directions(self, S, q):
         """Return a basis (S q, r) of possible changes of coefficients; None if all are possible.
 
-        Each of S predictors has q coefficients, fixed for an unordered class without rows. Ordered
-        classes share the slopes, and thresholds without rows between them change together."""
+        Each of S predictors has q coefficients. Those of unordered classes without rows are fixed.
+        Ordered classes share slopes, and thresholds without rows between them change together."""
         if S == 1:
             return None
         present = self.sizes > 0.0
@@ -143,9 +143,7 @@ class Basis:
         return cls(kept, R, solve_triangular(R, np.eye(len(R))))
 
     def of_features(self, matrix):
-        """Convert coefficients (S q, k) of combinations z to coefficients of design columns x.
-
-        matrix : k columns, with q coefficients for each of S linear predictors"""
+        """Convert coefficients `matrix` (S q, k) of z, for S predictors, to those of columns x."""
         q, k = len(self.T), matrix.shape[1]
         return np.einsum("ab,sbk->sak", self.T, matrix.reshape(-1, q, k)).reshape(-1, k)
 

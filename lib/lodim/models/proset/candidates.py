@@ -28,7 +28,7 @@ class Split:
 def easy_and_hard(label, goodness, hard_share):
     """Return each row's group, (n,): 2 k for the easy and 2 k + 1 for the hard rows of class k.
 
-    Hard rows have a `goodness` (minus their loss) below its quantile `hard_share` in the class."""
+    Hard rows have a `goodness` (minus loss) below the quantile `hard_share` of their class."""
     groups = 2 * label
     for k in np.unique(label):
         of = label == k
@@ -41,7 +41,7 @@ def easy_and_hard(label, goodness, hard_share):
 def allocate(sizes, n_candidates, max_fraction):
     """Return how many of n_candidates to draw from each group of rows, as equally as possible.
 
-    sizes : rows per group; max_fraction : largest share of a group, never all; None: no limit"""
+    sizes : rows per group; max_fraction : largest share of a group, never all; None for no limit"""
     most = sizes
     if max_fraction is not None:
         most = np.minimum(np.rint(max_fraction * sizes), np.maximum(sizes - 1, 0)).astype(int)
@@ -53,9 +53,9 @@ def allocate(sizes, n_candidates, max_fraction):
 
 
 def draw_split(groups, weight, content, settings, seed):
-    """Draw candidates and scoring rows at random within groups of rows; return a Split.
+    """Draw candidates and scoring rows (whose loss counts) within groups of rows; return a Split.
 
-    groups, weight, content : (n,) group, weight, and hash of each row for a reproducible draw
+    groups, weight : (n,) per row; content : (n,) hashes of the rows, on which the draw depends
     If settings.max_fraction is given, no candidate is a scoring row."""
     within = [np.flatnonzero(groups == g) for g in np.unique(groups)]
     # Groups of equal size are ordered by content, not by class names.

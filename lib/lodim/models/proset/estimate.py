@@ -34,8 +34,8 @@ def fit_stages(batch, family, settings, eval_batch=None, previous=None):
 
     Each set minimizes Eq. 2.8 of Ruf (2022), given the earlier sets; `results` is a dict with the
     set's deviance etc. After an empty set, Prototypes and results are None.
-    batch : training rows; eval_batch : rows of the linear predictors (n, K), or None for none
-    previous : (prototypes, results) of a fit to the same rows; its sets are used first"""
+    batch : training rows; eval_batch : rows whose linear predictors (n, K) are yielded, or None
+    previous : (prototypes, results) of a fit to the same rows, whose sets come first; or None"""
     state = BatchState(batch, family, settings)
     used, ended, base, sums = np.zeros(len(state.varies), bool), False, None, None
     if eval_batch is not None:
@@ -73,8 +73,7 @@ def combine(parts):
 def _fit_batch(state, c, used):
     """Fit batch c of prototypes, given the earlier ones; return Prototypes and a dict for the log.
 
-    Features that earlier batches did not use (`used` is False) are kept out unless they lower the
-    loss by more than `settings.worth` standard errors."""
+    used : (p,), features of earlier batches; others must lower the loss significantly to enter"""
     split = state.split(c)
     part, end = _fit_features(state, split, state.varies)
     if used.any() and (part.v[0, ~used] > 0).any():
@@ -108,8 +107,7 @@ def _fit_features(state, split, features):
 def _prototypes(state, split, x, v, w, u):
     """Return the candidates of a Split with positive weight w (J,) as Prototypes; merge equal ones.
 
-    x : (J, p) features of the candidates; u : (1,) inverse width
-    v : (p,) feature weights; if all are zero, no prototype is left, as all rows would be equal"""
+    x : (J, p) features; u : (1,) inverse width; v : (p,) feature weights (all 0: no prototypes)"""
     live = np.flatnonzero(w * v.any())
     v = v * (len(live) > 0)  # an empty batch has no feature weights
     j, x = split.candidates[live], x[live].astype(np.float64)
@@ -151,8 +149,7 @@ def minimize(objective, loss, features, J, settings):
     """Minimize the loss of one batch; return the parameters (p + J + 1,) and a Minimum.
 
     Parameters: feature weights v (zero outside `features`), weights of J candidates, inverse width.
-    objective : BatchObjective; loss : its code, such as CLASSES; features : (p,) bool
-    At v = 0 all derivatives by v are zero, so the first minimization is over v^2."""
+    objective : BatchObjective; loss : its code, such as CLASSES; features : (p,), which to use"""
     D, p = int(features.sum()), len(features)
     w_unit = np.sqrt(J) * (10.0 if loss == CLASSES else 1.0)
     unit = np.concatenate([np.ones(D), np.full(J, w_unit), [1.0]])
@@ -165,6 +162,7 @@ def minimize(objective, loss, features, J, settings):
         value, gradient = objective(theta, None if kept is None else kept[D:-1])
         return value, gradient[enters] * unit
 
+    # At v = 0 all derivatives by v are zero, so the first minimization is over v^2.
     def of_square(t, kept):
         v = np.sqrt(t[:D] if kept is None else t[:D] * kept[:D])
         value, gradient = of_v(np.concatenate([v, t[D:]]), kept)

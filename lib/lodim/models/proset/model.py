@@ -121,7 +121,7 @@ MODEL = Proset()
 def _choose_lambda_v(problem):
     """Return the problem with lambda_v chosen by cross-validation, and the table of values.
 
-    The largest value gives (nearly) the null model, and is chosen if no other one beats it."""
+    The largest value, (nearly) the null model, is chosen unless another one is clearly better."""
     s, n = problem.settings, problem.batch.n_positive
     null = largest_v(problem.batch, problem.family, s)
     # Values in between hardly improve the held-out loss; with finer steps the predictions would
@@ -144,8 +144,8 @@ def _choose_lambda_v(problem):
 def _beats_null(losses, draws=1):
     """Return whether the lowest loss is below the null model's by two SE of the difference.
 
-    losses (values, folds, 3) has mean loss, weight and SE per fold, for the null model first. Rows
-    were divided into folds `draws` times."""
+    losses : (values, folds, 3), mean loss, weight and SE per fold; the null model comes first
+    draws : how often rows were divided into folds"""
     change = losses[fold_means(losses).argmin()].copy()
     change[:, 0] -= losses[0, :, 0]
     mean = fold_means(change[None])[0]
@@ -153,7 +153,7 @@ def _beats_null(losses, draws=1):
 
 
 def extend(fit, data, n_batches):
-    """Return the fit with batches added, `n_batches` in total; `data` must be its training data."""
+    """Return the fit with batches added, `n_batches` in total; data : the fit's training data"""
     arguments = fit._call_arguments({"n_batches": n_batches})
     problem = prepare(MODEL, fit.design.formula, data, arguments)
     # If the call left penalties open, new batches use the chosen penalties.

@@ -12,7 +12,7 @@ from lodim.models.ripr.views import rows_by_content
 def fit_clusters(e, n_clusters, seed):
     """Return the ensemble e with k-means centres of the rows assigned to each feature set.
 
-    If `n_clusters` is None, prediction strength chooses their number per feature set."""
+    n_clusters : number of clusters per feature set; None to choose it by prediction strength"""
     D, centres, of = e.views.shape[1], [], []
     for j in range(len(e)):
         rows = np.flatnonzero((e.assigned_view == j) & (e.weight > 0))
@@ -30,9 +30,9 @@ def fit_clusters(e, n_clusters, seed):
 
 
 def assign_clusters(e, X, answers):
-    """Return the nearest cluster of each row in its view, and the squared distance to the cluster.
+    """Return each row's nearest cluster in its view (feature set), and the squared distance to it.
 
-    e : Ensemble with the centres; answers.view : view of each row of X; rows without view get -1"""
+    e : Ensemble with centres; answers.view : view of each row of X; without a view: -1, NaN"""
     out, squared = np.full(len(X), -1), np.full(len(X), np.nan)
     for j in range(len(e)):
         rows, own = np.flatnonzero(answers.view == j), np.flatnonzero(e.centre_view == j)
@@ -65,9 +65,9 @@ def _n_clusters(X, weight, rng):
 
 
 def _agreement(halves, n_clusters, rng):
-    """Return how well clusters in two halves of the rows agree (Tibshirani & Walther 2005).
+    """Return the mean prediction strength (Tibshirani & Walther 2005) of n_clusters clusters.
 
-    The result is the mean prediction strength of n_clusters clusters; halves : pairs (X, weight)"""
+    halves : pairs (X, weight), one per half of the rows"""
     centres = [kmeans(X, weight, n_clusters, rng)[0] for X, weight in halves]
     least = []
     for (X, weight), own, other in zip(halves, centres, centres[::-1], strict=True):

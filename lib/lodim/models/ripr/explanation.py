@@ -179,7 +179,7 @@ def _neighbour_frame(fit, X, j, k, label):
 
 
 def view_values(fit, X, j):
-    """Return the values of rows X for each feature of set j: original units, or names of levels."""
+    """Return a list of rows X's values per feature of set j: original units, or level names."""
     e, d = fit.estimates, fit.design
     out = []
     for a in e.columns(j):

@@ -30,7 +30,7 @@ class ViewRows(NamedTuple):
 
 @njit(cache=True, fastmath=SUMS, forceinline=True)
 def squared_distances(rows, lo, hi, x, out):
-    """Write squared distances of x to rows lo to hi - 1, in the features of a view, to `out`."""
+    """Write squared distances from x to rows lo to hi - 1 of `rows` (ViewRows) to out[:hi - lo]."""
     refs, view, dim, level_gap = rows
     m, a, xa, levels = hi - lo, refs[view[0], lo:hi], x[0], np.float32(0)
     for f in range(dim):
@@ -57,9 +57,7 @@ def squared_distances(rows, lo, hi, x, out):
 
 @njit(cache=True, fastmath=SUMS, inline="always")
 def mixed_distances(rows, lo, hi, x, out):
-    """Write squared distances from x to rows lo to hi - 1 to `out`, in a view of any kind.
-
-    `squared_distances` is faster, but only for views of at most three numbers."""
+    """Write squared distances from x to rows lo to hi - 1 to `out`, for features of any kind."""
     refs, view, dim, level_gap = rows
     m, zero, beyond = hi - lo, np.float32(0), np.float32(4.0) * FAR
     out[:m] = zero
@@ -151,10 +149,9 @@ def first_at_least(v, lo, hi, x):
 
 @njit(cache=True, forceinline=True)
 def window(rows, start, stop, x, reach):
-    """Find a range of rows from start to stop - 1 that has all rows near point x.
+    """Return start and length of a range in rows start to stop - 1 that has all rows near x.
 
-    Return its start and length. Near means a squared distance of at most `reach`. The range is all
-    rows if the view's first feature, by which they are sorted, is a factor."""
+    Near means a squared distance up to `reach`. rows : ViewRows, sorted by the first feature"""
     if rows.level_gap[rows.features[0]] > 0:
         return start, stop - start
     base, r = rows.refs[rows.features[0]], np.float32(math.sqrt(reach)) * np.float32(1.000001)
@@ -168,11 +165,11 @@ def window(rows, start, stop, x, reach):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def kth_squared(rows, start, stop, x, k, member, guess, d):
-    """Return (nu, first, length): nu is the squared distance from x to the k-th nearest row.
+    """Return (nu, first, length): squared distance nu from x to the k-th nearest row, and a range.
 
-    Only rows start to stop - 1 count. Rows first to first + length - 1 contain all rows at least as
-    near; d gets their squared distances. If fewer than k rows are complete, nu is that of the
-    farthest; without any, it is 1e30.
+    Only rows start to stop - 1 count. The range has all of them that are up to nu away; d gets
+    their squared distances. If fewer than k rows are complete, nu is that of the farthest one; if
+    none is complete, nu is 1e30.
     member : 1 if x is one of the rows, which is then left out, else 0; guess : expected nu"""
     k = k + member
     reach = max(guess, LEAST)
@@ -197,7 +194,7 @@ def kth_squared(rows, start, stop, x, k, member, guess, d):
 
 @njit(cache=True, forceinline=True)
 def load_row(X, i, rows, x):
-    """Copy row i of X, in the features of the ViewRows `rows`, to x; return if none is missing."""
+    """Copy row i of X, in the features of ViewRows `rows`, to x; return whether none is missing."""
     complete, view = True, rows.features
     for f in range(rows.dim):
         x[f] = X[view[f], i]
@@ -241,11 +238,11 @@ def log_ratio(own, other, dim, prior, x):
 def pair_ratio(rows, starts, pair, x, k, member, guess, d):
     """Return the log ratio of the distances from x to the k-th nearest rows of two groups.
 
-    It is infinite if a group has no complete row. If a distance is zero, the numbers of rows equal
-    to x are compared instead. Group g has the rows starts[g] to starts[g + 1] - 1.
-    pair : (group, group, constant that is added to the log ratio)
-    member : (groups,) 1 if x is in the group, which is then left out
-    guess : (groups,) expected squared distances, which are updated; d : work space"""
+    The result is infinite if a group has no complete row. At distance zero, numbers of rows equal
+    to x are compared. Group g has the rows starts[g] to starts[g + 1] - 1.
+    pair : (numerator's group, denominator's group, constant that is added to the log ratio)
+    member : (groups,), 1 if x is in the group, where x does not count
+    guess : (groups,), expected squared distances, which are updated; d : work space"""
     a, b, prior = pair
     lo, hi = starts[a], starts[a + 1]
     nu_a, _, m = kth_squared(rows, lo, hi, x, k, member[a], guess[a], d)
@@ -267,14 +264,14 @@ def pair_ratio(rows, starts, pair, x, k, member, guess, d):
 def log_ratios(lo, hi, out, views, dims, groups, X, member, pairs, k, pair):
     """Fill `out` with log ratios of the distances from rows to the k-th nearest rows of two groups.
 
-    out is (views, rows, pairs) for the views lo to hi - 1; with one column, it gets the smallest
-    ratio of each row. Ratios are infinite if a feature is missing. X is (features, rows).
+    out : (views, rows, pairs), filled for views lo to hi - 1; (views, rows, 1) for smallest ratios
+    X : (features, rows); ratios are infinite if a feature is missing
     views, dims : positions of the features of each view, and their number
-    groups : (refs, starts, level_gap) group g is refs[:, starts[g]:starts[g + 1]], sorted by the
+    groups : (refs, starts, level_gap); group g is refs[:, starts[g]:starts[g + 1]], sorted by the
         first feature of the views; level_gap is the squared distance of two levels per factor
-    pairs : (own, other, prior) numbers of two groups per pair, and a constant to add to the ratio
-    member : (rows, groups) 1 if a row is in a group, which is then left out
-    pair : (rows,) number of the only pair that is used for a row, or -1 for all pairs"""
+    pairs : (own, other, prior), numbers of two groups per pair, and a constant to add to the ratio
+    member : (rows, groups), 1 if a row is in a group, where the row does not count
+    pair : (rows,), number of the only pair that is used for a row, or -1 for all pairs"""
     refs, starts, level_gap = groups
     n, d = X.shape[1], np.empty(refs.shape[1] + 1, np.float32)
     x, guess = np.empty(views.shape[1], np.float32), np.full(member.shape, np.float32(0.01))
@@ -295,7 +292,7 @@ def log_ratios(lo, hi, out, views, dims, groups, X, member, pairs, k, pair):
 
 @njit(cache=True, inline="always")
 def tie_bounds(nu, x, dim):
-    """Return (low, high): squared distances from x (dim features) that equal nu up to rounding."""
+    """Return the range (low, high) of squared distances from x (dim features) that tie with nu."""
     reach = np.float32(math.sqrt(nu))
     slack = rounding_error(x, dim) + TIE * reach
     low = (reach - slack) * (reach - slack) if reach > slack else np.float32(-1)
@@ -345,7 +342,7 @@ def find_nearest(i, X, rows, own, k, reach, x, d):
     Return (nu, (low, high), start, length). nu is the squared k-th distance, 1e30 if there is none.
     Squared distances from low to high tie with nu. The references start to start + length - 1
     contain all neighbours; d gets their squared distances.
-    own : position of row i among the references, or -1; it is left out
+    own : position of row i among the references, where it does not count, or -1
     reach : a guess of nu; x : gets row i"""
     n, zero, member = rows.refs.shape[1], np.int64(0), np.int64(1 if own >= 0 else 0)
     if not load_row(X, i, rows, x):
@@ -366,8 +363,8 @@ def find_nearest(i, X, rows, own, k, reach, x, d):
 def neighbour_sums(lo, hi, out, X, rows, own, k, values, weighting):
     """Sum `values` over the k nearest reference rows of each row lo to hi - 1 of X; write to `out`.
 
-    Rows tied at the k-th distance share the last places. Neighbours have the weights 1 (weighting
-    0), 1 - d / (1.1 nu) (1), or 1 / sqrt(d) (2), where d is the squared distance and nu the k-th.
+    Rows that tie at the k-th squared distance, nu, share the last places.
+    weighting : 0 for weights 1, 1 for 1 - d / (1.1 nu), 2 for 1 / sqrt(d), at squared distance d
     rows : reference rows; values : (references, columns) what to sum
     own : (rows of X,) positions among the references, or -1; a row is not its own neighbour"""
     d, x = np.empty(rows.refs.shape[1] + 1, np.float32), np.empty(rows.dim, np.float32)
@@ -397,7 +394,7 @@ def neighbour_sums(lo, hi, out, X, rows, own, k, values, weighting):
 def nearest_rows(lo, hi, out, X, rows, own, k, rank):
     """Write positions of the k nearest reference rows of rows lo to hi - 1 of X to out, (rows, k).
 
-    If too many rows tie, evenly spaced ones in the order of `rank` are taken; -1 is for none.
+    Missing neighbours are -1. If too many rows tie, evenly spaced ones by `rank` are taken.
     own : (rows of X,) positions among the references, or -1; a row is not its own neighbour"""
     d, x = np.empty(rows.refs.shape[1] + 1, np.float32), np.empty(rows.dim, np.float32)
     reach = np.float32(0.01)

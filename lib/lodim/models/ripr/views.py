@@ -112,9 +112,9 @@ def row_blocks(L):
 
 
 def merit(L, weight=None):
-    """Return how much lower each view's loss is than the mean loss of a row, on average, (views,).
+    """Return how far each view's loss is below a row's mean loss, on average over rows, (views,).
 
-    L is (rows, views). Rows with a higher loss in the view count as zero."""
+    L : (rows, views), losses. Rows with a higher loss in the view count as zero."""
     weight = np.ones(len(L)) if weight is None else weight
     total = np.zeros(L.shape[1])
     for rows in row_blocks(L):
@@ -130,7 +130,7 @@ def screened_views(p, min_dim, max_dim, losses_of, max_views, weight=None):
     """Return at most max_views sets of min_dim to max_dim of p features, and whether these are all.
 
     If there are more, sets of d features are extensions of those of d - 1 with the largest `merit`.
-    losses_of(sets) returns the losses (rows, sets); weight : (rows,), by default ones"""
+    losses_of : function from sets to losses (rows, sets); weight : (rows,), by default ones"""
     max_dim = min(max_dim, p)
     if count(p, min_dim, max_dim) <= max_views:
         return enumerate_views(p, min_dim, max_dim), True
@@ -191,8 +191,8 @@ class Axes:
     def category_distance(self, A, weight):
         """Return the squared distance of two levels of the factor on each axis; 0 for numbers.
 
-        It is 1 for unscaled features. For scaled ones, the mean squared distance of two random rows
-        of A (rows, axes) is 2, as for a standardized number."""
+        The distance is 1 for unscaled features. For scaled ones, the mean squared distance of two
+        random rows of A (rows, axes) is 2, as for a standardized number."""
         out = np.zeros(A.shape[1])
         for axis in factors(self.of):
             known = ~np.isnan(A[:, axis])
@@ -222,6 +222,8 @@ def axis_values(X, axis_of):
 
 
 def spread_codes(A, category_distance):
-    """Return A (rows, axes) with level codes times 2 sqrt(category_distance), if it is positive."""
+    """Return A (rows, axes) with the codes of factor levels multiplied so that none are close.
+
+    category_distance : (axes,), squared distance of two levels of a factor; 0 for numbers"""
     # Twice the distance of the levels, so that no two codes are close.
     return A * np.where(category_distance > 0.0, 2.0 * np.sqrt(category_distance), 1.0)

@@ -31,8 +31,8 @@ def scores_after(X, columns, step, f, threads):
 def derivatives(X, y, weight, f, *, loss, columns, curvatures, step, threads):
     """Return the loss (half the weighted mean deviance) and its derivatives, as one flat array.
 
-    The parts are the loss; the sum over rows of l'^2 / l'', with l a row's loss; the negative
-    gradient (K, C) by K coefficients of each of C columns; second moments (J, J, C, C) of columns.
+    Its parts, if l is a row's loss and C columns have K coefficients each: loss; sum of l'^2 / l''
+    over rows; negative gradient (K, C); second moments (J, J, C, C) of the columns.
     curvatures : 0 for no moments, 1 to weight by the mean of l'' (J = 1), K^2 by all l'' (J = K)
     f : linear predictors in blocks of 64 rows; step : (K, C) change of the coefficients, or None"""
     if step is not None:

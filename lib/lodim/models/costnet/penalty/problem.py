@@ -45,19 +45,19 @@ class PathProblem(TrainingRows):
         return self.groups.feature[self.layout.at]
 
     def at_offset(self):
-        """Return the loss, which must be quadratic, and its derivatives at zero coefficients.
+        """Return a quadratic loss at zero coefficients, its negative gradients, and second moments.
 
-        Results: loss, negative gradients by penalized (K, A) and unpenalized (K, F) coefficients,
-        and second moments of the columns, the unpenalized ones first."""
+        The gradients are by penalized (K, A) and by unpenalized (K, F) coefficients.
+        The moments of the columns, (1, 1, F + A, F + A), have the unpenalized ones first."""
         columns, F = np.r_[self.free_columns, self.columns], len(self.free_columns)
         loss, gradient, G, _ = self.derivatives(self.offset, columns, 1)
         return loss, gradient[:, F:], gradient[:, :F], G
 
     def at_scores(self, f):
-        """Return the loss and its derivatives at linear predictors f.
+        """Return the loss at linear predictors f, its negative gradients, and a sum over rows.
 
-        Results: loss, negative gradients by penalized (K, A) and unpenalized (K, F) coefficients,
-        and the sum of l'^2 / l'' over rows, where l is a row's loss."""
+        The gradients are by penalized (K, A) and by unpenalized (K, F) coefficients.
+        The sum is that of l'^2 / l'', where l is a row's loss."""
         loss, gradient, _, bend = self.derivatives(f, np.arange(-1, self.X.shape[1]))
         return loss, *(gradient.take(at, axis=1) for at in self._at), bend
 
@@ -86,7 +86,7 @@ class PathProblem(TrainingRows):
 class PenaltyPath:
     """Models along a path of L penalties lambda, for p columns and K linear predictors.
 
-    The objective is half the weighted mean deviance plus
+    The objective is half the weighted mean deviance plus, for groups g of penalized coefficients w,
     lambda (l1_ratio sum_g cost_g ||w_g|| + (1 - l1_ratio) / 2 |w|^2)."""
 
     lambdas: np.ndarray = forms.real("L", least=0)  # decreasing
@@ -102,9 +102,9 @@ class PenaltyPath:
 
     @classmethod
     def from_steps(cls, problem, lambdas, scaled, ridges, steps, null, tol):
-        """Return the path in units of the response, from a solver's results `steps` per penalty.
+        """Return the path, in units of the response, from a solver's results, `steps`.
 
-        steps : tuples of penalized and free coefficients, loss, gap, n_iter; lambdas : penalties
+        steps : per penalty, (penalized, unpenalized coefficients, loss, duality gap, n_iter)
         scaled, ridges : (L,) factors of the group penalty and of |w|^2 / 2, in the solver's units
         null : loss with no penalized coefficients; gaps up to tol * null count as converged"""
         w, b, loss, gap, n_iter = map(np.array, zip(*steps, strict=True))
@@ -154,9 +154,7 @@ class ReducedQuadratic:
 
     @classmethod
     def from_moments(cls, G, n_free):
-        """Return the quadratic after minimizing over the unpenalized coefficients.
-
-        G : second moments of the columns, whose first n_free are unpenalized"""
+        """Return the quadratic; G : second moments of columns, n_free unpenalized ones first."""
         J, F, A = G.shape[0], n_free, G.shape[2] - n_free
         flat = G.transpose(0, 2, 1, 3)
         inverse, least = _pseudo_inverse(flat[:, :F, :, :F].reshape(J * F, J * F), J)
@@ -177,7 +175,7 @@ class ReducedQuadratic:
     def free_step(self, free, step):
         """Return the step (J, F) of the unpenalized coefficients that minimizes the loss.
 
-        free : negative gradient (J, F) by these; step : (J, A) step of the penalized ones"""
+        free : (J, F) negative gradient by unpenalized ones; step : (J, A) step of penalized ones"""
         return self._multiply(free, self.inverse) - self._multiply(step, self.elimination)
 
     def decrement(self, free):
@@ -198,8 +196,8 @@ def _spread(y, weight, offset):
 def _pseudo_inverse(M, J):
     """Return the pseudo-inverse of a semidefinite matrix M, and smallest / largest eigenvalue.
 
-    M has J x J blocks, for pairs of linear predictors. The eigenvalues are those of M after a
-    scaling of coefficients that is equal in all blocks; values near 0 are ignored."""
+    M has J x J blocks, for pairs of linear predictors. It is scaled first, and eigenvalues near 0
+    are ignored."""
     unit = np.tile(np.sqrt(np.diag(M).reshape(J, -1).mean(axis=0)), J)
     unit = 1.0 / np.where(unit > 0.0, unit, np.inf)
     value, vector = np.linalg.eigh(0.5 * (M + M.T) * unit * unit[:, None])
@@ -210,9 +208,9 @@ def _pseudo_inverse(M, J):
 
 
 def batch_beyond_null(batch, family):
-    """Subtract offset and null model from the response; return the batch, and the null intercept.
+    """Subtract offset and null model from the response; return the batch and the null intercept.
 
-    This is only for the gaussian family; for others the batch is unchanged and the intercept 0."""
+    For families other than the gaussian one, the batch is unchanged and the intercept is 0."""
     if family.name != "gaussian":
         return batch, np.zeros(family.n_scores)
     offset = batch.offsets(1)

@@ -39,7 +39,7 @@ def keep_signs(u, sign, lo, hi):
 
 @njit(**INNER)
 def prox_tree(u, scale, groups, g0, g1):
-    """Apply the proximal map of scale * sum_g cost_g ||u_g|| to coefficients u, in place.
+    """Apply the proximal map of scale * sum_g cost_g ||u_g|| to coefficients u (K, A), in place.
 
     groups : GroupArrays; g0 to g1 - 1 are nested, inner first (Jenatton et al. 2011, Alg. 1)"""
     start, member, cost = groups.start, groups.member, groups.cost
@@ -59,8 +59,8 @@ def prox_tree(u, scale, groups, g0, g1):
 def prox_overlapping(u, dual, t, lam, groups, g0, g1, tol):
     """Apply the proximal map of t lam sum_g cost_g ||u_g|| to coefficients u (K, A), in place.
 
-    groups : GroupArrays; groups g0 to g1 - 1 may overlap. Each has a dual vector, a part of `dual`,
-    which is a starting value and is optimized in place, to a precision of `tol`."""
+    groups : GroupArrays, of which g0 to g1 - 1 may overlap
+    dual : starting values of the groups' dual vectors, optimized in place to precision `tol`"""
     K, start, member, cost = u.shape[0], groups.start, groups.member, groups.cost
     for g in range(g0, g1):
         for i in range(start[g], start[g + 1]):
@@ -78,8 +78,8 @@ def prox_overlapping(u, dual, t, lam, groups, g0, g1, tol):
 def _dual_ascent(u, dual, t, lam, on, groups, g0, g1, tol):
     """Solve the proximal map of a penalty of overlapping groups by ascent in their dual vectors.
 
-    on : which of the groups g0 to g1 - 1 change their vectors in `dual`, until changes are at most
-    `tol`; lam : penalty factor. u = (argument of the map) - t (sum of all vectors) is updated."""
+    on : which of groups g0 to g1 - 1 change their vectors in `dual`, until changes are up to `tol`
+    u : (argument of the map) - t (sum of dual vectors), updated; lam : penalty factor"""
     start, member, cost = groups.start, groups.member, groups.cost
     K, i0, i1 = u.shape[0], start[g0], start[g1]
     old = dual[:, i0:i1].copy()
@@ -108,7 +108,7 @@ def _dual_ascent(u, dual, t, lam, on, groups, g0, g1, tol):
 
 @njit(**INNER)
 def _inside_ball(dual, limit, i0, i1):
-    """Return whether a dual vector, dual[:, i0:i1], is clearly shorter than `limit`."""
+    """Return whether a group's dual vector, dual[:, i0:i1], is clearly shorter than `limit`."""
     square = 0.0
     for i in range(i0, i1):
         for k in range(dual.shape[0]):
@@ -118,10 +118,10 @@ def _inside_ball(dual, limit, i0, i1):
 
 @njit(**FAST)
 def _update_dual(u, dual, t, limit, i0, i1, member):
-    """Set one group's dual vector, of length up to `limit`, to minimize ||u||.
+    """Set a group's dual vector, up to `limit` long, to minimize ||u||; return its largest change.
 
-    Return the largest change of an entry. The vector is dual[:, i0:i1], for the coefficients
-    member[i0:i1]. u = (argument of the proximal map) - t (sum of all dual vectors) is updated."""
+    i0, i1 : the vector is dual[:, i0:i1], for the coefficients member[i0:i1]
+    u : (argument of the proximal map) - t (sum of all dual vectors), updated"""
     square = 0.0
     for i in range(i0, i1):
         for k in range(u.shape[0]):
@@ -155,8 +155,8 @@ def penalty(w, lam, groups, g0, g1):
 def duality_gap(w, c, dual, lam, groups, u, tol):
     """Return s and d, which bound the duality gap at coefficients w by s + d Omega(minimizer).
 
-    Omega is the group penalty, lam its factor, and c the negative gradient of the loss at w. `dual`
-    gets dual vectors, to a precision of `tol`; u gets c minus the sum of these vectors."""
+    c : negative gradient of the loss at w; Omega : group penalty without its factor `lam`
+    dual : gets the groups' dual vectors, to a precision of `tol`; u : gets c minus their sum"""
     (K, A), G = w.shape, groups.cost.size
     first, nested, owner, cost = groups.first, groups.nested, groups.owner, groups.cost
     slack = penalty(w, lam, groups, FIRST, G)
@@ -186,8 +186,8 @@ def duality_gap(w, c, dual, lam, groups, u, tol):
 def _dual_residual(w, dual, lam, groups, g0, g1, u, tol):
     """Subtract from u, in place, the subgradient of the group penalty at w that minimizes ||u||.
 
-    Group g (g0 to g1 - 1) has the part lam cost_g w_g / ||w_g|| or, if w_g is zero, any vector of
-    length up to lam cost_g, optimized to the tolerance `tol`. `dual` gets these parts."""
+    dual : gets the parts of the groups g from g0 to g1 - 1: lam cost_g w_g / ||w_g|| or, if w_g is
+        zero, the best vector of length up to lam cost_g, to the tolerance `tol`"""
     start, member, cost = groups.start, groups.member, groups.cost
     K, zero, least = w.shape[0], np.empty(g1 - g0, np.bool_), np.inf
     for g in range(g0, g1):

@@ -72,7 +72,7 @@ def write_explanation(e, path):
 
 
 def write_prototypes(fit, frame, path):
-    """Write a workbook with prototypes (weighted training rows) and feature weights."""
+    """Write a workbook with prototypes (weighted training rows), `frame`, and feature weights."""
     frame = frame.rename(columns=WORDS)
     features = [c for c in frame if c not in {*COLUMNS, *FORMATS}]
     formats, heads = FORMATS | _formats(frame, features), dict.fromkeys(features, FEATURE)
