@@ -628,12 +628,33 @@ def noise(n=80):
     return data.assign(y=3.0 * data["x"] + 0.1 * rng.normal(size=n))
 
 
-def test_a_least_loss_at_the_smallest_penalty_is_said():
-    data, call = noise(), {"n_starts": 1, "folds": 3, "threads": 1}
-    high = ld.cv(ld.gbmap, "y ~ .", data, grid={"lambda_": [0.1, 1.0, 0.3]}, m=1, **call)
-    assert "Lowest loss at the smallest lambda_ tried, 0.1" in str(high)
-    low = ld.cv(ld.gbmap, "y ~ .", data, grid={"lambda_": [1e-7, 1e-3, 3.0]}, m=1, **call)
-    assert low.index_min == 1 and "smallest" not in str(low)
+def test_a_least_loss_at_an_end_of_the_grid_is_said():
+    data, call = noise(), {"m": 1, "n_starts": 1, "folds": 3, "threads": 1}
+    high = ld.cv(ld.gbmap, "y ~ .", data, grid={"lambda_": [1.0, 0.3, 0.1]}, **call)
+    assert high.grid_ends == ("lambda_ = 0.1 is the smallest that was tried: give the grid "
+                              "smaller ones",)  # fmt: skip
+    assert "Lowest loss at an end of the grid: lambda_ = 0.1" in str(high)
+    low = ld.cv(ld.gbmap, "y ~ .", data, grid={"lambda_": [1e-7, 1e-3, 3.0]}, **call)
+    assert low.index_min == 1 and low.grid_ends == () and "end of the grid" not in str(low)
+
+
+def test_nothing_is_said_where_nothing_is_beyond():
+    data, call = noise(), {"n_starts": 1, "folds": 3, "threads": 1, "lambda_": 0.001}
+    data["y"] = np.random.default_rng(6).normal(size=len(data))  # so that the null model is best
+    largest = ld.path(ld.gbmap, "y ~ .", data, m=1, n_lambda=2).lambda_max
+    grid = {"lambda_": [largest, 1e-3 * largest, 1e-6 * largest]}
+    cv = ld.cv(ld.gbmap, "y ~ .", data, grid=grid, m=1, n_starts=1, folds=3, threads=1)
+    assert cv.index_min == 0 and cv.grid_ends == ()
+    ratio = ld.cv(ld.gbmap, "y ~ .", data, grid={"m": [1, 2, 3]}, **call)
+    assert ratio.frame["m"][ratio.index_min] == 1 and ratio.grid_ends == ()
+    frame = pd.DataFrame({"k": [1, 2, 3], "classifier": ["kde", "other", "kde"]})
+    problem = prepare(
+        model_of(ld.melm), "z ~ a + b + x", data.assign(z=data["y"] > 0), {"gamma": 1.0}
+    )
+    assert tuning.grid_ends(problem, frame, ["k", "classifier"], 2) == ()  # of three features
+    assert tuning.grid_ends(problem, frame[:2], ["k"], 1) == (
+        "k = 2 is the largest that was tried: give the grid larger ones",
+    )
 
 
 def test_a_default_whose_least_loss_is_at_the_end_says_so(df):

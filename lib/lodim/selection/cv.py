@@ -16,12 +16,11 @@ from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.fit_model import model_of, prepare, with_own
 from lodim.fitting.model import lambda_grid
 from lodim.fitting.saved import MEASURE
-from lodim.report.phrases import at_smallest
 from lodim.report.tables import Table, listing, significant
 from lodim.selection.folds import BLOCK_ROWS, as_folds, assign, assign_in_place
 from lodim.selection.grid import checked_settings, points_of, summarize
 from lodim.selection.racing import LOSSES, fold_means, grid_losses
-from lodim.selection.tuning import side_by_side
+from lodim.selection.tuning import grid_ends, side_by_side
 from lodim.typing import Data, FitT, FitT_co, Model, P, RowValues, Values
 
 N_LAMBDA = 25  # number of penalties of a default grid
@@ -157,8 +156,9 @@ def cv(
     best = of.run(settled, selection=tried, found=found)
     of_penalties = tuple(of.penalties), of.stage_setting, of.shared_setting
     held_out = _held_out(problem.batch, folds, groups, arguments)
+    ends = grid_ends(problem, frame, [n for n in frame if n in varied], where_min)
     where = where_min, where_1se, rule, loss
-    return CV(problem.call, frame, varied, *where, best, *of_penalties, held_out)
+    return CV(problem.call, frame, varied, *where, best, *of_penalties, held_out, ends)
 
 
 def _splits(problem, folds, seed):
@@ -227,6 +227,8 @@ class CV(Generic[FitT_co]):
         values share one fit (`budget` of costnet). The last two may be None.
     held_out : str
         Groups or blocks of rows that folds hold out as a whole; empty for single random rows.
+    grid_ends : tuple of str
+        Texts on settings whose best value is at an end of the grid, which could be extended.
 
     See Also
     --------
@@ -252,6 +254,7 @@ class CV(Generic[FitT_co]):
     stages: str | None
     budget: str | None
     held_out: str = ""
+    grid_ends: tuple[str, ...] = ()
 
     @property
     def lambda_min(self) -> float:
@@ -337,8 +340,7 @@ class CV(Generic[FitT_co]):
         points = text.counted(len(self.frame), "setting")
         lines = [f"Loss: {self.loss}; {points}; `best` by rule '{self.rule}'"]
         lines += [f"Folds: {self.held_out}"] if self.held_out else []
-        ends = at_smallest(self.best)
-        lines += [f"Lowest loss at the smallest {k} tried, {significant(v)}" for k, v in ends]
+        lines += [f"Lowest loss at an end of the grid: {end}" for end in self.grid_ends]
         return listing(f"cv of {self.call}", lines, Table("", show, formats))
 
 

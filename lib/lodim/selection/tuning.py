@@ -1,12 +1,15 @@
 """Choice of a model's own settings by cross-validation within a call."""
 
 from dataclasses import replace
+from numbers import Real
 
 import numpy as np
 
 from lodim.design.batch import split, subset, with_positive_weight
 from lodim.engine import row_keys
 from lodim.engine.blocks import SPAN_ROWS, available_threads
+from lodim.errors import LodimError
+from lodim.report.tables import significant
 from lodim.selection.folds import assign_draws, check_units, count_units
 from lodim.selection.grid import points_of, settings_at, summarize, values_of
 from lodim.selection.racing import fold_means, grid_losses, standard_error
@@ -155,3 +158,48 @@ def centre(grid, weight, penalties, parts=2):
             between[name] = float((low ** (parts - part) * high**part) ** (1.0 / parts))
         nearest.append(whole + (part > 0) if name in penalties else int(mean + 0.5))
     return int(np.ravel_multi_index(nearest, shape)) if grid else 0, between
+
+
+# The ends of a grid -------------------------------------------------------------------------------
+
+NULL = 0.5  # share of the largest penalty above which a model is (nearly) the null model
+
+
+def grid_ends(problem, frame, names, at):
+    """Return texts that advise to extend the grid of settings whose best value is an extreme one.
+
+    The best values are in row `at` of `frame`, which has a row per grid point."""
+    notes = []
+    for name in names:
+        tried = [v for v in frame[name] if isinstance(v, Real) and not isinstance(v, bool)]
+        values, value = np.unique([v for v in tried if np.isfinite(v)]), frame[name][at]
+        if len(values) < 2 or not isinstance(value, Real) or value not in values[[0, -1]]:
+            continue
+        side, neighbour = ("smallest", 1) if value == values[0] else ("largest", -2)
+        if _goes_on(problem, name, value, values[neighbour]):
+            what = f"{name} = {significant(float(value))} is the {side} that was tried"
+            cure = f"give the grid {'smaller' if side == 'smallest' else 'larger'} ones"
+            notes.append(f"{what}: {cure}")
+    return tuple(notes)
+
+
+def _goes_on(problem, name, value, neighbour):
+    """Return whether a grid of a setting can be extended beyond `value`, its end.
+
+    neighbour : the value before the end, which gives the step to the next value"""
+    model = problem.model
+    if name == model.shared_setting and name not in model.penalties:
+        return False  # prices: the ends mean no columns, and all columns
+    if name in model.penalties and value > neighbour:
+        largest = model.penalties[name].largest
+        if value >= NULL * largest(problem.batch, problem.family, problem.settings):
+            return False
+    whole = isinstance(value, int | np.integer)
+    log = value > 0 and neighbour > 0 and not whole
+    beyond = value**2 / neighbour if log else 2 * value - neighbour
+    try:
+        settings = replace(problem.settings, **{name: int(beyond) if whole else float(beyond)})
+        model.validate(replace(problem, settings=settings))
+    except LodimError:
+        return False
+    return True
