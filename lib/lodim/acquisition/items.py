@@ -28,9 +28,7 @@ class Items:
 
     @cached_property
     def _options(self):
-        """Alternative sets of purchases that give a column, and where each column's sets begin.
-
-        The sets are rows of a bool matrix (sets, purchases), sorted by column."""
+        """Sets of purchases that give a column, (sets, purchases) bool; each column's first set."""
         net, options, first = self.network, [], []
         for name in self.names:
             first.append(len(options))
@@ -69,8 +67,8 @@ class Items:
     def pay(self, paid, sets):
         """Return which purchases are paid after buying each set of columns, (sets, purchases) bool.
 
-        `paid` marks those paid before; `sets` (sets, columns) is bool. Of several ways to know a
-        column, the cheapest is paid."""
+        sets : (sets, columns) bool; paid : marks the purchases paid before
+        If several sets of purchases give a column, the cheapest is paid."""
         options, first = self._options
         count, single, needs = self._single
         paid = paid | ((sets[:, single].astype(np.float32) @ needs) > 0.0)
@@ -84,8 +82,8 @@ class Items:
     def after_buying(self, measured, paid, sets):
         """Return the known columns and the paid purchases after buying each set of columns.
 
-        Both are bool, with a row per row of `sets` (sets, columns). `measured` and `paid` mark the
-        columns known and purchases paid before. Columns that now cost nothing become known too."""
+        sets : (sets, columns) bool; measured, paid : mark columns known and purchases paid before
+        The results are bool, with a row per set. Columns that now cost nothing count as known."""
         first = self._options[1]
         paid = self.pay(paid, sets)
         free = ((~paid).astype(np.float32) @ self._priced) == 0.0

@@ -118,7 +118,7 @@ def to_series(labels, response):
 def check_labels(labels, learner, new):
     """Return labels as a Series by row label; raise DataError for rows outside the learner's pool.
 
-    Classes that no labelled row has are only accepted if `new`, or before the first fit."""
+    new : whether to accept classes that no labelled row has; before a fit, all are accepted"""
     labels = to_series(labels, learner.response)
     unknown = labels.index.difference(learner.pool.index)
     if len(unknown):

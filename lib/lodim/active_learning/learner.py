@@ -495,7 +495,7 @@ class Learner(Generic[FitT]):
     def _on_test(self, fit):
         """Return the log-loss on the test rows, and whether each is predicted correctly, (n_test,).
 
-        The log-loss is over rows of known classes. Without a fit, it is NaN and no row correct."""
+        The log-loss is over rows whose class the fit knows. Without a fit, return NaN and False."""
         if fit is None:
             return np.nan, np.zeros(len(self.test), bool)
         known = self.test[self.test[self.response].isin(fit.levels)]

@@ -47,8 +47,9 @@ class Candidate:
 
 
 def candidates(models, baselines, family, has_gaps=False):
-    """Return the Candidates of compare(): models, then baselines that are not among them.
+    """Return the list of Candidates of compare(): models, then baselines that are not among them.
 
+    models : argument of compare(); None: all but glm that suit the family, given by its name
     has_gaps : whether features have missing values, which glm then imputes by default"""
     if models is None:
         ours = [(name, model_function(name)) for name in MODELS if name != LINEAR]

@@ -62,10 +62,10 @@ def _learning(keys):
 
 
 def row_names(keys, summaries, written):
-    """Warn about columns that seem to name rows, which '.' leaves out; return their Summaries.
+    """Warn about columns left out of '.' because they seem to name rows; return their Summaries.
 
     keys : terms, as tuples of (column, None) or (None, call); summaries : dict column -> Summary
-    written : names of the columns that the formula has besides '.', which are never left out"""
+    written : columns that the formula names itself, which are never left out"""
     names = dict.fromkeys(name for term in keys for name, code in term if code is None)
     found = [summaries[n] for n in names if n not in written and factors.names_rows(summaries[n])]
     for one in found:
@@ -81,8 +81,8 @@ def row_names(keys, summaries, written):
 def warn_of_identifiers(keys, parts, summaries, written):
     """Warn about columns that '.' adds to the formula although they seem to be row numbers.
 
-    keys : terms as tuples of keys (column, None) or (None, text of a call); parts : Chunks
-    summaries : dict column -> Summary; written : columns named besides '.', which get no warning"""
+    keys : terms, as tuples of (column, None) or (None, text of a call); parts : Chunks of the rows
+    summaries : dict column -> Summary; written : columns that the formula names, without warning"""
     for name in dict.fromkeys(name for term in keys for name, code in term if code is None):
         one, suspect = summaries[name], name not in written and factors.is_called_identifier(name)
         if not suspect or one.column.kind != "number" or one.n - one.n_missing <= FEW_LEVELS:
@@ -99,13 +99,13 @@ def _identifies(name, _, table):
 
 
 def learn(keys, parts, summaries, fills, missing, reference_levels):
-    """Learn terms from training rows; return terms, a dict of names, and the size of the sample.
+    """Learn terms from training rows; return them, a dict of names, and the number of sampled rows.
 
     keys : terms, as tuples of (column, None) or (None, text of a call); parts : Chunks of the rows
     summaries : dict column -> Summary; fills : Fills that replace missing values, or ()
     missing : "drop", "keep" or "indicator"; reference_levels : whether to code factors as R does
-    The dict has `names`, `term_names` and `term_of` of a Design.
-    The size is the number of rows sampled to learn splines and means; 0 if all rows were used."""
+    The dict has `names`, `term_names` and `term_of` of a Design. Splines and means are learned from
+    the sampled rows; their number is 0 if all rows were used."""
     check_size([math.prod(map(factors.least_width, term)) for term in keys], keys, parts.n)
     summaries = summaries | _computed_levels(keys, parts, fills)
     table, n_sampled = _rows_to_learn(keys, parts, summaries, fills)
@@ -139,9 +139,9 @@ def _count_computed(_, table, keys, fills):
 
 
 def _rows_to_learn(keys, parts, summaries, fills):
-    """Return a Table of the rows from which terms learn splines and means, and the sample's size.
+    """Return a Table of the rows from which terms learn splines and means, and the number sampled.
 
-    The size is 0 if these are all rows; without such terms, the result is (None, 0).
+    The number is 0 if all rows are used. If terms have no splines or means, return (None, 0).
     keys : terms, as tuples of (column, None) or (None, text of a call); parts : Chunks
     summaries : dict column -> Summary; fills : Fills that replace missing values"""
     learning = _learning(keys)
@@ -155,7 +155,7 @@ def _rows_to_learn(keys, parts, summaries, fills):
 
 
 def draw_rows(parts, ends, size):
-    """Return positions of at most about `size` rows to learn from (None: all), and whether sampled.
+    """Return positions of about `size` random rows (None: all rows), and whether they are a sample.
 
     parts : Chunks, whose rows of weight zero are not used
     ends : positions that every sample includes, e.g. of a column's smallest and largest value"""
@@ -192,7 +192,7 @@ def _against_reference(keys):
 
 
 def check_size(widths, keys, n):
-    """Raise DataError if terms `keys`, of these widths, make too many features for n rows."""
+    """Raise DataError if terms `keys` have too many features for n rows; widths : count per term"""
     p, used = sum(widths), len(columns_of(keys))
     few = p <= FEATURES_PER_COLUMN * used or (p <= MANY_FEATURES and n * p <= MANY_NUMBERS)
     if few and p <= MAX_FEATURES:
@@ -255,7 +255,7 @@ def ways(monotone):
 def directions(monotone, design, family):
     """Return 1, -1 or 0 (increasing, decreasing, free) per feature, from the dict `monotone`.
 
-    Raise ArgumentError unless each column in it is numeric or ordered, and in only one term."""
+    Raise ArgumentError unless each column of `monotone` is numeric or ordered, and in one term."""
     if family.n_functions > 1:
         what = f"monotone= needs a numeric response or two classes, not {family.n_scores} classes"
         raise ArgumentError(f"{what}: leave monotone= out")
@@ -304,9 +304,9 @@ def _unordered(term):
 
 
 def compress(keys, written, parts, summaries):
-    """Return the terms `keys`; arcsinh((x - center) / spread) replaces columns x with heavy tails.
+    """Return terms in which arcsinh((x - center) / spread) replaces each column x with heavy tails.
 
-    written : columns that the formula names, not only by '.', which stay as they are
+    keys : all terms; written : columns that the formula names itself, which stay as they are
     parts : Chunks whose rows give center and spread; summaries : dict column -> Summary"""
     alone = {term[0][0] for term in keys if len(term) == 1 and term[0][1] is None} - written
     names = [n for n in summaries if n in alone and summaries[n].column.kind == "number"]
@@ -322,7 +322,7 @@ def compress(keys, written, parts, summaries):
 
 
 def compressing_text(name, x, weight):
-    """Return formula text that compresses the column `name`, or None if x has no heavy tails."""
+    """Return formula text that compresses values x of column `name`; None without heavy tails."""
     if not len(x) or _kurtosis(x, weight) <= KURTOSIS:  # before the outliers, which raise it
         return None
     limits = find_limits(x, name)

@@ -225,7 +225,7 @@ def rare_level(subject):
 
 
 def _level_counts(design, data, rows):
-    """Yield (column, training levels, dict level -> number of rows) per column with levels."""
+    """Yield (column, training levels, dict level -> count in `rows`) per column with levels."""
     frame, parts = read_frame(data), itertools.chain.from_iterable(design.terms)
     named = {factors.column_with_levels(part): part for part in parts}
     for name, part in named.items():
@@ -258,7 +258,7 @@ def extrapolation(subject):
 
 
 def unseen_levels(design, data, rows):
-    """Yield (column, sentence) per column with levels that no training row of a design has."""
+    """Yield (column, sentence) per column whose `rows` have levels that no training row has."""
     for name, levels, counts in _level_counts(design, data, rows):
         unseen = {level: n for level, n in counts.items() if n and level not in levels}
         if unseen:
@@ -280,7 +280,7 @@ def drift(subject):
 def moved_means(fit, batch):
     """Return the significant changes of features' means since training, as a dict name -> change.
 
-    Changes are in SDs, at least 0.25, largest first. A skipped check returns the reason as text."""
+    Changes are in SDs, at least 0.25, largest first. A skipped check returns its reason as text."""
     if batch.n < LEAST_NEW:
         return f"fewer than {LEAST_NEW} rows"
     if fit.arguments.get("weights") is not None:
@@ -319,8 +319,7 @@ INFLATED = 10.0  # variance inflation factor above which a feature is reported
 def repeats(rows, X):
     """Return the positions of rows that equal an earlier row; none if chance explains them.
 
-    rows : (n, q), features X and response. By chance about n^2 P / 2 pairs are equal. P is the
-    product of the three smallest probabilities that two rows agree in a feature."""
+    rows : (n, q) features and response; X : features, which give the number expected by chance"""
     n = len(rows)
     again = np.flatnonzero(pd.DataFrame(rows).duplicated().to_numpy())
     if len(again) < max(2, REPEATED * n):
@@ -344,8 +343,8 @@ def inflation(X):
 def near_copies(X, sources):
     """Return pairs of columns of X with absolute correlation 0.995 or more: (i, j, correlation).
 
-    `sources` has a set of data columns, or None, per column of X. Columns with None, and pairs
-    with a data column in common, are left out."""
+    sources : set of data columns that make each column of X; None leaves the column out
+    Pairs that share a data column are left out."""
     spread = X.std(axis=0)
     use = np.flatnonzero((spread > 1e-9) & np.array([s is not None for s in sources], bool))
     Z = (X[:, use] - X[:, use].mean(axis=0)) / spread[use]
@@ -366,7 +365,7 @@ def tells_number(x, y):
 def tells_classes(x, code, n_classes):
     """Return how well x (n,) separates classes `code` (n,): the smallest AUC over all pairs.
 
-    It is 0 if two classes have so few rows that one of 1,000 random columns might separate them."""
+    Return 0 if two classes have so few rows that one of 1,000 random columns may separate them."""
     least = 1.0
     for a in range(n_classes):
         for b in range(a):
@@ -394,7 +393,7 @@ def _correlation(x, y):
 
 
 def moved(X, n_training):
-    """Return the means (p,) of new rows X (n, p), standardized, and whether each differs from zero.
+    """Return the means (p,) of standardized new rows X (n, p), and whether each differs from zero.
 
     A mean differs if it is at least 0.25 in absolute value, and significant by a t test."""
     shift = X.mean(axis=0)
@@ -404,8 +403,7 @@ def moved(X, n_training):
 
 
 def beyond(X, n_training):
-    """Return which standardized values X must be outside the range of the training rows.
+    """Return which standardized values X are larger than any training row can have, (n, p) bool.
 
-    They are over sqrt(n - 1) standard deviations from the mean of the n training rows, which
-    none of these rows can be (Samuelson 1968)."""
+    The limit is sqrt(n_training - 1) in absolute value (Samuelson 1968)."""
     return np.abs(X) > np.sqrt(max(n_training - 1, 1)) * (1.0 + 1e-9)

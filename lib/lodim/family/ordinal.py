@@ -20,11 +20,11 @@ WIDEST = 69.0  # largest h of `loss_slope`, whose exp(-h) must not underflow in 
 
 @scalar
 def loss_slope(y, f, weight):
-    """Return a row's weighted loss -log P(class) and its derivative in f.
+    """Return a row's weighted loss -log P(class) and its derivative in f, the score plus a shift.
 
-    The class is coded by y (see `class_table`): 0 is the first class, with P = 1 / (1 + exp(f)),
-    and 1 the last, with P = 1 / (1 + exp(-f)). For a class between two thresholds 2 h apart,
-    y = -exp(-h) and P = 1 / (1 + exp(-f - h)) - 1 / (1 + exp(h - f))."""
+    `class_table` has the code y of a class, and the shift. The first class has y = 0 and
+    P = 1 / (1 + exp(f)); the last has y = 1 and P = 1 / (1 + exp(-f)). A class between two
+    thresholds 2 h apart has y = -exp(-h) and P = 1 / (1 + exp(-f - h)) - 1 / (1 + exp(h - f))."""
     one, zero = like(1.0, f), like(0.0, f)
     if y >= zero:
         return logistic(y, f, weight)
@@ -82,8 +82,7 @@ class Ordinal(Family):
     def class_table(self, boundaries):
         """Return (2, K): the code y of each class in `loss_slope`, and a shift to add to its score.
 
-        boundaries : (K - 1,) thresholds. The first class has y = 0, the last y = 1, one between two
-        thresholds 2 h apart has y = -exp(-h). The shift is the mean of the class's thresholds."""
+        boundaries : (K - 1,) thresholds; a class's shift is the mean of those next to it"""
         above, below = np.append(boundaries[0], boundaries), np.append(boundaries, boundaries[-1])
         response = -np.exp(np.maximum(0.5 * (below - above), -WIDEST))
         response[[0, -1]] = 0.0, 1.0

@@ -19,8 +19,7 @@ WIDTH = 0.1  # of the rounding, as a share of the check loss of the null model
 def loss_slope(quantile, width, constant, y, f, weight):
     """Return a row's weighted, smoothed check loss and its derivative in the prediction f.
 
-    The loss is q (y - f) + h log(1 + exp((f - y) / h)) - constant, for quantile q and width h.
-    Without the constant, it exceeds the check loss by at most h log(2)."""
+    The loss is q (y - f) + h log(1 + exp((f - y) / h)) - constant, for quantile q and width h."""
     h = like(width, f)
     value, slope = logistic(like(quantile, f), (f - y) / h, weight)
     return h * value - weight * like(constant, f), slope

@@ -77,7 +77,8 @@ def with_own(model, options, **others):
 def prepare(model, formula, data, options, which=None, groups=None):
     """Return the Problem of a model call with the keyword arguments `options`.
 
-    which : position of the response to use; groups : column or values, equal ones share a fold"""
+    which : position of the response to use
+    groups : name of a column, or values; rows with equal values share a fold"""
     if groups is not None and "groups" in inspect.signature(model.function).parameters:
         options, groups = options | {"groups": groups}, None
     else:
@@ -205,7 +206,7 @@ def in_memory(what, batch):
 
 
 def _control(model, arguments, control):
-    """Return the entries of `control`, and its "scratch" folder; refuse names in `arguments`."""
+    """Split `control` into settings and its "scratch" folder; refuse names in `arguments`."""
     if control is not None and not isinstance(control, dict):
         raise ArgumentError(f"control must be a dict, not {control!r}")
     names = {f.name for f in dataclasses.fields(model.settings)} - set(arguments)

@@ -94,7 +94,7 @@ def html(fit: Any, data: pd.DataFrame | None = None) -> str:
 
 
 def _pictures(fit, columns, data):
-    """Return two dicts: heading of a section -> list of its pictures, and heading -> note."""
+    """Return two dicts, section -> list of its pictures and section -> note; columns : Inputs."""
     groups, notes = {}, {}
     if columns and fit.design.response is not None:
         groups[EFFECTS], hidden = sections.effects(fit, columns, data)

@@ -30,7 +30,7 @@ def thinned(frame, most):
 
 
 def with_columns(rows, new):
-    """Return the frame `rows` with further columns (its row labels, and `new`), and their names.
+    """Return the frame `rows` with its row labels and `new` as columns, and these columns' names.
 
     new : dict name -> values. A name that is in use gets a blank at its end."""
     new = {"row": [str(label) for label in rows.index]} | new
@@ -46,8 +46,8 @@ def with_columns(rows, new):
 def effects(fit, inputs, data):
     """Return pictures of partial dependence, widest first, and names of columns without a picture.
 
-    Predictions are averaged over some rows of data (Friedman 2001, Sect. 8.2); if it is None, other
-    columns have typical values. inputs : list with an Input (name, range etc.) per column"""
+    inputs : list with an Input (name, range etc.) per column
+    data : frame over whose rows predictions are averaged; None for one row of typical values"""
     typical = {column.name: [column.typical] for column in inputs}
     base = pd.DataFrame(typical) if data is None else thinned(data[list(typical)], BASE)
     found = {c.name: _effect(fit, base, c) for c in inputs[:MOST_COLUMNS]}

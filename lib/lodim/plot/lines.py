@@ -27,8 +27,8 @@ BASE, HEIGHT = -0.22, 0.17  # position and height of the histogram
 def against_log(wide, name, ylabel, above, ax=None, top=10):
     """Draw lines against the log of a penalty; name the `top` largest at the smallest penalty.
 
-    wide : frame with a row per penalty and a column per line; name : of the penalty
-    above : label of an axis on top, penalties, and a text for each of these penalties"""
+    wide : frame with a row per penalty and a column per line; name : label of the penalty
+    above : (label, penalties, texts) of an axis on top, which shows a text per penalty"""
     ax = ensure_axes(ax)
     if not (wide.index > 0).all():
         raise ArgumentError("a penalty of 0 cannot be drawn on a log axis: leave it out of lambdas")

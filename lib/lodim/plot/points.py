@@ -74,9 +74,9 @@ def class_style(k):
 def scatter_values(ax, xy, value, key, *, hollow=False, unknown=None, **style):
     """Draw points xy (n, d) coloured by `key`; return the artist for a colour scale (or None).
 
-    value : number or class code of each point, (n,); hollow : draw points with numbers as rings;
-    style : arguments of ax.scatter, arrays (n,) with an entry per point; unknown : further
-    arguments for points whose value is NaN"""
+    value : (n,) number or class code of each point; hollow : draw points with numbers as rings
+    style : arguments of ax.scatter, arrays (n,) with an entry per point
+    unknown : further arguments for points whose value is NaN"""
     known = np.isfinite(value)
 
     def put(rows, **further):
@@ -139,7 +139,7 @@ def plane(
 def surface(x, y, Z, key, names, ax=None, *, level=None, **over):
     """Draw Z (len(y), len(x)) as a coloured surface, with a contour line at `level`.
 
-    names, key : labels of the axes, Key of the colours; over : arguments of `_draw_over`"""
+    names, key : labels of the axes, Key of the colours; over : points, edge, star, title on top"""
     ax = ensure_axes(ax, SIZE)
     share = (key.low, key.high) == (0.0, 1.0)
     shades = ax.contourf(x, y, Z, np.linspace(0.0, 1.0, 21) if share else 16, cmap=SCALE)
@@ -155,7 +155,7 @@ def classes(x, y, P, key, names, ax=None, **over):
     """Draw the most probable class over a grid x, y, paler if less probable; return the Axes.
 
     P : (len(y), len(x), K) probabilities
-    names, key : labels of the axes, Key of the classes; over : arguments of `_draw_over`"""
+    names, key : labels of the axes, Key of the classes; over : points, edge, star, title on top"""
     ax = ensure_axes(ax, SIZE)
     K = P.shape[2]
     certainty = (P.max(axis=2) - 1.0 / K) / (1.0 - 1.0 / K)

@@ -69,7 +69,7 @@ def _check_values(name, values, model):
 def settings_at(problem, point):
     """Return the problem's settings, changed to the values of a grid point (dict name -> value).
 
-    A setting that is None in both the point and the call keeps the value that the data gave it."""
+    A setting that is None in both the point and the call keeps the value learned from the data."""
     ours = {k for k, v in point.items() if v is None and problem.arguments.get(k, 0) is None}
     return replace(problem.settings, **{k: v for k, v in point.items() if k not in ours})
 
@@ -92,8 +92,8 @@ def checked_settings(problem, points):
 def summarize(problem, points, settings, losses, stage, draws=1):
     """Return a frame of grid points, with `mean` and `se` of held-out loss, and a list of settings.
 
-    losses : (stages, folds, 3) per point, from `draws` sets of folds; settings : one per point
-    stage : number of stages (such as learners) per point, for points whose settings give none"""
+    losses : per point (stages, folds, 3), mean loss, weight and SE per fold of `draws` divisions
+    settings : Settings per point; stage : number of stages (learners etc.) of points without one"""
     stages = problem.model.stage_setting
     rows, chosen = [], []
     for point, own, curve, last in zip(points, settings, losses, stage, strict=True):

@@ -66,10 +66,10 @@ def cv_curve(cv, ax=None):
 
 
 def _several_series(ax, cv, frame, place, others, numeric):
-    """Draw the held-out losses in `frame`, rows of cv.frame, in one colour per series.
+    """Draw held-out losses, in one colour per combination of values of the settings `others`.
 
-    A series has equal values of the settings `others`. place : positions on the x axis
-    numeric : whether these are numbers, so that lines connect the points"""
+    frame : rows of cv.frame; place : their positions on the x axis
+    numeric : whether positions are numbers, so that lines connect the points"""
     series = list(frame.groupby(others, sort=False))
     for k, (values, part) in enumerate(series):
         x, mean = place[part.index], part["mean"]

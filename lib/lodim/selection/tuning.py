@@ -23,7 +23,7 @@ ROUND = 1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0  # numbers of stages fr
 
 
 def quick_splits(problem, draws=1, folds=FOLDS):
-    """Return (training, held-out) batches, a pair per fold, for `draws` sets of random `folds`."""
+    """Return a (training, held-out) pair of batches per fold, for `draws` sets of `folds`."""
     model = problem.model
     needed = [k for k, penalty in model.penalties.items() if penalty.needed]
     names = filter(None, [*needed, model.stage_setting, model.shared_setting])
@@ -33,9 +33,9 @@ def quick_splits(problem, draws=1, folds=FOLDS):
 
 
 def fold_splits(batch, levels, seed, standardize, draws=1, folds=FOLDS):
-    """Return (training, held-out) batches of a batch's rows, per fold of `draws` sets of folds.
+    """Return a (training, held-out) pair of batches per fold, for `draws` divisions into folds.
 
-    With over 4,000 rows, one fold per set is held out, and at most 20,000 rows are used.
+    With over 4,000 rows, one fold per division is held out, and at most 20,000 rows are used.
     levels : classes or None; standardize : whether to divide by training standard deviations"""
     batch = _few_rows(batch, levels, seed)
     n_folds = min(folds, count_units(batch))
@@ -75,9 +75,10 @@ def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs
     """Choose settings by held-out deviance; return the Problem with them, and a frame of the grid.
 
     The settings are the rounded mean of the grid points; points with a low loss weigh most.
-    grid : dict setting -> values; most_draws : largest number of sets of folds
+    grid : dict setting -> values; most_draws : most random divisions into folds that are averaged
     spread, tie : weights are exp(-(loss - lowest) / max(tie, spread * SE of the lowest loss))
-    parts : log steps between two penalties, for rounding; runs : dict of fits, for a later grid"""
+    parts : number of equal log steps between two penalties, to which their mean is rounded
+    runs : dict Settings -> StageLosses, held-out losses to reuse and extend"""
     grid = {name: values_of(name, values, problem.model) for name, values in grid.items()}
     points = points_of(grid, problem.model)
     draws = count_draws(problem.batch, most_draws)
@@ -132,9 +133,7 @@ def weights(losses, draws, stages_open, spread=0.5, tie=0.0):
 
 
 def central_count(weight):
-    """Return the weighted mean number of stages, rounded to 1, ..., 10, 12, 15, 20, ....
-
-    weight : weights of fits with 1, 2, ... stages"""
+    """Return the mean number of stages by `weight`, rounded to 1, ..., 10, 12, 15, 20, ...."""
     mean = 1.0 + weight @ np.arange(len(weight)) / max(weight.sum(), 1e-300)
     tens = 10.0 ** np.arange(1.0, 1.0 + np.log10(max(len(weight), 10)))
     counts = np.append(np.arange(1.0, 10.0), np.outer(tens, ROUND).ravel())

@@ -133,7 +133,8 @@ def _edge(ax, x0, y0, x1, y1, thick):
 def places(parents, order):
     """Return the layer (n,) and height (n,) at which each of n nodes of a graph is drawn.
 
-    parents : tuples of positions, parents before children; order : smaller values are higher"""
+    parents : positions of each node's parents, which come before it
+    order : (n,) numbers; nodes with smaller numbers are drawn higher up"""
     layer, height = layers(parents), np.zeros(len(parents))
     needed = {u for nodes in parents for u in nodes}
     single = [v for v, nodes in enumerate(parents) if not nodes and v not in needed]
@@ -161,7 +162,7 @@ def heights(parents, order):
     """Return the vertical position (n,) of each node of a graph: leaves are one unit apart.
 
     A parent is at the mean position of its children.
-    parents : positions of each node's parents; order : (n,) numbers, smaller ones come first"""
+    parents : positions of each node's parents; order : (n,) numbers, smallest first"""
     n = len(parents)
     roots = sorted((v for v in range(n) if not len(parents[v])), key=lambda v: order[v])
     rank = {v: k for k, v in enumerate(roots)}

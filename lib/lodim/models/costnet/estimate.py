@@ -33,10 +33,10 @@ LARGE = 200_000  # rows x columns x classes from which several classes use fewer
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
-    """Fit the penalized path and the frontier (best models by price); yield results per budget.
+    """Fit the penalized path and the frontier (best models by price); yield a result per budget.
 
-    A result is the Estimates, an empty dict, and linear predictors (n, K) of `eval_batch`, or None
-    without that. A budget of None is chosen by held-out losses."""
+    A result is (Estimates, {}, linear predictors (n, K) of `eval_batch`, or None if omitted).
+    For a budget of None, held-out losses choose the model."""
     batch, level = batch_beyond_null(batch, family)
     p, monotone = batch.X.shape[1], settings.monotone
     groups = Groups.from_network(settings.network, settings.dependents, p, monotone)
@@ -109,7 +109,7 @@ def _needs_folds(batch, settings):
 def _cross_validated(batch, family, settings, results, draws):
     """Choose models by cross-validation; return them, and a dict of their held-out losses.
 
-    results : models that rules found with all rows; draws : number of random divisions into folds
+    results : RuleResults of all rows; draws : number of random divisions into folds
     The dict has "held_out", mean losses (models, draws), and "error", standard errors (models,)."""
     by_cv = settings.criterion == "cv"
     models = models_to_compare(results, settings.relax) if by_cv else results.listed

@@ -42,7 +42,7 @@ REFIT_LOG = {  # fields of the log of a joint fit
 class WeakLearners:
     """M weak learners, f_j(x) = scale (a_j + b_j g(intercept_j + w_j'x)), g the softplus.
 
-    Methods take rows x in blocks of 64, `tiles` (n_tiles, p, 64), and `engine`: "cpu" or "cuda"."""
+    Methods take n rows x in blocks of 64, `tiles` (n_tiles, p, 64), on `engine` "cpu" or "cuda"."""
 
     # (M, 2 + p) parameters a, intercept and w, for standardized features x
     theta: np.ndarray = forms.real("M", "2 + p")
@@ -118,7 +118,7 @@ class WeakLearners:
         """Add each learner's values, not multiplied by `scale`, to out (n_tiles, width, 64).
 
         into : (M,) column of `out` for each learner; derivative : add derivatives by w_j'x instead
-        tiles : features (n_tiles, p, 64); runs : ranges (lo, hi) of tiles to use; None: all"""
+        tiles : features (n_tiles, p, 64); runs : ranges (lo, hi) of 4,096-row blocks; None: all"""
         shape = self.beta, self.activation, derivative
         how = {"threads": threads, "runs": runs}
         over_rows(forward, tiles, self.theta, self.sign, *shape, into, out, **how)
@@ -163,7 +163,7 @@ class Effects:
 
 
 def effect_sums(learners, tiles, weight):
-    """Return weighted sums of slopes (M,), active learners (M,), |gradients| (K, p) over rows."""
+    """Return weighted sums over rows: slopes (M,), active learners (M,), |gradients| (K, p)."""
     width = learners.n_scores * tiles.shape[1]
 
     def sums(rows, part):

@@ -95,8 +95,8 @@ def embedding(fit, ax, *, data=None):
 def drift(fit, ax, *, data, offset=None, threshold=None, limit=None, k=NEIGHBOURS):
     """Draw the drift indicator against the loss of the rows of `data`, with an ROC curve.
 
-    Losses above `limit` (by default the 95% quantile) count as bad. `threshold` is the marked
-    value of the indicator, by default `drift_threshold()`."""
+    limit : loss above which a row counts as bad, by default the 95% quantile; k : neighbours
+    threshold : value of the indicator to mark, by default `drift_threshold()`"""
     frame = in_pandas(fit.augment)(data, offset=offset).assign(drift=fit.drift(data, k))
     frame = frame.dropna(subset=[".loss", "drift"])
     if frame.empty:

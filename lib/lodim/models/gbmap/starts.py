@@ -39,7 +39,7 @@ class Start:
 def minimize(objective, theta, state, **options):
     """Minimize `objective` by L-BFGS from each row of parameters theta (q, d); return a Minimum.
 
-    Monotone effects bound the parameters. state : BoostState; options : arguments of `lbfgs`"""
+    state : BoostState, whose monotone effects bound parameters; options : arguments of `lbfgs`"""
     scaled = Rescaled(objective, state.unit)
     if state.settings.monotone is not None:
         limits = {k: options[k] for k in ("max_iter", "tol", "ftol", "spacing") if k in options}
@@ -78,7 +78,7 @@ def weight_signs(sign, monotone):
 
 
 def start_by_sample(objective, penalty, state, k, rng, stop, warm_theta, warm_sign):
-    """Fit starting learners for class k to sampled rows (all rows if few); return a Start.
+    """Return a Start: the best learner of each sign for class k on sampled rows (all rows if few).
 
     objective(signs) returns the loss function; penalty : ElasticNet; state : BoostState
     stop : dict with the optimizer's limits
@@ -101,10 +101,10 @@ def start_by_sample(objective, penalty, state, k, rng, stop, warm_theta, warm_si
 
 
 def start_in_subspace(objective, penalty, state, k, warm_theta, warm_sign, rejected):
-    """Fit starting learners for class k, with weights restricted to combinations of few directions.
+    """Return a Start: learners for class k with weights in a subspace; None if the loss is flat.
 
-    Return a Start, or None if the loss is flat. The directions are principal Hessian
-    directions and the weights of earlier learners. objective(signs) returns the loss function.
+    Principal Hessian directions and the weights of given learners span the subspace.
+    objective(signs) returns the loss function; penalty : ElasticNet; state : BoostState
     warm_theta, warm_sign : parameters and signs of learners fitted with another penalty
     rejected : (theta, sign) of the worse learner in the previous step, or None"""
     settings, p = state.settings, state.X.shape[1]
@@ -146,7 +146,7 @@ def start_in_subspace(objective, penalty, state, k, warm_theta, warm_sign, rejec
 def _best_of_each_sign(end, sign, theta, n_eval):
     """Return a Start with the learner of lowest loss for each sign.
 
-    end : Minimum with the losses of the learners theta; n_eval : passes over all rows so far"""
+    sign, theta : learners; end : Minimum with their losses; n_eval : passes over all rows so far"""
     groups = [np.flatnonzero(sign == b) for b in np.unique(sign)[::-1]]  # b = 1 first
     lowest = [end.value[group].min() for group in groups]
     tied = [end.value[group] <= v + TIED * abs(v) for group, v in zip(groups, lowest, strict=True)]
@@ -201,12 +201,12 @@ def _projected(X, V, threads):
 
 
 def draw_starts(X, slope, curvature, key, ridge, hinges, n_starts, rng):
-    """Return parameters (2 n_starts, 2 + p) and signs b of the best starting learners.
+    """Return parameters (2 n_starts, 2 + p) and signs b of the learners that lower the loss most.
 
-    They lower the loss most in one Newton step with the penalty `ridge` on squared weights.
-    X : (n, p) centred rows; slope, curvature : (n,) loss derivatives
-    key : (n,) numbers computed from the rows' values. Candidates depend on these and on `rng`, but
-        not on the order of the rows. If `hinges` is False, the learners are linear."""
+    X : (n, p) centred rows; slope, curvature : (n,) loss derivatives; n_starts : learners per sign
+    ridge : penalty on squared weights, in the Newton step by which learners are compared
+    key : (n,) numbers from the rows' values: candidates depend on these and `rng`, not on row order
+    hinges : whether learners are hinges; otherwise they are linear"""
     waves, X = row_keys.waves(key, kernels.MIXTURES, rng), np.ascontiguousarray(X.T)
     return kernels.draw_starts(X, slope, curvature, waves, float(ridge), hinges, n_starts)
 
@@ -214,7 +214,8 @@ def draw_starts(X, slope, curvature, key, ridge, hinges, n_starts, rng):
 def place_hinges(U, X, slope, curvature, ridge, n_starts):
     """Return parameters and signs of the best hinges of X (n, p) along directions U (k, p).
 
-    slope, curvature : (n,) loss derivatives; ridge : penalty; n_starts : hinges per sign"""
+    slope, curvature : (n,) loss derivatives; ridge : penalty on squared weights
+    n_starts : number of hinges per sign"""
     X = np.ascontiguousarray(X.T)
     return kernels.starts_along(U, X, slope, curvature, float(ridge), n_starts)
 
@@ -222,8 +223,8 @@ def place_hinges(U, X, slope, curvature, ridge, n_starts):
 def krylov(product, first):
     """Return an orthonormal basis V (p, r) of principal Hessian directions (Li 1992), and V'HV.
 
-    product(v) returns H v, where H = X' diag(loss derivatives) X. Lanczos' method builds V, r <= 8,
-    from `first` (p,), the loss gradient."""
+    product : function v -> H v, where H = X' diag(loss derivatives) X
+    first : (p,) loss gradient, from which Lanczos' method builds V, r <= 8"""
     basis, images = [first / np.linalg.norm(first)], []
     while True:
         images.append(product(basis[-1]))

@@ -77,8 +77,8 @@ def _check(small, large):
 def sequential(fit, data, changes):
     """Test a fit's terms as they are added one after another; return the table of `GlmFit.anova`.
 
-    Smaller models are fitted to the training rows `data`; `changes` are the arrays (weights etc.)
-    in the call of `glm`. Robust errors, and families without a likelihood, lead to Wald tests."""
+    data : training rows, to fit smaller models; changes : arrays (weights etc.) in the glm call
+    Robust errors, and families without a likelihood, lead to Wald tests."""
     terms = _in_order(fit)
     sets = [terms[:k] for k in range(len(terms))]
     if _by_wald(fit):
@@ -100,8 +100,7 @@ def sequential(fit, data, changes):
 def single(fit, data, changes):
     """Test each term of a fit by dropping it alone; return the table of `GlmFit.drop1`.
 
-    Smaller models are fitted to the training rows `data`, except for Wald tests. `changes` are the
-    arrays (weights etc.) in the call of `glm`."""
+    data : training rows, to fit smaller models; changes : arrays (weights etc.) in the glm call"""
     every, parts = _in_order(fit), [_factors(term) for term in fit.design.terms]
     terms = [k for k in every if not any(parts[k] < other for other in parts)]
     if _by_wald(fit):
@@ -138,7 +137,7 @@ def _statistic(fit):
 
 
 def _test(fit, value, df):
-    """Return a test as a dict of df, statistic and p-value; only df if that is 0.
+    """Return a test as a dict of df, statistic and p-value; of df alone if df is 0.
 
     value : decrease of the deviance by terms with df coefficients, or their Wald statistic"""
     if not df:
@@ -152,10 +151,10 @@ def _test(fit, value, df):
 
 
 def _submodels(fit, sets, data, changes, method):
-    """Return df, df_resid, deviance and log_likelihood of one submodel per list of terms in `sets`.
+    """Return a namespace per list of terms in `sets`: df, df_resid, deviance, log_likelihood.
 
-    Each result is a namespace. Without `data`, least-squares models are computed from `fit`; others
-    are refitted. changes : arrays of the call of glm; method : name for error messages"""
+    data : training rows, to fit the submodels; None is enough for least squares
+    changes : arrays in the call of `glm`; method : name for error messages"""
     if fit.family.dispersed and not fit.dispersion > 0.0:
         what = f"{method}() needs residual degrees of freedom, and this fit has none"
         raise ArgumentError(f"{what}: use fewer terms")
@@ -187,8 +186,8 @@ def _positions(fit, estimates, terms, columns=None):
 def _wald_statistic(fit, estimates, positions):
     """Return the Wald statistic b'V^-1 b of coefficients b with covariance V, and their number.
 
-    b are those at `positions` in each linear predictor, once if the predictors share slopes. The
-    statistic is NaN if classes are separated."""
+    positions : of b in each linear predictor, or in one predictor if predictors share slopes
+    The statistic is NaN if classes are separated or V is singular."""
     q, n_scores = estimates.coef.shape
     each = np.arange(1 if fit.family.shared_slopes else n_scores)
     at = (q * each[:, None] + positions).ravel()
@@ -205,7 +204,7 @@ def _wald_statistic(fit, estimates, positions):
 
 
 def _wald(fit, estimates, term):
-    """Return a term's Wald statistic and df; estimates : of `fit`, or of the terms up to it."""
+    """Return a term's Wald statistic and df; estimates : of `fit`, or of its terms up to it."""
     columns = np.arange(len(fit.design.names))
     if estimates is not fit.estimates:
         before = _in_order(fit)[: _in_order(fit).index(term) + 1]

@@ -139,7 +139,7 @@ def _scores(estimates, family, X):
 def score_nodes(estimates, family, features, offset):
     """Return expressions of the linear predictors, and of conditions for rows without prediction.
 
-    They are for exports; `features` and `offset` are the expressions of the inputs."""
+    features, offset : expressions of the inputs of an export"""
     X = [ONE, *features]
     columns = [X[j] for j in estimates.kept]
     linear = [weighted(0.0, [*b, 1.0], [*columns, offset], "score") for b in estimates.coef.T]

@@ -82,16 +82,14 @@ def log_likelihood(rows, deviance):
 
 
 def zero_limit(at_null):
-    """Return the size up to which eigenvalues of an information matrix count as zero.
-
-    It is relative to the information `at_null`, of the intercept-only model."""
+    """Return the eigenvalue up to which information is zero, relative to the null model's."""
     return FLAT * np.linalg.eigvalsh(at_null).max(initial=0.0)
 
 
 def bread(H, least):
     """Return the pseudo-inverse of the information H, and the directions without information.
 
-    Along the latter, eigenvectors of values up to `least`, no estimate is finite (Geyer 2009)."""
+    least : eigenvalue up to which no estimate along a direction is finite (Geyer 2009)"""
     value, vector = np.linalg.eigh(H)
     known = value > max(least, ROUNDING * value.max(initial=0.0))
     return (vector[:, known] / value[known]) @ vector[:, known].T, vector[:, ~known]
@@ -100,8 +98,8 @@ def bread(H, least):
 def covariance(kind, rows, basis, found, B, dispersion):
     """Return the covariance of the coefficients of a Basis; NaN if it is undefined.
 
-    `kind` is "nonrobust", "HC0" to "HC3" (White 1980; MacKinnon 1985) or "cluster". `found` are the
-    Sums at the estimates; B is the nonrobust covariance divided by the dispersion."""
+    kind : "nonrobust", "HC0" to "HC3" (White 1980; MacKinnon 1985) or "cluster"
+    found : Sums at the estimates; B : nonrobust covariance divided by the dispersion"""
     if kind == "nonrobust":
         return dispersion * B
     n, q = rows.positive, len(basis.kept)
@@ -119,7 +117,7 @@ def covariance(kind, rows, basis, found, B, dispersion):
 def _of_clusters(rows, basis, found, B, n, q):
     """Return the cluster-robust covariance of the q coefficients of a Basis, from n rows.
 
-    B is the nonrobust covariance divided by the dispersion, `found` the Sums at the estimates."""
+    found : Sums at the estimates; B : nonrobust covariance divided by the dispersion"""
     G, count = rows.n_clusters, rows.n_codes
     most = max(1, max(LARGEST, n) // len(B))
     meat = np.zeros_like(B)
@@ -146,9 +144,7 @@ def fingerprint(batch, family):
 
 
 def kind_of(settings, family, n_clusters):
-    """Return the kind of covariance; raise if it does not suit the family or the clusters.
-
-    By default it is "cluster" if there are clusters (n_clusters is not None)."""
+    """Return the kind of covariance, by default "cluster" given clusters; raise if unsuitable."""
     kind = settings.covariance or ("nonrobust" if n_clusters is None else "cluster")
     if family.several_classes and kind in ("HC2", "HC3"):
         what = "covariance must be 'HC0', 'HC1' or clusters= with more than two classes"

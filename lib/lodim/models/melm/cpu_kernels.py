@@ -45,7 +45,7 @@ def invert_root(S, root):
 
 @njit(cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
 def prepare(lo, hi, active, V, Z, cov, h2, results):
-    """Compute what `pair_sums` needs for projections v = V[active[q]] (r, k), q from lo to hi - 1.
+    """Prepare sums over pairs of rows for projections v = V[active[q]] (r, k), q from lo to hi - 1.
 
     Z : (r, n) rows; cov : (C, r, r) class covariances; h2 : (C,) squared bandwidths
     results : (P, spread, root, log_det). P[q] gets v'Z, spread[q, A] cov_A v, root[q, A, B] L^-1,
@@ -139,7 +139,7 @@ def row_sums(u, scale, U, w, after, size, shift, e, T, R):
 
     A pair's kernel is scale[a] w[i] exp(shift - distance^2 / 2). Kernel times difference is the
     force, which is added to R[:, a] and subtracted from T[:, i].
-    after : negative for all pairs; else so large that no pair of rows is counted twice
+    after : so large that no pair of rows is counted twice; negative to count all pairs
     size : number of columns of U before its padding; e : work space"""
     k, total = len(u), 0.0
     for a in range(scale.size):
@@ -161,12 +161,13 @@ def row_sums(u, scale, U, w, after, size, shift, e, T, R):
 
 @njit(**INNER)
 def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, forces_b):
-    """Return the sum of kernels between the rows of two ranges, and add the forces on these rows.
+    """Return the sum of kernels over pairs of a row of range a and one of b; add their forces.
 
+    The forces of a pair on its rows are kernel times difference of the rows, with opposite signs.
     P, w : (k, n) projected rows, (n,) weights; root : inverse Cholesky factor of the kernel
     span_a, span_b : (first, end) of the ranges; shift : added to the kernels' exponents
-    same : whether both are of one class and start at the same row; then each pair counts twice
-    scratch : work arrays; forces_a, forces_b : (k, n), get kernels times differences of rows"""
+    same : whether both ranges start at the same row; two different rows then count in both orders
+    scratch : work arrays; forces_a, forces_b : (k, n), to which forces on the rows are added"""
     (a0, a1), (b0, b1), (u, U, v, e, T, R, scale) = span_a, span_b, scratch
     k, total, rows = root.shape[0], 0.0, a1 - a0
     whiten(P, a0, rows, root, u)
@@ -199,13 +200,13 @@ def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, force
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
-    """Sum kernels and forces over all pairs of rows, for parallel tasks lo to hi - 1.
+    """Sum kernels and forces over pairs of rows, for parallel tasks t from lo to hi - 1.
 
-    A row's force by a class is the sum, over the rows of the class, of kernel times difference.
-    stripes : number of tasks that share the rows of a projection; w : row weights
-    P, root : projected rows and inverse Cholesky factors of the kernels, from `prepare`
-    start : class c has rows start[c] to start[c + 1] - 1; shift : added to the kernels' exponents
-    totals[t] (C, C) gets sums of kernels of task t, forces[t, c] (k, n) the forces by class c"""
+    Task t has projection q = t // stripes, and every `stripes`-th block of 64 rows.
+    P[q], root[q] : projected rows and inverse Cholesky factors of the kernels, from `prepare`
+    w : row weights; shift : added to the kernels' exponents; start : first row of each class
+    totals[t] (C, C) gets the sums of kernels between classes
+    forces[t, c] (k, n) gets, per row, the sum of kernel times difference over rows of class c"""
     k, C, wide = P.shape[1], start.size - 1, CHUNK + LANES
     u, R = np.empty((k, BLOCK)), np.empty((k, BLOCK))
     U, T = np.empty((k, wide)), np.empty((k, wide))
@@ -243,9 +244,9 @@ def add_forces(P, F, first, stop, share, root, M, g):
 def finish(lo, hi, active, stripes, rows, sums, potential, gradient):
     """Compute log integrals of products of two class densities, and the gradient of a weighted sum.
 
-    For q from lo to hi - 1, potential[q] gets the logs (C, C), and gradient[active[q]] (r, k) the
-    derivative of the sum of share * log by projection active[q]. stripes : tasks per projection
-    rows : (Z, P, start, class sizes, h2, share (C, C)), as in `prepare` and `pair_sums`
+    For q from lo to hi - 1, potential[q] gets the logs (C, C). gradient[active[q]] (r, k) gets the
+    derivative of the sum of share * log by this projection. stripes : tasks per projection
+    rows : (Z, P, start, class sizes, h2, share (C, C)); see `prepare` and `pair_sums`
     sums : (spread, root, log_det) of `prepare`, then (shift, totals, forces) of `pair_sums`"""
     Z, P, start, size, h2, share = rows
     spread, root, log_det, shift, totals, forces = sums
@@ -337,8 +338,7 @@ def gap(u, low, high):
 def log_sum(u, classes, c, tile, place, gaps, e):
     """Return the log of the sum of w_i exp(-1/2 |u - U_i|^2) over the rows U_i of class c.
 
-    classes : (root, U, w, low, high, start) of `Densities`; low and high are corners of boxes
-        around blocks of 64 rows, start is each class's first block. Distant blocks are skipped.
+    classes : fields (root, U, w, low, high, start) of `Densities`
     tile, place : block and position in it of a row to leave out, or -1; gaps, e : work arrays"""
     _, U, w, low, high, start = classes
     first, stop = start[c], start[c + 1]
@@ -372,7 +372,7 @@ def log_sum(u, classes, c, tile, place, gaps, e):
 def log_sums(lo, hi, step, P, classes, tile, place, out):
     """Fill out[i, c] with the log of class c's summed kernels at points P[:, i].
 
-    i runs from lo * step to hi * step - 1; classes : as in `log_sum`
+    i runs from lo * step to hi * step - 1; classes : (root, U, w, low, high, start) of `Densities`
     tile, place : for each i, block and position in it of a training row to leave out, or -1"""
     root, _, _, _, _, start = classes
     k, m = P.shape

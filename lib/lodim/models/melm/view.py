@@ -78,8 +78,8 @@ def correlations(X, Z, share):
 def orient(V, X, code, weight):
     """Return V (p, k) rotated and scaled to the printed axes; the divergence stays the same.
 
-    Coordinates of rows X have unit covariance within the classes `code` (n,). Class means differ
-    most along the first axes, spreads of classes along the others."""
+    Coordinates of rows X then have unit covariance within the classes `code` (n,). Class means
+    differ most along the first axes, spreads of classes along the others."""
     Z, C = X @ V, int(code.max()) + 1
     share = np.bincount(code, weight, C) / weight.sum()
     residual, means = center_by_class(Z, code, weight)
@@ -99,7 +99,7 @@ def orient(V, X, code, weight):
 def upright(V, Z, share):
     """Return signs (k,) that make the largest loading in each column of V (p, k) positive.
 
-    If it is tied, coordinates Z (n, k) become skewed to the right; share (n,) are row weights."""
+    In a tie, coordinates Z (n, k) become skewed to the right; share (n,) are row weights."""
     up, down = V.max(axis=0), -V.min(axis=0)
     lean, tail = up - down, share @ (Z - share @ Z) ** 3
     tied = np.abs(lean) <= TIE * np.maximum(up, down)
@@ -109,8 +109,7 @@ def upright(V, Z, share):
 def _axes(means, share, covariances):
     """Return rotated axes (k, k), and the number of first axes that separate the class means.
 
-    Along the others, only spreads of classes differ. means (C, k) and covariances are those of the
-    classes, share (C,) their weights."""
+    means (C, k), covariances, share (C,) : means, covariances and weights of the classes"""
     values, vectors = _eigen((means.T * share) @ means)
     # Eigenvalues below 1e-6 of the largest are zero: class means do not differ along these axes.
     n_mean_axes = int((values > 1e-6 * max(values[0], 1e-300)).sum())

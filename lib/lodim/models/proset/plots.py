@@ -102,10 +102,10 @@ def shapley(fit, ax, *, data, row=0, reference=None, level=None, top=15):
 
 
 def _plane(fit, ax, to_plane, names, of, data, row, named, title=None):
-    """Draw the prototypes at positions `of`, and rows of `data` and one `row` if given, in a plane.
+    """Draw prototypes in a plane, with rows of `data` and one `row` if given.
 
-    to_plane(x) returns coordinates (n, 2) of active features (n, A); `names` label the axes. The
-    `named` prototypes of largest weight, or of largest impact on `row`, are labelled."""
+    of : positions of the prototypes; to_plane : function from features (n, A) to coordinates (n, 2)
+    names : labels of the axes; named : number of prototypes to label, those drawn largest"""
     t, levels = fit.estimates, fit.levels
     size, meaning, star, faint = t.w[of], "prototype weight", None, None
     if row is not None:
@@ -186,10 +186,9 @@ def batch_map(x, w, v):
 
 
 def surface_over(fit, two, r):
-    """Return a grid over two features: x and y (G,), estimates (G, G, K), familiarity (G, G).
+    """Return a grid over two features: x, y (G,), estimates (G, G, K), familiarity (G, G).
 
-    x and y are in original units. `two` are the features' positions; other active features have
-    their standardized values in r (A,)."""
+    two : positions of the features; r : (A,) standardized values of the other active features"""
     t, d = fit.estimates, fit.design
     on = t.features[two]
     low = np.minimum(t.x[:, two].min(axis=0), r[two])

@@ -119,10 +119,10 @@ def join(parts):
 
 
 def merge(points, w):
-    """Merge points (J, D + 1) of weights w (J,) that are equal up to rounding.
+    """Group points (J, D + 1) that are equal up to rounding; w : (J,) weights.
 
-    A point has D weighted features and a response. Return the position (M,) of the first point of
-    each group, the total weight (M,) of each group, and the group (J,) of each point."""
+    A point has D weighted features and a response. Return the position of each group's first point
+    (M,), the group's total weight (M,), and the group of each point (J,)."""
     # Points in one small cell enter the tree once, since the number of pairs grows quadratically.
     cells = np.floor(points / (SAME / 16))
     distinct, cell = np.unique(cells, axis=0, return_index=True, return_inverse=True)[1:]
@@ -172,7 +172,7 @@ def impacts(prototypes, X, n, threads=1):
 
 
 def batch_points(prototypes, c, at):
-    """Return the prototypes of batch c (from 1) as kernel input; at : positions among all."""
+    """Return the prototypes of batch c (from 1) as kernel input; at : their positions among all."""
     t, v = prototypes, prototypes.v[c - 1]
     on = np.flatnonzero(v)
     x = np.ascontiguousarray(t.x)  # avoids another compilation of `similarity_matrix`
@@ -263,7 +263,7 @@ class Mixture:
 
 
 def estimates_at(prototypes, x, threads):
-    """Return estimates (n, K) at offset 0, and sums of weighted similarities (n,), for x (n, A)."""
+    """Return estimates (n, K) at offset 0 and sums of weighted similarities (n,), for x (n, A)."""
     mixture = Mixture.from_prototypes(prototypes, np.zeros((len(x), len(prototypes.level))))
     active = replace(prototypes, features=np.arange(x.shape[1]))
     values = np.column_stack([mixture.targets, np.ones(len(prototypes))])

@@ -30,7 +30,7 @@ class QuadraticModel:
 
     @classmethod
     def from_moments(cls, G, n_free, keep, layout):
-        """Return the model of the coefficients marked in `keep`; these alone are in `layout`.
+        """Return the model of the coefficients marked in `keep`; layout : Layout of only these.
 
         G : second moments of the n_free unpenalized columns, then those of the kept ones"""
         reduced = ReducedQuadratic.from_moments(G, n_free)
@@ -70,7 +70,7 @@ class MomentSolver:
         """Solve for the next penalty of a path, lam sum_g cost_g ||w_g|| + ridge |w|^2 / 2.
 
         target : duality gap to reach. Return penalized and unpenalized coefficients, half the mean
-        deviance, the duality gap, and the number of iterations (sweeps, up to 5 max_iter)."""
+        deviance, the duality gap, and the number of sweeps, which is at most 5 max_iter."""
         w, model, start, n_iter = self._w, self._model, self._c, 0
         groups, H = model.layout, model.reduced.H
         model.set_ridge(ridge)
@@ -93,7 +93,7 @@ class MomentSolver:
 def dual_norm(groups, c):
     """Return the smallest lam at which the solution is zero, and the dual vectors of the groups.
 
-    c is the negative gradient of the loss at zero; lam is its dual norm under the group penalty."""
+    groups : Layout of the group penalty; c : (K, A) negative gradient of the loss at zero"""
     nothing, w, lam = np.zeros_like(c), np.empty_like(c), 0.0
     dual = np.zeros((len(c), len(groups.member)))
     for _ in range(100):
@@ -131,14 +131,15 @@ class NewtonSolver:
         self._last_lam = self.lambda_max
 
     def solve(self, lam, ridge, target, max_iter):
-        """Solve for penalties lam, ridge; return w, b, half the deviance, gap, iterations."""
+        """Solve for penalties lam, ridge to a gap of `target`; return w, b, loss, gap, n_iter."""
         gap, n_iter = self._solve(lam, ridge, target, max_iter)
         return self.w, self.b, self.loss, gap, n_iter
 
     def evaluate(self, w, b, lam, ridge, target):
         """Move to coefficients w (penalized) and b (others); return a bound of the duality gap.
 
-        lam, ridge : factors of the group penalty and of |w|^2 / 2; target : gap to reach
+        lam, ridge : factors of the group penalty and of |w|^2 / 2
+        target : desired gap; a smaller one makes the dual vectors in the bound more precise
         If lam is 0, return twice the decrease of the objective that a Newton step predicts."""
         p = self.problem
         self.w, self.b = w, b
@@ -197,8 +198,8 @@ class NewtonSolver:
     def _adapt(self, moved):
         """Adapt the lower limit of the rows' curvatures to a step; return whether to continue.
 
-        moved : share of the step that was moved. If 0, the limit is set to its first value, and the
-            result is False if it had this value already."""
+        moved : share of the step that was moved; if 0, the limit is reset to its first value
+        Return False if nothing was moved and the limit had this value already."""
         first, last = self.problem.loss[1], self._least
         self._least = next_least(last, moved) if moved else first
         return moved > 0.0 or last < first
@@ -209,8 +210,8 @@ class NewtonSolver:
     def _gap(self, lam, ridge, target):
         """Return the duality gap and the residual of the optimality condition, 0 at the minimum.
 
-        The residual (predictors, penalized coefficients) is the gradient minus the dual vectors.
-        lam, ridge : factors of the group penalty and of |w|^2 / 2; target : gap to reach"""
+        The residual (K, A) is the negative gradient minus the dual vectors.
+        lam, ridge : penalty factors; target : desired gap, which sets the vectors' precision"""
         layout, squares = self.problem.layout, ridge * float((self.w * self.w).sum())
         left, norms = np.empty_like(self.w), self.problem.penalty(self.w, lam)
         value, c = self.loss + norms + 0.5 * squares, self.c - ridge * self.w
@@ -282,9 +283,9 @@ class NewtonSolver:
         return True
 
     def _model_step(self, lam, ridge, target):
-        """Minimize the quadratic model plus penalties; return steps of w and b, and the gain.
+        """Minimize the quadratic model plus penalties; return steps of w and b, and their gain.
 
-        w, b : penalized and unpenalized coefficients; gain : upper bound of the model's decrease"""
+        lam, ridge : penalty factors; target : gap of the fit, here reached to a thousandth"""
         model = self._model
         # compress() keeps rows contiguous, unlike indexing by a mask.
         w, c = self.w.compress(model.keep, axis=1), self.c.compress(model.keep, axis=1)
@@ -325,7 +326,7 @@ def penalty_path(
     threads=None,
     make_solver=None,
 ):
-    """Fit the models of a path of decreasing penalties, each starting from the one before.
+    """Return the PenaltyPath of models for decreasing penalties, each starting from the one before.
 
     lambdas : penalties; if None, n_lambda values from lambda_max down to lambda_min_ratio times it,
         of which the last are left out if the fit hardly improves
@@ -365,7 +366,7 @@ def penalty_path(
 
 
 def lambda_max(batch, family, groups, l1_ratio=1.0, threads=None):
-    """Return the smallest lambda, given groups and l1_ratio, that makes their coefficients zero."""
+    """Return the smallest lambda at which all coefficients in `groups` are zero, given l1_ratio."""
     with single_blas():
         problem = PathProblem.from_batch(batch, family, groups, threads)
         return _own_solver(problem).lambda_max / l1_ratio * problem.lambda_unit

@@ -96,7 +96,7 @@ def possible_moves(search, state, budget, drop=True):
 
 
 def local_search(search, state, budget):
-    """Improve the model `state` by moves within a budget; return the list of improved models."""
+    """Improve the model `state` move by move within a budget; return the model after each move."""
     states = []
     for _ in range(20):
         better = _best_move(search, state, budget) or _best_switch(search, state, budget)
@@ -145,7 +145,7 @@ def _drop_sets(space, used):
 def _add_sets(space, used):
     """Return the sets of candidates that a move may add, and the candidate for which each is added.
 
-    sets : (b, m) bool; first no candidate, then one each, then candidates with all they need
+    sets : (b, m) bool; the empty set, single candidates, then candidates with all that they need
     candidates : (b - 1,) positions, one for each set but the first
     used : (m,) bool, candidates of the model before the move"""
     m = len(space)

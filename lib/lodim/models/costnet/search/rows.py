@@ -69,11 +69,10 @@ class SearchData(TrainingRows):
         return max(1, self.family.n_scores - 1)
 
     def at_model(self, theta, on, curvatures=0, least=None):
-        """Return half the mean deviance of a model, the negative gradient, and second moments.
+        """Return half the mean deviance of a model, its negative gradient, second moments of `on`.
 
-        The moments of the columns `on` are weighted by curvatures, second derivatives of the loss.
         theta : (1 + r, K) intercepts and coefficients of r columns `on`
-        curvatures : K^2 for all curvatures, 1 for their mean, 0 for no moments
+        curvatures : second derivatives that weight the moments: K^2 (all), 1 (mean), 0 (no moments)
         least : lower limit of a row's curvature per unit of weight; None for the usual limit"""
         columns = np.append(-1, self.columns[on])
         return self.derivatives(self.scores, columns, curvatures, theta.T, least)[:3]
@@ -85,8 +84,8 @@ class SearchData(TrainingRows):
 def screened_nodes(batch, family, network, path):
     """Return which of V nodes of a graph a search considers, (V,) bool; None if it considers all.
 
-    If X has very many columns, it considers nodes on the PenaltyPath `path`, if given, then those
-    with the largest score statistics, up to a limit, and the nodes that these need in `network`."""
+    In data with very many columns, the nodes on the PenaltyPath `path` (if given) come first, then
+    those with the largest score statistics, up to a limit, with the nodes that these need."""
     p, most = batch.X.shape[1], MOST_COLUMNS * (2 if family.name == "gaussian" else 1)
     if p <= most:
         return None
