@@ -452,9 +452,16 @@ def cells(name):
     yield prose, ""
 
 
+@pytest.fixture
+def precision():
+    """Vignettes set how many digits pandas prints; other tests get its default again."""
+    yield
+    pd.reset_option("display.precision")
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("name", VIGNETTES)
-def test_vignettes_run_and_do_what_they_say(name, axes):
+def test_vignettes_run_and_do_what_they_say(name, axes, precision):
     """Cell by cell; what ends a cell is shown, as a notebook does."""
     names, wrong = {}, []
     for prose, code in cells(name):
