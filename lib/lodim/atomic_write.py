@@ -55,7 +55,7 @@ def _status(target):
 
 
 def _begun(folder, mode):
-    """Create a temporary file in a folder; return it (locked if possible), and its path."""
+    """Create a temporary file, locked if possible, in a folder; return the file and its path."""
     while True:
         path = folder / f".lodim-{secrets.token_hex(DIGITS // 2)}.tmp"
         file = open(path, "xb", opener=lambda name, flags: os.open(name, flags, mode))  # noqa: SIM115

@@ -28,7 +28,7 @@ class Items:
 
     @cached_property
     def _options(self):
-        """Sets of purchases that give a column, (sets, purchases) bool; each column's first set."""
+        """Ways to buy columns, (ways, purchases) bool, and the row of each column's first way."""
         net, options, first = self.network, [], []
         for name in self.names:
             first.append(len(options))
@@ -92,7 +92,7 @@ class Items:
         return measured | sets | free, paid
 
     def cheaper_after(self, state, item):
-        """Return positions of columns whose price falls when the row of a State buys `item`."""
+        """Return positions of columns that get cheaper if the row of a State buys column `item`."""
         if self.network.set_cost is None and self._options[0].sum() == len(self):
             return np.empty(0, np.int64)  # nothing needs anything else
         paid = self.pay(state.paid, self.one_hot(item))

@@ -167,7 +167,7 @@ class _Search:
         self._given = condition(*known, np.flatnonzero(self._new), oracle.mixture.arrays)
 
     def add(self, sets):
-        """Evaluate sets of columns, the rows of `sets`, each only once; return their positions."""
+        """Evaluate sets of columns (rows of `sets`) if new; return their positions in self.sets."""
         oracle, state, position, new = self.oracle, self.state, self._position, []
         bits = np.packbits(sets, axis=1)
         keys = bits.view(f"V{bits.shape[1]}")[:, 0].tolist()
@@ -204,10 +204,7 @@ class _Search:
                 return
 
     def first(self, chosen):
-        """Return the column of `chosen` to buy first, whose value best guides the next purchases.
-
-        Of the columns after which the mean total of loss and price is within one SE of the lowest,
-        return the one that alone saves most loss per price."""
+        """Return the column of `chosen` to buy first: its value best guides the next purchases."""
         order = np.argsort(self.total, kind="stable")[:LOOKS]
         follow = self.sets[np.append(0, order[np.isfinite(self.total[order])])]
         sets, values = follow | self.alone[chosen][:, None], []
@@ -234,7 +231,7 @@ class _Search:
 def _candidates(rest, total, G, rng):
     """Return sets of columns to try: pairs of good columns, and random sets, (sets, G) bool.
 
-    rest : positions of the unknown columns, of G; total : loss + price of buying each alone"""
+    rest : positions of the unknown ones of G columns; total : loss + price of each alone"""
     top = rest[np.argsort(total, kind="stable")[:PAIRED]]
     i, j = np.triu_indices(len(top), 1)
     n = RANDOM if len(rest) > 1 else 0

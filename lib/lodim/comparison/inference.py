@@ -51,7 +51,10 @@ def means(losses, rows):
 
 
 def explained(losses, null, rows):
-    """Return shares (q,) of the intercept-only model's loss `null` that models explain, and SEs."""
+    """Return the share of the intercept-only model's loss that each model explains, and SEs, (q,).
+
+    losses : (n, q) of q models; null : (n,) of the intercept-only model; rows : their Rows
+    Shares and SEs are NaN if the mean of `null` is zero."""
     total = rows.weight @ null
     if total <= 0:
         return np.full(losses.shape[1], np.nan), np.full(losses.shape[1], np.nan)
@@ -104,8 +107,7 @@ def joint_quantile(mean, covariance, degrees, seed=0):
 def _largest(draws, spread, left):
     """Return the largest difference between two models in each simulation, in standard errors.
 
-    `draws` (simulations, q) are losses of q models, `spread` (q, q) the standard errors of their
-    differences, and `left` the models to compare."""
+    draws : (simulations, q) losses; spread : (q, q) SEs of differences; left : models to use"""
     largest = np.zeros(len(draws))
     for i in left:
         for j in left:

@@ -145,9 +145,9 @@ def _check(p, signals, graph, response, noise):
 
 
 def _plan(p, signals, graph):
-    """Return a list of _Node, the first p features computed from a number of base `signals`.
+    """Return a list of p features (_Node): `signals` base signals, then features made from them.
 
-    The base signals come first, then each operation of GRAPHS[graph] on all signals."""
+    Each operation of GRAPHS[graph] is applied to all signals, until there are p features."""
     names = [_signal(b)[0] for b in range(signals)]
     plan = [_Node(name, (), (b,)) for b, name in enumerate(names)]
     step = 0
@@ -188,7 +188,7 @@ def _measure(rng, n, signals, coupling, plan):
 
 
 def _sample(rng, state):
-    """Simulate 48 standardized samples of a signal per row; return them and which are observed.
+    """Simulate standardized samples of a signal, (n, 48); return them and whether each is observed.
 
     state : (4, n), the level, trend, log volatility and tendency to miss samples of each row"""
     level, trend, volatility, loss = state

@@ -135,7 +135,7 @@ class RowPlace:
 class Labels:
     """Row labels for messages: labels[i] has the number of row i within its file, and the file.
 
-    runs : per range of rows from one file, (position among all rows, number in the file, file)"""
+    runs : per range of a file's rows, (its start in all rows, start in the file, file)"""
 
     runs: list
     rows: object

@@ -238,9 +238,10 @@ def read_complete(frame, features, answers, inputs, missing, *, learning=False, 
     """Return the complete rows of a Frame as a Table, their positions, and three counts.
 
     A complete row has response, weight and offset, and all features if `missing` is "drop".
-    The counts are n_dropped, n_incomplete and lacking (see `complete_rows`).
-    features, answers : columns of features and response; inputs : RowInputs; known : rules for new
-        levels, or None; learning : whether fewer than two rows are an error"""
+    The counts: rows dropped; rows that miss only features; missing values by column, a dict.
+    features, answers : columns of features and response; inputs : RowInputs
+    known : dict column -> (known values, new ones to set to missing, None for all), or None
+    learning : whether fewer than two rows are an error"""
     n, read = len(frame.index), {}
     for name in dict.fromkeys([*features, *answers]):
         read[name] = read_column(frame, name)

@@ -46,7 +46,7 @@ def _log(pole="0e0", plus="", divisor=""):
 
 
 def _within(condition, function):
-    """Return an SQL template for `function` if `condition` holds, else NULL, with precedences."""
+    """Return an entry of `functions`: SQL for `function` if `condition` holds, else NULL."""
     return (f"(CASE WHEN {condition} THEN {function} END)", ATOM, SUM)
 
 

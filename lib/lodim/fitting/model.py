@@ -211,7 +211,7 @@ class Model:
         """Return the fit of a problem whose settings are all fixed.
 
         selection : table of tried settings, or None; warm_start : estimates to start from, or None
-        for_path : see `assemble`; found : (estimates, log) if already computed, else None"""
+        for_path : whether to leave out slow results; found : (estimates, log) if computed before"""
         if found is None:
             counted = self.counts_stages(problem.settings)
             n_stages = getattr(problem.settings, self.stage_setting) if counted else 1
@@ -242,8 +242,7 @@ class Model:
         """Return the Fit of a problem, given its estimates and the optimizer's log.
 
         selection : table of tried settings, or None
-        for_path : False for all results, True for none of the slow ones, SPREAD for only those slow
-            ones that standard deviations of responses need"""
+        for_path : True to leave out slow results, SPREAD to keep those for SDs of responses"""
         raise NotImplementedError
 
     def reweigh(self, problem: Problem, fit: Any) -> tuple | None:

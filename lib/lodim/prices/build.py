@@ -129,7 +129,7 @@ class _NameFinder:
     def find(self, name, where, child=None):
         """Return the node that a name means; raise ArgumentError if there is none.
 
-        A name with a price in `costs` becomes a new node; so does any if `costs` is a function.
+        A name priced in `costs` becomes a new node; so does every name if `costs` is a function.
         where, child : for error messages: the argument, and the item that depends on this name"""
         if name in self.graph.columns or name in self.series:
             return name

@@ -90,7 +90,7 @@ def _least_gap(x):
 
 
 def _model_choice(ax, cv, name):
-    """Draw a horizontal line at each loss for which the model itself chose the setting `name`."""
+    """Draw horizontal lines at the losses of settings whose `name` the model itself chose."""
     styles = {cv.index_1se: ":", cv.index_min: "--"}
     frame = cv.frame[cv.frame[name].isna()]
     for row, mean, se in zip(frame.index, frame["mean"], frame["se"], strict=True):

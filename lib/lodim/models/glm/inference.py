@@ -82,7 +82,7 @@ def log_likelihood(rows, deviance):
 
 
 def zero_limit(at_null):
-    """Return the eigenvalue up to which information is zero, relative to the null model's."""
+    """Return the eigenvalue up to which information is 0; at_null : null model's information."""
     return FLAT * np.linalg.eigvalsh(at_null).max(initial=0.0)
 
 

@@ -19,7 +19,7 @@ MIN_GPU_PAIRS = 2**22  # pairs of rows from which "auto" uses a GPU
 def shares(size, average=False):
     """Return the weights s_AB (C, C) of the divergence, the sum of s_AB log int f_A f_B for A <= B.
 
-    size : (C,) total weights of the classes; if C is 1, the sum is the entropy
+    size : (C,) total weights of classes A with densities f_A; for one class, the sum is the entropy
     average : whether to average over pairs of classes, by products of sizes, instead of adding"""
     C = len(size)
     if C == 1:
@@ -84,14 +84,15 @@ class Divergence:
         return -value, -gradient.reshape(len(V), -1)
 
     def potentials(self, V):
-        """Return logs of the integrals of f_A f_B, (C, C), of class densities along V (r, k)."""
+        """Return logs of integrals of f_A f_B, (C, C), for class densities f_A along V (r, k)."""
         V = np.ascontiguousarray(V)[None]
         return self._potentials(V, np.zeros(1, np.int64), np.zeros_like(V))[0]
 
     def _potentials(self, V, active, gradient):
-        """Return logs of integrals of f_A f_B, (len(active), C, C), for the projections V[active].
+        """Return logs of integrals of f_A f_B, (len(active), C, C), for class densities f_A.
 
-        gradient[active] gets the gradients by V of the logs' sum, weighted by the shares."""
+        V : (q, r, k) projections, of which those at positions `active` are used
+        gradient : (q, r, k), filled at `active` with derivatives of sum(self._share * logs)"""
         s, q, k, r = self._sample, len(active), self.k, self.r
         C, n, units = s.n_classes, self._Z.shape[1], q * self._stripes
         threads = self._threads if self._many else 1
@@ -117,7 +118,7 @@ class Divergence:
         """Sum kernels of all pairs of rows into `totals`, kernels times differences into `forces`.
 
         rows : projected rows (q, k, n), or on a GPU projections (q, r, k)
-        root : kernels' inverse Cholesky factors; shift : numbers to add to their exponents"""
+        root : kernels' inverse Cholesky factors; shift : numbers added to the kernels' exponents"""
         if self._tiles is not None:
             totals[:], forces[:] = self._tiles.run(pair_sums, *self._classes, rows, root, shift)
             return
@@ -145,7 +146,7 @@ def normal_entropy(cov, V):
 
 
 def bound(log_potential, log_volume):
-    """Bound the integral of min(f, g) over a region from above (Theorem 3).
+    """Bound the integral of min(f, g), for densities f and g, over a region from above (Theorem 3).
 
     log_potential : log of the integral of f g; log_volume : log of the region's volume"""
     return np.exp(np.minimum(0.0, 0.5 * (log_potential + log_volume)))
@@ -174,7 +175,7 @@ def overlaps(Z, code, weight, width, potential):
     """Return upper bounds (C, C) of the integrals of min(f_A, f_B), the overlap of classes A < B.
 
     Z, code, weight : projected rows, classes, weights; width (C, k) : SDs of the kernels
-    potential (C, C) : log integrals of f_A f_B"""
+    potential (C, C) : log integrals of f_A f_B, with f_A the density of class A"""
     C = len(potential)
     boxes = [_boxes(Z[code == c], weight[code == c], width[c]) for c in range(C)]
     out = np.zeros((C, C))

@@ -41,7 +41,7 @@ def _state_with(problem, batch, prototypes):
 
 
 def _growth(problem):
-    """Return the ratio of refits' mean absolute errors, held-out to training rows, at least 1."""
+    """Return mean held-out error of refits divided by their mean training error, at least 1."""
     if count_units(problem.batch) < 2:
         return 1.0
     fitted = new = 0.0

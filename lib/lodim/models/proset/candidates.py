@@ -41,7 +41,7 @@ def easy_and_hard(label, goodness, hard_share):
 def allocate(sizes, n_candidates, max_fraction):
     """Return how many of n_candidates to draw from each group of rows, as equally as possible.
 
-    sizes : rows per group; max_fraction : largest share of a group, never all; None for no limit"""
+    sizes : rows per group; max_fraction : largest share of a group, but not all of it; or None"""
     most = sizes
     if max_fraction is not None:
         most = np.minimum(np.rint(max_fraction * sizes), np.maximum(sizes - 1, 0)).astype(int)

@@ -192,8 +192,7 @@ def minimize(objective, loss, features, J, settings):
 def _descend(function, t, lower, D, max_iter, stop):
     """Minimize `function` from t within the lower bounds `lower`; return a Minimum.
 
-    To save time, parameters at a bound that would not lower the loss are left out for some steps.
-    function(t, kept) : value and gradient; `kept` marks the parameters in use, None for all
+    function(t, kept) : value and gradient; `kept` marks parameters to vary, None for all
     D : number of feature weights, the first parameters; stop : the optimizer's tolerances"""
     t = np.maximum(to_multiples(t, stop["spacing"]), lower)
     (value, gradient), n_eval, n_iter, steps = function(t, None), 1, 0, Steps(len(t))

@@ -31,7 +31,7 @@ def task_of(family):
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Predictions for the rows of some data, by each view (feature set) and in all."""
+    """Predictions for m rows of data, by each of r views (feature sets) and by the Ensemble."""
 
     view: np.ndarray  # view that predicts each row, -1 if each view has a missing feature
     value: np.ndarray  # (m, r) prediction of each view: a class code, a number, or NaN
@@ -189,7 +189,7 @@ def record(e, family):
 
 
 def _errors(e, answers):
-    """Return errors (n,) of Ensemble e's predictions `answers`: share wrong, or squared; or NaN."""
+    """Return errors (n,) of Ensemble e's Answers: share wrong, or squared error; NaN if unknown."""
     if e.task == CLUSTERS:
         return e.assign(e.X, answers)[1]
     out, known = np.full(e.n, np.nan), np.flatnonzero((answers.view >= 0) & np.isfinite(e.y))
@@ -201,9 +201,9 @@ def _errors(e, answers):
 
 
 def _deviances(e, family, answers, error):
-    """Return the mean deviances of an Ensemble's leave-one-out `answers`, and of the null model.
+    """Return the mean deviances of an Ensemble's leave-one-out Answers and of the null model.
 
-    For clusters: mean squared distances of rows to cluster centres (`error`) and view centres."""
+    For clusters, return mean squared distances to the cluster centre (`error`) and view's mean."""
     if e.task == CLUSTERS:
         return _mean(error, e.weight, np.isfinite(error)), _scatter(e, answers.view)
     known = np.flatnonzero(np.isfinite(e.y) & (e.weight > 0))

@@ -127,7 +127,7 @@ def best_class(e, z):
 
 
 def predictions_by_view(e, voters, evidence, known):
-    """Return class or number predicted by each view's evidence, (rows, views); NaN unless known."""
+    """Return class or number predicted by each view, (rows, views); NaN if `known` is False."""
     if voters.classes:
         each = [best_class(e, np.log(voters.prior) + own) for own in evidence]
     else:

@@ -62,9 +62,9 @@ class PathProblem(TrainingRows):
         return loss, *(gradient.take(at, axis=1) for at in self._at), bend
 
     def moments_at(self, f, columns, least=None):
-        """Return second moments of columns, weighted by the rows' curvatures at f, (K, K, C, C).
+        """Return second moments of columns, weighted by the rows' curvatures, (K, K, C, C).
 
-        least : lower limit of a row's curvature per unit of weight; None for the usual limit"""
+        f : linear predictors; least : lower limit of curvature / weight, None for the usual"""
         return self.derivatives(f, columns, self.n_scores**2, least=least)[2]
 
     @cached_property
@@ -72,7 +72,7 @@ class PathProblem(TrainingRows):
         return 1 + self.columns, 1 + self.free_columns
 
     def by_column(self, w, b):
-        """Return coefficients (..., K, 1 + p) by column, from penalized w and unpenalized b."""
+        """Return coefficients (..., K, 1 + p), intercept first, from penalized w and free b."""
         out = np.zeros((*w.shape[:-1], 1 + self.X.shape[1]))
         for at, own in zip(self._at, (w, b), strict=True):
             np.add.at(out, (..., at), own)
@@ -179,7 +179,7 @@ class ReducedQuadratic:
         return self._multiply(free, self.inverse) - self._multiply(step, self.elimination)
 
     def decrement(self, free):
-        """Return twice the loss decrease of the best free step; free : (J, F) negative gradient."""
+        """Return twice the loss decrease of the best unpenalized step; free : negative gradient."""
         return float((free * self._multiply(free, self.inverse)).sum())
 
     def _multiply(self, v, matrix):
@@ -194,10 +194,9 @@ def _spread(y, weight, offset):
 
 
 def _pseudo_inverse(M, J):
-    """Return the pseudo-inverse of a semidefinite matrix M, and smallest / largest eigenvalue.
+    """Return the pseudo-inverse of a semidefinite M, and M's smallest / largest eigenvalue.
 
-    M has J x J blocks, for pairs of linear predictors. It is scaled first, and eigenvalues near 0
-    are ignored."""
+    M has J x J blocks, for pairs of linear predictors. Eigenvalues near 0 are ignored."""
     unit = np.tile(np.sqrt(np.diag(M).reshape(J, -1).mean(axis=0)), J)
     unit = 1.0 / np.where(unit > 0.0, unit, np.inf)
     value, vector = np.linalg.eigh(0.5 * (M + M.T) * unit * unit[:, None])
@@ -208,9 +207,9 @@ def _pseudo_inverse(M, J):
 
 
 def batch_beyond_null(batch, family):
-    """Subtract offset and null model from the response; return the batch and the null intercept.
+    """Subtract offset and mean from a gaussian response; return the batch and the mean, (1,).
 
-    For families other than the gaussian one, the batch is unchanged and the intercept is 0."""
+    For other families, return the batch unchanged, and zeros (K,)."""
     if family.name != "gaussian":
         return batch, np.zeros(family.n_scores)
     offset = batch.offsets(1)

@@ -259,7 +259,7 @@ class NewtonSolver:
         return gap, max_iter
 
     def _strong_set(self, lam, ridge, target):
-        """Return which coefficients, (A,) bool, can be nonzero at the penalty lam (strong rule)."""
+        """Return which coefficients, (A,) bool, can be nonzero at penalty lam; target : gap."""
         before, self._last_lam = self._last_lam, lam
         _, left = self._gap(max(2.0 * lam - before, 0.1 * lam), ridge, target)
         return self.w.any(axis=0) | (np.abs(left).max(axis=0) > 0.0)

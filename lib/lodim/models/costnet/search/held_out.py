@@ -44,8 +44,8 @@ class RuleResults:
 def counterpart(model, results):
     """Return the model in `results` (RuleResults of other rows) that matches `model`, or None.
 
-    It costs at most as much as `model`, and is on the path of the same search rule. If `model` is
-    the best of all rules at its price (`choice` is None), the match is chosen likewise."""
+    The match costs at most as much, and is on the path of the same search rule. If `model` was
+    chosen as the best of all rules at its price (`choice` is None), so is the match."""
     if model.rule == "null":
         return replace(model, state=results.search.state(model.state.used))
     budget = model.state.price

@@ -77,8 +77,9 @@ def next_vertex(row, delta, u, v):
 def assign_rows(lo, hi, L, delta, lambda_, first, second, share):
     """Write the best one or two views of rows lo to hi - 1 to `first` and `second`.
 
-    They minimize squared excess loss plus penalty; `share` gets the weight of `second`.
-    L : (rows, views) losses; delta : (views,) penalties; lambda_ : factor of the penalties"""
+    They minimize (mean loss - smallest loss of the row)^2 + lambda_ * mean penalty.
+    share : gets the weight of `second` in the means, 0 if one view is best (`second` = `first`)
+    L : (rows, views) losses; delta : (views,) penalties; if a row's are infinite, views are -1"""
     for i in range(lo, hi):
         row, at = L[i], -1
         for j in range(row.size):
@@ -175,7 +176,7 @@ def assign(L, lambda_, *, weight=None, threads=1):
 def reassign(L, search, mass, weight=None):
     """Assign rows to views again, with the penalty of an Assignment `search`; return an Assignment.
 
-    View v has the penalty search.lambda_ * (1 - mass[v]), where mass[v] is its share of the rows.
+    mass : (views,) share of the rows in each view, whose penalty is search.lambda_ * (1 - mass)
     L : (rows, views) losses; weight : row weights"""
     rows = solve_rows(_equalize_ties(L, search.lambda_), 1.0 - mass, search.lambda_)
     c = _masses(*rows, np.ones(len(L)) if weight is None else weight, L.shape[1])
