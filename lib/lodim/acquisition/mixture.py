@@ -129,9 +129,7 @@ class Mixture:
 
 @dataclass(frozen=True)
 class Clusters:
-    """Clusters of rows, with means and covariances of q columns, from which a Mixture is made.
-
-    The columns are the features and then the response, if it is numeric."""
+    """Clusters of rows in q columns: the features, then the response if it is numeric."""
 
     label: np.ndarray  # (Z,) class of each cluster, -1 for a numeric response
     share: np.ndarray  # (Z,) of the row weights
@@ -170,7 +168,7 @@ def _shrink_differences(label, common, share, rows, mean, cov):
     """Shrink differences between clusters of different classes; return new shares and means.
 
     label, share, rows, mean, cov : class, share, size, mean and covariance matrix of each cluster
-    common : number of each cluster's first centre; clusters of equal number become more similar"""
+    common : index of each cluster's start centre; clusters that share one become more similar"""
     same_class, same_cluster = label[:, None] == label, common[:, None] == common
     equal = (same_class @ share) * (same_cluster @ share)
     found = rows.sum() * ((share - equal) ** 2 / equal).sum()

@@ -89,7 +89,9 @@ def words_of(heads, answer):
 
 
 def grow(policy, X: np.ndarray, played: list[Played], depth: int) -> Tree:
-    """Return the Tree of purchases that a policy most often `played` for rows X, up to `depth`."""
+    """Return the Tree of the purchases that a policy most often makes for rows X.
+
+    played : simulated purchases of each row; depth : most purchases on a path from the root"""
     growing = _Growing(policy, X, played)
     root = growing.node(np.arange(len(X)), (), depth)
     total = sum(min(len(one.items) + 1, depth) for one in played)
@@ -108,9 +110,9 @@ class _Growing:
         return bought[k] if k < len(bought) else -1
 
     def node(self, rows, bought, depth, questions=QUESTIONS):
-        """Return the Node, with all below it, for the rows whose first purchases are `bought`.
+        """Return the Node, with all below it, for `rows`, whose first purchases are `bought`.
 
-        At most `depth` purchases follow, after at most `questions` splits by known values."""
+        At most `depth` purchases follow, the first after at most `questions` splits by values."""
         k = len(bought)
         actions = np.array([self.action(r, k) for r in rows])
         item, count = Counter(actions.tolist()).most_common(1)[0]
@@ -145,7 +147,7 @@ class _Growing:
         return self.items.price(states[1].paid) - self.items.price(states[0].paid)
 
     def _branches(self, rows, bought, actions):
-        """Split rows by one of the columns `bought` to separate the next purchases, `actions`.
+        """Split rows by the column in `bought` that best separates their next purchases, `actions`.
 
         Return pairs (text such as "age below 50", positions in `rows`)."""
         coded = pd.Series(actions).astype("category").cat.codes.to_numpy()
@@ -163,7 +165,7 @@ class _Growing:
     def _cut(self, rows, item, target):
         """Find the best split of rows by the column `item`; return impurity, item, groups, cuts.
 
-        impurity : variance within branches of `target` (rows, q), which should be small
+        target : (rows, q) values, similar within a good branch; impurity : variance in branches
         groups : pairs (level or range of numbers, positions in `rows`), in order
         cuts : indices of the groups at which a new branch starts"""
         groups, cuts = self._groups(rows, np.flatnonzero(self.items.column_item == item)), []
@@ -213,7 +215,7 @@ class _Growing:
         return f"{name} {low} or more" if high is None else f"{name} {low} to {high}"
 
     def _codes(self, X, columns, n_levels):
-        """Return level numbers of rows; X : (rows, columns) scaled features of one factor."""
+        """Return each row's level number; X : (rows, q) scaled features `columns`, of a factor."""
         raw = self._original(X, columns)
         code = raw.argmax(axis=1)
         if len(columns) < n_levels:  # the first level has no column

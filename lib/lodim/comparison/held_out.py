@@ -228,7 +228,7 @@ def _arguments(candidate, task, train):
 
 
 def _answers(fit, task, test):
-    """Return a fit's linear predictors (m, K) for rows `test` of a Task, NaN if missing."""
+    """Return a fit's linear predictors (m, K) for rows `test` of a Task; NaN if there are none."""
     data, named = take_rows(task.data, task.batch.rows[test]), fit.design.offset is not None
     how = {"offset": task.inputs_of(test).offset} if fit.design.offset_given and not named else {}
     numbers = task.levels is None

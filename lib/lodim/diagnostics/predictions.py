@@ -49,9 +49,9 @@ def _held_out(fit, row):
 
 
 def _explained(subject, before):
-    """Return the share of null deviance explained in a Subject's rows, and a standard error.
+    """Return the share of null deviance explained in a Subject's rows, and an SE of share - before.
 
-    The error is for the change from `before`, the share in training rows. None if rows are few."""
+    before : share in training rows. Return None if rows are few or the share is undefined."""
     fit, batch = subject.fit, subject.answered
     weight, family = batch.weight, subject.fit.family
     loss = family.deviance(batch.y, subject.score)
@@ -172,9 +172,7 @@ def _numbers(fit, y, score):
 
 
 def _classes(fit, y, score):
-    """Return a list of texts, each on a class whose probabilities are badly calibrated.
-
-    score : linear predictors of the rows with classes y"""
+    """Return texts, one per class whose probabilities, for predictors `score`, fit y badly."""
     mean = fit.family.mean(score)
     p = mean[:, None] if mean.ndim == 1 else mean
     classes = [(1, fit.levels[1])] if mean.ndim == 1 else list(enumerate(fit.levels))
@@ -223,7 +221,8 @@ def recalibration(residual, predictor, n_training, variance=None):
 def worst_fifth(residual, predicted, variance):
     """Return the positions of the worst predicted fifth of rows, and its name, such as "lowest".
 
-    Fifths are by `predicted`. The worst has the largest mean residual / SE, by `variance`."""
+    Rows are sorted by `predicted` and divided into fifths; the worst has the largest |mean| / SE
+    of `residual`. variance : of each residual, for the SE"""
     parts = np.array_split(np.argsort(predicted, kind="stable"), len(FIFTHS))
     off = [abs(residual[k].sum()) / np.sqrt(variance[k].sum() + 1e-300) for k in parts]
     worst = int(np.argmax(off))
@@ -241,7 +240,7 @@ def is_lost(explained_before, explained_now, error):
     """Return whether a fit explains less than half as much deviance in other rows as in training.
 
     explained_before, explained_now : shares of deviance explained in training and in other rows
-    error : SE of their difference, which must be significant; the first share must not be near 0"""
+    error : SE of the difference; False if this is not significant, or the first share is near 0"""
     gap = explained_before - explained_now
     least = max(LOST * explained_before, ERRORS * error)
     return bool(explained_before >= LEAST_EXPLAINED and gap > least)

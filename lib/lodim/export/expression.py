@@ -119,7 +119,7 @@ def labelled(node, label):
 
 
 def weighted(bias, weights, args, label=""):
-    """Return the expression bias + sum_i weights_i args_i; constant terms are added to the bias."""
+    """Return the expression bias + sum_i weights_i args_i, which has the name `label` in code."""
     bias, kept = float(bias), []
     for w, arg in zip(weights, args, strict=True):
         if isinstance(arg, Constant):
@@ -189,7 +189,7 @@ def scaled(x, mean, scale, label=""):
 
 
 def within(x, lower, upper, middle, label=""):
-    """Return an expression that is x if lower <= x <= upper, else the constant `middle`."""
+    """Return x if lower <= x <= upper, else the constant `middle`: an expression named `label`."""
     far = call("lt", x, lower), call("gt", x, upper)
     return Case(far, (constant(middle), constant(middle)), x, label=label)
 

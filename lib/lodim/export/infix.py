@@ -128,9 +128,7 @@ class Infix:
 
 
 class Program(Infix):
-    """Writer of an Equation as a Python or JavaScript function of one row.
-
-    Subclasses define words of the language, such as `nan`, and statements, such as `assignment`."""
+    """Writer of an Equation as a function of one row; subclasses define a language's words."""
 
     maximum_of: str
     nan: str

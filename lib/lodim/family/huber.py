@@ -28,7 +28,7 @@ def loss_slope(limit, y, f, weight):
 
 @scalar
 def curvature(limit, y, f, weight):
-    """Return the second derivative of a row's weighted Huber loss in f; 0 beyond `limit`."""
+    """Return the second derivative in f of a row's weighted Huber loss; 0 if |f - y| > limit."""
     return weight + weight if abs(f - y) <= like(limit, f) else weight * like(0.0, f)
 
 

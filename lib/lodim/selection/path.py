@@ -117,7 +117,7 @@ def path(
 
 
 def _settings_along(problem, penalty, lambdas):
-    """Return settings for each penalty of `lambdas`, the largest first; raise if one is invalid."""
+    """Return settings with `penalty`, a name, at each of `lambdas`, largest first; check them."""
     decreasing = np.unique(sizes("lambdas", lambdas))[::-1].tolist()
     try:
         along = [replace(problem.settings, **{penalty: value}) for value in decreasing]

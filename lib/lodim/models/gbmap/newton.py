@@ -147,7 +147,7 @@ def _set_trial(theta, step, b, beta, unit, exact, trial):
 def rounded(theta, unit, bits=FEW_BITS):
     """Round each learner's parameters, theta (r, d), to multiples of one power of two per learner.
 
-    The largest weight, in units `unit`, keeps `bits` bits. Learners without weights stay."""
+    unit : (d,) units of parameters; bits : number kept of the largest weight (all if it is 0)"""
     u = theta / unit
     exponent = np.frexp(np.abs(u[:, 2:]).max(axis=1, initial=0.0))[1]
     grid = np.ldexp(1.0, np.maximum(exponent, -500) - bits)[:, None]

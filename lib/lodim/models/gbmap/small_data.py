@@ -18,9 +18,9 @@ TIED = 1e-9  # relative difference up to which two objectives are tied
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _derivatives(at, responses, offsets, weight, loss, slope, curvature):
-    """Fill slope and curvature (r,) with loss derivatives by the linear predictor, for r rows.
+    """Fill slope and curvature (r,) with derivatives of r rows' losses by the linear predictor.
 
-    at : (r,) positions of the rows; offsets : linear predictors, in blocks of 64 rows"""
+    responses, offsets (linear predictors), weight : in blocks of 64 rows; at : rows (r,)"""
     total = 0.0
     for i in range(at.size):
         total += weight[at[i] // TILE, at[i] % TILE]
@@ -37,7 +37,7 @@ def prepare_class(
 ):
     """Fill arrays for the fit of a learner of class `target`; return the loss without the learner.
 
-    y, score, weight : responses, linear predictors and weights, in blocks of 64 rows
+    y, score (linear predictors), weight : in blocks of 64 rows; loss : tuple as in `losses`
     responses : get y; for several unordered classes, 1 for class `target` and 0 for others
     offsets : get score; for several unordered classes, the logit of class `target`
     table : (2, K), responses and additions to offsets by class, if classes are ordered

@@ -29,7 +29,7 @@ class WorkerRows:
     def from_batch(cls, batch, family, loss, null, scale):
         """Return a batch's rows on workers, before any learner is fitted.
 
-        null : (K,) linear predictors of the null model; scale : divisor of numeric responses"""
+        loss : tuple as in `losses`; null : (K,) intercepts; scale : divisor of numeric responses"""
         X, y, axes = batch.X, batch.X.column(batch.y), (family.n_functions, tiles.TILE)
         offset = X.column(batch.offset)
         if family.link == "identity":

@@ -172,7 +172,7 @@ def impacts(prototypes, X, n, threads=1):
 
 
 def batch_points(prototypes, c, at):
-    """Return the prototypes of batch c (from 1) as kernel input; at : their positions among all."""
+    """Return Points (kernel input) of batch c, from 1; at : positions of the batch's prototypes."""
     t, v = prototypes, prototypes.v[c - 1]
     on = np.flatnonzero(v)
     x = np.ascontiguousarray(t.x)  # avoids another compilation of `similarity_matrix`

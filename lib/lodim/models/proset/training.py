@@ -112,8 +112,7 @@ class BatchState:
         """Add prototypes `part` to estimates of the rows; return numerators and denominators (n,).
 
         numerators : (n,) numerators so far; self.b has the denominators so far
-        loss : CLASSES, SQUARED or DENSITY, which decides what numerators sum (see `agreement`)
-        A row that is itself a prototype adds nothing to its own estimate."""
+        loss : CLASSES, SQUARED or DENSITY, which decides what numerators sum (see `agreement`)"""
         X, n = self.batch.X, self.batch.n
         y, a, b = (tiles.pad(z, len(X)) for z in (self.y, numerators, self.b))
         points = batch_points(part, 1, np.arange(len(part)))

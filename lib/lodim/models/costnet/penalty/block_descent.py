@@ -135,7 +135,9 @@ def stop_at_zero(w, d, sign, lo, hi):
 
 @njit(**INNER)
 def _zero_crossings(w, d, groups, g0, g1):
-    """Return the t < 1 with w'(w + t d) = 0 per group g0 to g1 - 1 (or inf), and the smallest t."""
+    """Return per group the t < 1 at which coefficients w + t d cross zero, or inf; and the least t.
+
+    A group crosses zero if w'(w + t d) = 0 for its coefficients; the groups are g0 to g1 - 1."""
     start, member = groups.start, groups.member
     out, nearest = np.full(g1 - g0, np.inf), np.inf
     for g in range(g0, g1):

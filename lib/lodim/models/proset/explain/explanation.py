@@ -313,17 +313,17 @@ def _nearest_rows(fit, query, data, on):
 
 
 def _dominant(fit, impact, mixture):
-    """Return which prototypes decide the estimate, (M,) bool; impact : weight times similarity."""
+    """Return which prototypes decide a Mixture's estimate, bool; impact : weight * similarity."""
     if fit.levels is None:
         return dominant_for_numbers(impact, fit.estimates.y)
     return dominant_for_classes(impact, fit.estimates.y.astype(int), mixture.prior[0])
 
 
 def _table(fit, query, mixture, estimate, impact, dominant, shown):
-    """Return the table of an explanation: the row, and the parts that add up to its estimate.
+    """Return the table of an explanation: row `query`, and the parts that add up to its `estimate`.
 
-    The parts are the null model (one row per class), the prototypes at positions `shown`, and the
-    sum of all other prototypes. impact, dominant : (M,) for all M prototypes of the fit"""
+    Parts are the null model (a row per class), the prototypes `shown`, and the sum of the others.
+    mixture : Mixture of the row; impact, dominant : (M,), of all prototypes; shown : positions"""
     t, mass, unknown = fit.estimates, impact.sum(), [None]
     rest = np.setdiff1d(np.arange(len(t)), shown)
     known = None if np.isnan(query.y) else query.y
@@ -384,8 +384,8 @@ def _prediction(fit, estimate):
 def dominant_for_classes(impact, code, prior):
     """Return which of M prototypes decide the most probable class, bool (M,) (Algorithm 4.1).
 
-    They have the largest impacts: one class stays first whatever classes other prototypes have.
-    If no class does, none is marked. prior : (K,) probabilities in the null model
+    They have the largest impacts; the others, whatever their classes, cannot change this class.
+    If no such set exists, none is marked. prior : (K,) probabilities in the null model
     impact, code : (M,) weight times similarity, and class, of each prototype"""
     order, last = _by_impact(impact)
     by_class = np.eye(len(prior))[code[order]] * impact[order, None]

@@ -141,9 +141,9 @@ class ViewSearch:
         return losses.cluster_losses(X, views, k, seed=s.seed, **how)
 
     def log_ratios(self, k, views):
-        """Return log ratios (rows, views, classes) of distances to the k-th nearest row of a class.
+        """Return d log(own / other) by row, view of d features, and class: (rows, views, classes).
 
-        They are relative to the other classes, and small for near classes."""
+        own, other : distance to the k-th nearest row of the class, and of the other classes"""
         X, y = self.rows_used
         how = {"balanced": self.settings.balanced, "leave_out": True, "threads": self.threads}
         return losses.class_ratios(X, X, y, views, k, **how)
