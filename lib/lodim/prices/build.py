@@ -253,7 +253,7 @@ def _check_copies(graph, order):
 def _prices(graph, names, costs):
     """Return the price of each node as a list, and the user's cost function of sets, or None.
 
-    costs : the user's function, pairs (name, price), or None if each purchase costs 1
+    costs : a function of sets, or pairs (name, price), or None if each purchase costs 1
     names : the _NameFinder of the graph"""
     if callable(costs):
         set_cost = _checked(costs, frozenset(graph.bought))

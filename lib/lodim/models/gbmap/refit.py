@@ -138,7 +138,7 @@ def reweigh(problem, fit):
 
 
 def _centred(learners, first, batch, threads):
-    """Shift learners so that each, except the first of each class, has mean 0 over the rows.
+    """Shift all learners, but not the first of each class, to mean 0 over the rows; return them.
 
     first : position of each class's first learner, to which the means of the others are added
     If there are several classes, the linear predictors get mean 0 over rows and classes."""

@@ -399,7 +399,7 @@ class GlmFit(Described, Fit):
         return threshold_names(self.levels)
 
     def _matrix(self, data):
-        """Return design matrix and offsets (or None) in units of `data`, NaN if not predictable."""
+        """Return design matrix in units of `data`, offsets or None; unpredictable rows are NaN."""
         batch = self.design.apply(data)
         X = design_matrix(batch)
         X[~self.estimates.is_estimable(X)] = np.nan

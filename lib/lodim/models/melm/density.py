@@ -101,7 +101,7 @@ def fit_densities(Z, code, weight, options, cells=True):
 
 
 def _white_covariance(Z, weight, kind, white):
-    """Return a class's covariance (k, k) of Z @ white, shrunk; kind : "shrunk" or "ledoit-wolf"."""
+    """Return a class's shrunk covariance of Z @ white (n, k); kind : "shrunk" or "ledoit-wolf"."""
     cov = class_covariance(Z, weight, kind, white)
     if kind != SHRUNK:
         return cov
