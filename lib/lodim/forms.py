@@ -206,7 +206,7 @@ def entries(inner: Any) -> Any:
 def table(rows: Size, forms: dict[str, Any], **optional: Any) -> Any:
     """Declare a field that is a table: a dict from column name to `rows` values.
 
-    forms, optional : Form of each required and each optional column; others must hold numbers"""
+    forms, optional : Form of each required and each optional column; other columns hold numbers"""
     known, number = forms | optional, real(rows, nan=True)
 
     def check(value, where, sizes):

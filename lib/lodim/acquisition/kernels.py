@@ -15,8 +15,8 @@ def condition(x, known, rest, mixture):
 
     known, rest : positions of the known features, and of those that may become known
     mixture : `Mixture.arrays`
-    Return the number of known features, and six arrays (Z, ...): log density of known values; mean
-    and covariance matrix of the rest; covariances of the rest and y; mean and variance of y."""
+    Return the number of known features, then arrays (Z, ...): log density of the known values, mean
+    and covariance matrix of the rest, covariances of the rest with y, mean and variance of y."""
     log_share, mean, cov, cross, y_mean, y_var, _ = mixture
     Z, s, numeric = len(log_share), len(known), len(cross) > 0
     density, centre, residual = np.zeros(Z), y_mean.copy(), y_var.copy()
@@ -102,7 +102,7 @@ def extend(V, columns, given, mixture, joint, centre, residual):
 def to_shares(joint, log_share, contamination):
     """Replace log(share * density), `joint` (components, rows), by probabilities of the components.
 
-    They are (1 - contamination) p + contamination exp(log_share), p being exp(joint) over its sum.
+    With p = exp(joint) / its sum, they are (1 - contamination) p + contamination exp(log_share).
     log_share : (components,) logs of the components' shares of all rows
     contamination : share of outliers, whose features say nothing about their component"""
     most, total = joint[0].copy(), np.zeros(joint.shape[1])
@@ -195,7 +195,7 @@ def candidate_losses(V, columns, start, given, mixture, label):
 def squared_distances(x, V, columns):
     """Return the mean squared difference (rows,) of each training row from a row x (features,).
 
-    V : (features, rows) training rows; columns : features to compare, if neither row lacks them"""
+    V : (features, rows) training rows; columns : features compared, if known in both rows"""
     out, count = np.zeros(V.shape[1]), np.zeros(V.shape[1])
     for j in columns:
         for i in range(V.shape[1]):

@@ -66,7 +66,7 @@ def play_within(mean_price, oracle, X, own, limit):
     """Simulate purchases for rows X at a mean price up to `mean_price`; return a list of Played.
 
     limit : budgets of each row (price, then resources), or None
-    own : positions of training rows, on which the trade-off of loss and price is chosen"""
+    own : positions of the training rows by which the trade-off of loss and price is chosen"""
     trade_offs = [1e-9, 1e6]  # loss of the standardized response per unit of price
     prices = [np.inf, 0.0]
     for _ in range(HALVINGS):
@@ -83,11 +83,11 @@ def play_within(mean_price, oracle, X, own, limit):
 
 
 def choose_contamination(oracle, fold, settings, trade_off):
-    """Return the share of outliers (contamination) in an Oracle's mixture with least held-out loss.
+    """Choose the share of outliers that a mixture assumes, by held-out loss; return this share.
 
-    Outliers correct overconfidence: a policy stops when a prediction happens to look certain.
-    fold : (n,) fold that holds out a row, or -1; settings : dict of the mixture's settings
-    trade_off : loss that one unit of price must save"""
+    Outliers offset overconfidence: a policy stops buying when a prediction looks certain by chance.
+    oracle : Oracle with the mixture; settings : dict with which the mixture is fitted per fold
+    fold : (n,) fold that holds out a row, or -1; trade_off : loss that a unit of price must save"""
     rows = np.random.default_rng(oracle.seed).permutation(np.flatnonzero(fold >= 0))[:HELD_OUT]
     scales = [(*oracle.mixture.arrays[-1][:2], share) for share in CONTAMINATIONS]
     total = np.zeros(len(scales))

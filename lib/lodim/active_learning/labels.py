@@ -54,8 +54,8 @@ def _check_apart(response, labelled, pool):
 def declare_levels(response, *frames):
     """Return data frames whose text columns have the same categories, so that all can be coded.
 
-    A column changes only if a later frame has new levels, or if the first one is categorical and a
-    later one has another type. The column `response` never changes."""
+    A column changes only if a later frame has new levels, or if it is categorical in the first
+    frame and has another type in a later one. The column `response` never changes."""
     known = [frame for frame in frames if frame is not None]
     new = {}
     for name in known[0].columns.drop(response, errors="ignore"):
@@ -118,7 +118,7 @@ def to_series(labels, response):
 def check_labels(labels, learner, new):
     """Return labels as a Series by row label; raise DataError for rows outside the learner's pool.
 
-    new : whether to accept classes that no labelled row has; before a fit, all are accepted"""
+    new : whether to accept classes that no labelled row has, as is always done before a fit"""
     labels = to_series(labels, learner.response)
     unknown = labels.index.difference(learner.pool.index)
     if len(unknown):

@@ -175,7 +175,7 @@ def with_positive_weight(batch):
 
 
 def subset(batch, i, X=None):
-    """Return a Batch of the rows at positions i, (k,); X (k, p), if given, has their features."""
+    """Return a Batch of the rows at positions i (k,); X : (k, p) features to replace theirs."""
     given = {name: getattr(batch, name) for name in ("y", *INPUTS)}
     return Batch(
         X=tiles.pack(tiles.rows(batch.X, i) if X is None else X, batch.X.dtype),

@@ -57,7 +57,7 @@ class Prepared:
 def _sources(term, prepared):
     """Yield a pair (values, positions) for each feature of a term: row i has values[positions[i]].
 
-    With empty positions, row i has values[i]. Missing values give NaN. prepared : Prepared"""
+    With empty positions, row i has values[i]. Missing values give NaN. prepared : Prepared data"""
     table = prepared.table
     part, where = columns.known_rows(table, needs([term]))
     if where is ALL_ROWS:
@@ -100,7 +100,7 @@ def _places(terms):
 def _for_features(work, terms, prepared, wanted):
     """Call work(term, k, values, positions) for each feature k of terms.
 
-    Row i has values[positions[i]], or values[i] if positions are empty. prepared : Prepared
+    Row i has values[positions[i]], or values[i] if positions are empty. prepared : Prepared data
     wanted : (p,) bool; terms without a wanted feature are skipped"""
 
     def of_term(place):
@@ -157,7 +157,7 @@ def raw_features(terms, table, p):
 
 
 def learn_tails(terms, prepared, *, wanted, size):
-    """Return a dict k -> Tails, the `size` smallest and largest values of `wanted` feature k."""
+    """Return a dict k -> Tails, the `size` smallest and largest values, for k with wanted[k]."""
     found = {}
 
     def work(term, k, x, rows):
@@ -173,8 +173,8 @@ def learn_tails(terms, prepared, *, wanted, size):
 def scaling(moments, names, standardize):
     """Return mean, scale and size (p,) of features, and which are constant, (p,) bool.
 
-    The size is the standard deviation after division by the scale. The scale is the standard
-    deviation if `standardize`, else 1. Constants have 1 for both.
+    The scale is the standard deviation if `standardize`, else 1. The size is the standard deviation
+    after division by the scale. Constant features have scale and size 1.
     moments : weight sum, mean, squared deviations, minimum and maximum per feature, (p, 5)"""
     total, mean, spread, least, greatest = moments.T
     with np.errstate(all="ignore"):
@@ -213,7 +213,7 @@ def _known_moments(x, rows, weights):
 class Features:
     """Features of a design in all rows, computed again in each pass over the chunks of the data.
 
-    fills : a Fill per column; parts : Chunks. For a single chunk, factors are computed once."""
+    fills : Fills of missing values; missing : "drop", "keep" or "indicator"; parts : Chunks"""
 
     def __init__(self, terms, fills, parts, missing):
         self.terms, self.fills, self.parts, self.missing = terms, fills, parts, missing
@@ -223,7 +223,7 @@ class Features:
         """Return weight sum, mean, squared deviations, minimum and maximum per feature, (p, 5).
 
         Outliers are replaced first. Also return a Limits (usual range) per feature with outliers.
-        names : of the features; summaries : dict column -> Summary, used where it has moments"""
+        names : of the features; summaries : dict column -> Summary, for moments known already"""
         found, wanted = np.zeros((len(names), 5)), np.ones(len(names), bool)
         for first, _, term in _places(self.terms):
             if has_known_moments(term, summaries, self.missing):
@@ -254,9 +254,9 @@ class Features:
         return np.where(wanted[:, None], merge_moments(parts), known)
 
     def _map(self, work, wanted):
-        """Return a list of work(terms, prepared); prepared : each chunk of the data, as Prepared.
+        """Return a list of work(terms, prepared), one per chunk of the data (as Prepared).
 
-        Missing values are replaced. wanted : (p,) bool, features whose columns are read"""
+        Missing values are replaced first. wanted : (p,) bool, features whose columns are read"""
         names = needs([self.terms[t] for t in np.unique(self._term_of[wanted])])
         if self.parts.in_one:
             return self.parts.map(lambda _, table: work(self.terms, self._prepared(table)), names)
@@ -298,7 +298,7 @@ def columns_within(summaries, parts):
 
 
 def has_known_moments(term, summaries, missing):
-    """Return whether `summaries` has the moments of a term for this treatment of missing values."""
+    """Return whether `summaries` has a term's moments; missing : how missing values are treated."""
     if len(term) > 1 or not isinstance(term[0], factors.Numeric):
         return False
     known = summaries[term[0].name]
@@ -336,7 +336,7 @@ def tiles_for(is_source, n, p, dtype, folder):
 
 
 def tiles_in(folder, n, p, dtype):
-    """Return zeros (n_tiles, p, 64) for n rows, in a file in `folder` that is deleted with them."""
+    """Return zeros (n_tiles, p, 64) for n rows, in a temporary file in `folder`."""
     shape, dtype = (tiles.count(n), p, tiles.TILE), np.dtype(dtype)
     size = shape[0] * shape[1] * shape[2] * dtype.itemsize
     if not size:

@@ -140,7 +140,7 @@ class Subject:
 
 
 def run(fit, data, offset, ignore):
-    """Check a fit on a frame `data` (or None), except for the codes `ignore`; return Checks."""
+    """Return Checks of a fit, and of a frame `data` if not None; ignore : codes to leave out."""
     ignore = _ignored(ignore)
     with no_row_warnings():  # findings report the same
         subject = Subject(fit, fit.design) if data is None else _subject(fit, data, offset)
@@ -218,7 +218,7 @@ def _known(fit, data, offset):
 
 
 def _is_training(fit, design, batch):
-    """Return whether a batch seems to be the training data: same size, feature means of zero."""
+    """Return whether a batch has the training data's number of rows and feature means."""
     if fit.n != batch.n_positive:
         return False
     if fit.arguments.get("weights") is not None and design.weights is None:

@@ -132,7 +132,7 @@ def limit_registers(count):
 
 
 def launch(kernel, grid, threads, *args):
-    """Start kernel(*args) on `grid` blocks of `threads` threads, without small-grid warnings."""
+    """Start kernel(*args) on `grid` blocks of `threads` threads; hide warnings of small grids."""
     with _TURN:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Grid size")

@@ -123,7 +123,7 @@ def sample_of(batch, count, seed, threads=1):
 def spread_sample(X, weight, count, seed, threads=1):
     """Return positions (count,) of a systematic sample among rows of positive weight.
 
-    Rows are sorted by sums of squared features; every k-th is taken. X : in tiles of 64 rows"""
+    Rows are sorted by sums of squared features and taken at equal steps. X : tiles of 64 rows"""
     length = lengths(X, len(weight), threads)
     place_bits = np.uint64(max(1, int(len(weight) - 1).bit_length()))
     place = (np.uint64(1) << place_bits) - np.uint64(1)

@@ -14,7 +14,7 @@ from lodim.engine.dask_cluster import PART_TILES, ROWS_PER_CHUNK, Cluster, OnWor
 class WorkerTiles(OnWorkers):
     """Array in tiles of 64 rows, (n_tiles, ..., 64), whose rows are distributed over Dask workers.
 
-    A kernel (compiled loop) called with it runs on each worker, over the worker's own rows.
+    A kernel (compiled loop) called with this array runs on each worker, over the worker's rows.
     `beside` : dict from "y", "weights" and "offset" to (local array, its copy on the workers)"""
 
     def __init__(self, cluster, futures, n, shape, dtype):
@@ -36,7 +36,7 @@ class WorkerTiles(OnWorkers):
     def map(self, function, *args, shape=None, dtype=None):
         """Return function(tiles, *args) as WorkerTiles; each worker computes it for its own rows.
 
-        function : pure, as Dask may repeat it; shape : axes after the first, by default as here"""
+        function : without side effects; shape : result's axes but the first, if they change"""
         futures = self.cluster.submit(_map, self, function, *args, name=function.__name__)
         shape = self.shape if shape is None else (len(self), *shape)
         return WorkerTiles(self.cluster, futures, self.n, shape, dtype or self.dtype)
@@ -227,7 +227,7 @@ def _span_sums(group, X, name, shape, *args):
 def _by_span(group, X, function, in_tiles, *args):
     """Return a list of function(rows, X, *args) for each 65,536 rows of one worker's X.
 
-    in_tiles : per element of `args`, whether a call gets only its own rows of it, as of X"""
+    in_tiles : list that says for each of `args` whether it is cut into the same rows as X"""
     out = []
     for first in range(0, len(X), PART_TILES):
         part, start = slice(first, first + PART_TILES), group.lo * ROWS_PER_CHUNK

@@ -54,7 +54,7 @@ class Inputs:
     def _known_levels(self, rules):
         """Return a dict column -> (known levels, further levels that count as missing).
 
-        None means all further levels. rules : dict of such pairs, which replace those of the fit"""
+        The second is None if all further levels do. rules : dict of pairs to replace the fit's"""
         found = {}
         for part in self.parts:
             name = factors.column_with_levels(part)

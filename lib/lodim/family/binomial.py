@@ -15,7 +15,7 @@ LOGISTIC = 1, 0.05, 0.0, 0.0, 0.0  # format: see `losses`
 
 @scalar
 def loss_slope(y, f, weight):
-    """Return a row's weighted loss log(1 + exp(f)) - y f, y in [0, 1], and its derivative in f."""
+    """Return the loss weight * (log(1 + exp(f)) - y f) and its derivative by f; y : from 0 to 1."""
     one, zero = like(1.0, f), like(0.0, f)
     e = exp_negative(-abs(f))
     share = one / (one + e)

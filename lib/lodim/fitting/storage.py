@@ -141,9 +141,9 @@ def _sums(members):
 
 
 def _check_members(members, path):
-    """Raise StoreError if a zip file's members are too large or compressed in an unknown way.
+    """Raise StoreError unless a zip file's members have distinct names and allowed sizes.
 
-    Plain and deflated members, the only ones allowed, never unpack to more than they declare."""
+    Only plain and deflated members are allowed; they never unpack to more than they declare."""
     if any(m.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for m in members):
         raise StoreError(f"{path} is damaged: it uses a compression that lodim does not use")
     names = [m.filename for m in members]
@@ -176,7 +176,7 @@ def _check_meta(meta, path):
 
 
 def _encode(value, where, arrays):
-    """Return a value, named `where` in errors, as JSON data; move arrays to the list `arrays`."""
+    """Return a value as JSON data; move arrays to the list `arrays`; where : its name in errors."""
     if isinstance(value, np.ndarray):
         arrays.append(_checked(value, where))
         return {_TAG + "array": len(arrays) - 1}

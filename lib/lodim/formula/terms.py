@@ -57,7 +57,7 @@ class _Algebra:
         return found if operator == ":" else _add(_add(left, right), found)
 
     def products(self, left, right, node, known=()):
-        """Return products of terms in `left` and `right` that `known` lacks; node : for errors."""
+        """Return products of terms in `left` and `right` not in `known`; node : shown in errors."""
         found = {}
         for some, first in left.items():
             self.spend(len(right), node)
@@ -70,7 +70,7 @@ class _Algebra:
         return found
 
     def power(self, base, power, node):
-        """Return products of up to `power` terms of set `base`: a, b, a:b for node (a + b)**2."""
+        """Return products of up to `power` terms of set `base`: a, b, a:b for (a + b)**2."""
         found, new = dict(base), base
         for _ in range(1, min(power, len(base))):
             new = self.products(base, new, node, found)

@@ -89,7 +89,7 @@ def _few_values(x):
 
 
 def _codes(x, view, j):
-    """Return values x of feature j of a view as positions among its values; factors unchanged."""
+    """Return values x of a view's feature j as positions among its few values; a factor's as x."""
     if view.levels[j]:
         return x
     values = _few_values(view.x[:, j])
@@ -97,7 +97,7 @@ def _codes(x, view, j):
 
 
 def _places(views, axes, bar_width):
-    """Return an Axes per view, `axes` or new ones with room for a bar, and whether they are new."""
+    """Return one Axes per view, and whether they are new; new ones have room for a bar."""
     if axes is not None:
         axes = np.atleast_1d(np.asarray(axes, dtype=object)).ravel()
         if len(axes) != len(views):

@@ -92,8 +92,8 @@ def checked_settings(problem, points):
 def summarize(problem, points, settings, losses, stage, draws=1):
     """Return a frame of grid points, with `mean` and `se` of held-out loss, and a list of settings.
 
-    losses : per point (stages, folds, 3), mean loss, weight and SE per fold of `draws` divisions
-    settings : Settings per point; stage : number of stages (learners etc.) of points without one"""
+    losses : per point (stages, folds, 3): mean loss, weight, SE; folds are of `draws` divisions
+    settings : Settings per point; stage : number of stages (learners etc.) if a point has none"""
     stages = problem.model.stage_setting
     rows, chosen = [], []
     for point, own, curve, last in zip(points, settings, losses, stage, strict=True):

@@ -417,7 +417,7 @@ def bounded(
     ftol, patience : stop if each of the last `patience` steps gained at most ftol times the value
     precision : relative error of a value; a step may raise the value by this much
     spacing : if positive, trial points are rounded to its multiples
-    start : (value, gradient) at theta if known, where theta must be such a multiple
+    start : (value, gradient) at theta, if known; theta must then be a multiple of `spacing`
     steps : Steps (changes of theta and gradient) of an earlier call; used and extended"""
     theta = np.maximum(to_multiples(theta, spacing), lower)
     value, gradient = function(theta) if start is None else start

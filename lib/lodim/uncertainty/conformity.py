@@ -114,9 +114,9 @@ class HeldOut:
         return HeldOut(self.fold[at], self.score[at], self.weight[at], None)
 
     def groups(self, classes):
-        """Return a tuple (class, HeldOut of its rows, index of these rows) per class.
+        """Return a list with (class, HeldOut of its rows, index of these rows) for each class.
 
-        If classes are not calibrated separately, all rows are of the class None."""
+        If classes are not calibrated separately, the only class is None, with all rows."""
         if self.of_class is None:
             return [(None, self, slice(None))]
         return [(name, self.of(c), self.of_class == c) for c, name in enumerate(classes)]

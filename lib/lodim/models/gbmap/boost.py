@@ -82,7 +82,7 @@ def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
 def _fit_ordered(state, fit, warm_start, X):
     """Fit a learner for ordered classes and their thresholds alternately; return (learners, log).
 
-    fit : function that fits the learner alone, also from the start `warm_start`: (learners, log)
+    fit : function of starting learners, such as `warm_start`, that returns (learners, log)
     state : BoostState; X : original features, without a rotation"""
     learners, log = fit(warm_start)
     for _ in range(ROUNDS):
@@ -142,9 +142,9 @@ class _SmallData:
         self.turn = np.argsort(state.starts.class_order)
 
     def starts(self, k, waves, n_starts):
-        """Return class k's best starting learners, n_starts per sign, their signs, and a loss.
+        """Return n_starts starting learners of class k per sign, their signs, and the current loss.
 
-        waves : (n, MIXTURES) random weights of rows; the loss is that of all earlier learners"""
+        waves : (n, MIXTURES) random row weights, which give directions of candidates"""
         null_value = prepare_class(*self.rows, k, self.state.class_table(), *self.way)
         shape = self.ridge[-1], True, n_starts, self.room
         return *draw_starts(*self.start_rows, waves, *shape), null_value
@@ -190,7 +190,7 @@ def _fit_in_turn(state, stage, rng, warm_start, rejected, X):
     """Run boosting step number `stage` by L-BFGS, class by class; return (learners, log).
 
     warm_start : learners as additional starting points, or None; X : features without a rotation
-    rejected : per class, the pair (theta, sign) that lost in the last step, or None; updated"""
+    rejected : per class, (theta, sign) of the last step's worse learner, or None; it is updated"""
     learners, logs = [None] * state.family.n_functions, [{}] * state.family.n_functions
     with single_blas():
         for k in state.starts.class_order:
@@ -259,8 +259,7 @@ def _preconditioned(state):
 def _minimize(objective, penalty, state, k, start, stop):
     """Fit class k's learner for the signs 1 and -1; return theta, sign and log of the better one.
 
-    The fourth result is (theta, sign) of the worse one. If neither lowers the loss, the better one
-    is zero for all rows.
+    Also return (theta, sign) of the worse one. If neither lowers the loss, the better has value 0.
     objective : function from signs to the loss of learners of these signs; penalty : ElasticNet
     start : Start of the search; stop : dict of the optimizer's limits, changed in place"""
     settings, sign = state.settings, start.sign
@@ -302,8 +301,8 @@ def _minimize(objective, penalty, state, k, start, stop):
 def _tolerances(state, k, start, stop):
     """Return a dict of tolerances for class k's learner, to replace those in `stop`.
 
-    With few rows: ftol, relative to the loss at `start` (a Start). With many: `resolution`, a share
-    of the standard error of the loss; the search ends when the expected gain is lower."""
+    With few rows, ftol is relative to the loss at `start` (a Start). With many, the search ends
+    if the expected gain is below `resolution`, a share of the standard error of the loss."""
     value, best = start.value.min(), start.value.argmin()
     if not state.settings.stop_at_noise(state.exact):
         # The tolerance is relative to a loss of at least 1e-6: rounding limits smaller losses.
@@ -318,7 +317,7 @@ def _tolerances(state, k, start, stop):
 def _preconditioner_loss(objective, penalty, state, k, sign):
     """Return the loss whose Hessian preconditions L-BFGS; None if L-BFGS is not preconditioned.
 
-    objective : function from signs to the loss of all rows, the result if no rows were sampled
+    objective : function from signs to the loss of all rows, returned if no rows are sampled
     penalty : ElasticNet for the loss of the sampled rows; sign : signs of class k's learners"""
     if not _preconditioned(state):
         return None

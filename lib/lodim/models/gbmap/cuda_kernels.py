@@ -76,14 +76,14 @@ def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
 
 
 def forward(X, theta, sign, beta, activation, derivative, into, out):
-    """Add learner j (theta[j], sign[j]), or its `derivative`, to out[:, into[j]] in main memory."""
+    """Add learner j (theta[j], sign[j]) or its derivative by w'x to out[:, into[j]] on the CPU."""
     there = upload(out)
     add_learners(X, theta, sign, beta, activation, derivative, into, there)
     there.copy_to_host(out)
 
 
 def add_learners(X, theta, sign, beta, activation, derivative, into, out):
-    """Add learner j (theta[j], sign[j]), or its `derivative`, to out[:, into[j]] on the GPU."""
+    """Add learner j (theta[j], sign[j]) or its derivative by w'x to out[:, into[j]] on the GPU."""
     learners = upload(np.column_stack([sign, theta]))
     blocks = max(1, min(16 * PROCESSORS, X.shape[0] // (THREADS // TILE)))
     rest = beta, activation, derivative, upload(into), out

@@ -82,7 +82,7 @@ def _points(ax, x, y, ylabel):
 
 
 def _name(ax, rows, x, y, size, named):
-    """Label the `named` points (x, y) of largest `size` by their row labels, without overlap."""
+    """Label the `named` points (x, y) of largest `size` by their labels in `rows`; none overlap."""
     size = np.where(np.isfinite(size) & np.isfinite(y), size, -1.0)
     largest = np.argsort(-size, kind="stable")[:named]
     largest = largest[np.argsort(y[largest], kind="stable")]

@@ -16,7 +16,7 @@ IQR = 1.34  # interquartile range of normal numbers per standard deviation, as i
 def fit(rows, basis, combination):
     """Fit a quantile regression; return Estimates and a dict of measures.
 
-    basis : Basis of independent columns; combination : matrix from these to the other columns"""
+    basis : Basis of independent columns; combination : matrix by which these give the others"""
     X, y, weight, offset = rows.in_memory(basis.kept)
     y, X, share = weight * (y - offset[:, 0]), weight[:, None] * X, rows.family.quantile
     coef, log = _minimize(X, y, share)

@@ -188,7 +188,7 @@ def batch_map(x, w, v):
 def surface_over(fit, two, r):
     """Return a grid over two features: x, y (G,), estimates (G, G, K), familiarity (G, G).
 
-    two : positions of the features; r : (A,) standardized values of the other active features"""
+    two : positions of the features; r : (A,) standardized active features of a reference row"""
     t, d = fit.estimates, fit.design
     on = t.features[two]
     low = np.minimum(t.x[:, two].min(axis=0), r[two])
@@ -233,7 +233,7 @@ def _other_features(fit, two, r):
 
 
 def _one_surface(fit, Z, level):
-    """Return one class's estimates (G, G) in Z (G, G, K), a Key of colours, and a contour level.
+    """Return estimates (G, G) of one class from Z (G, G, K), a Key of colours, and a contour level.
 
     level : the class, by default the last; None for a numeric response, which has no contour"""
     name = fit.design.response.name

@@ -32,7 +32,7 @@ def fit_clusters(e, n_clusters, seed):
 def assign_clusters(e, X, answers):
     """Return each row's nearest cluster in its view (feature set), and the squared distance to it.
 
-    e : Ensemble with centres; answers.view : view of each row of X; without a view: -1, NaN"""
+    e : Ensemble with centres; answers.view : view of each row of X; -1 gives -1 and NaN"""
     out, squared = np.full(len(X), -1), np.full(len(X), np.nan)
     for j in range(len(e)):
         rows, own = np.flatnonzero(answers.view == j), np.flatnonzero(e.centre_view == j)

@@ -143,7 +143,7 @@ def one_row(fit, row):
 
 
 def _view_frame(fit, answers, X):
-    """Return a table of `answers` for row X, by view: weight or loss, prediction, whether used."""
+    """Return a table by view for row X: weight or loss, prediction, whether the view is used."""
     e, value, loss = fit.estimates, answers.value[0], answers.loss[0]
     if e.task == CLASSES:
         value = by_code(fit.levels, value).tolist()
@@ -179,7 +179,7 @@ def _neighbour_frame(fit, X, j, k, label):
 
 
 def view_values(fit, X, j):
-    """Return a list of rows X's values per feature of set j: original units, or level names."""
+    """Return, per feature of set j, the values of rows X in original units, or as level names."""
     e, d = fit.estimates, fit.design
     out = []
     for a in e.columns(j):

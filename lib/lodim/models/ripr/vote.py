@@ -167,8 +167,8 @@ def compare(voters, on, bounds, k, max_views, threads):
     """Return up to 200 views of lowest leave-one-out loss, and the number of views compared.
 
     on : positions of axes (features or factors); bounds : smallest and largest number per view
-    k : neighbours that predict a voter; max_views : most views, None: 2,000 per number d of axes
-    If there are more views, only extensions of the best views with d - 1 axes are compared."""
+    k : neighbours that predict a voter; max_views : limit, by default 2,000 per number of axes
+    If there are more views, only extensions of the best views with one axis less are compared."""
     low, high = bounds
     p, room, parents, kept = len(on), max_views, None, []
     if room is not None and room < p:
