@@ -49,7 +49,8 @@ class Candidate:
 def candidates(models, baselines, family, has_gaps=False):
     """Return the list of Candidates of compare(): models, then baselines that are not among them.
 
-    models : argument of compare(); None: all but glm that suit the family, given by its name
+    models : argument of compare(), or None for all models but glm that suit the family
+    baselines : whether to add baselines; family : name of the response's family
     has_gaps : whether features have missing values, which glm then imputes by default"""
     if models is None:
         ours = [(name, model_function(name)) for name in MODELS if name != LINEAR]
@@ -136,9 +137,9 @@ def has_peers():
 
 
 def peer_scores(name, X, y, weights, new, n_classes, family, seed, threads):
-    """Return linear predictors (m, K) of rows `new` by scikit-learn's "boosting" or "forest".
+    """Return scikit-learn's linear predictors of classes (m, K), or numbers (m, 1), for rows `new`.
 
-    X (n, p), y, weights : training rows; n_classes : 0 if y are numbers"""
+    name : "boosting" or "forest"; X (n, p), y, weights : training rows; n_classes : 0 if none"""
     threads = 1 if len(X) <= FEW_ROWS else threads
     estimator = _estimator(name, n_classes, family, seed, threads)
     with threadpool_limits(threads):

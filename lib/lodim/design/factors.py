@@ -60,7 +60,10 @@ class Levels:
 
     @classmethod
     def from_levels(cls, name, called, levels, labels, matrix=None):
-        """Return a Levels factor with the given fields, without rules for missing values."""
+        """Return a Levels factor without rules for missing values.
+
+        name : data column, or, if `called`, text of a call; labels : names of the factor's columns
+        matrix : contrasts, with a row of column values per level; None for 0/1 columns"""
         return cls(name, called, levels, labels, matrix, (), None, None)
 
     def _check_fields(self):
@@ -82,7 +85,7 @@ class Missing:
 
 
 def _read_learnt(value, _where, _sizes):
-    """Check a saved pair (name of a function, dict that the function learned); return a copy."""
+    """Check a saved `value`: (name of a function, dict that it learned); return a copy."""
     name, learnt = value
     patsy_terms.check(name, learnt)
     return name, dict(learnt)
@@ -425,7 +428,7 @@ def is_read_as_number(factor, name):
 
 
 def _inner(code, node, table):
-    """Return the argument `node` (tree) of the call `code` as a Column, and its rows' positions."""
+    """Return the argument `node` of the call `code` as a Column, and positions of rows to use."""
     name = language.column_name(node)
     if name is not None:
         return table.columns[name], table.rows

@@ -49,7 +49,7 @@ def leak(subject):
 
 
 def _pure_factors(design, X, code):
-    """Return the names of categorical terms whose levels nearly determine the class code (n,)."""
+    """Return names of categorical terms whose levels in X nearly determine the class code (n,)."""
     found, most = [], np.bincount(code).max() / len(code)
     for t, name in enumerate(design.term_names):
         at = np.flatnonzero(design.term_of == t)
@@ -278,7 +278,7 @@ def drift(subject):
 
 
 def moved_means(fit, batch):
-    """Return the significant changes of features' means since training, as a dict name -> change.
+    """Return significant changes of features' means from training to `batch`: dict name -> change.
 
     Changes are in SDs, at least 0.25, largest first. A skipped check returns its reason as text."""
     if batch.n < LEAST_NEW:
@@ -363,7 +363,7 @@ def tells_number(x, y):
 
 
 def tells_classes(x, code, n_classes):
-    """Return how well x (n,) separates classes `code` (n,): the smallest AUC over all pairs.
+    """Return how well x (n,) separates classes `code` (n,): the smallest AUC over pairs of classes.
 
     Return 0 if two classes have so few rows that one of 1,000 random columns may separate them."""
     least = 1.0
@@ -403,7 +403,6 @@ def moved(X, n_training):
 
 
 def beyond(X, n_training):
-    """Return which standardized values X are larger than any training row can have, (n, p) bool.
-
-    The limit is sqrt(n_training - 1) in absolute value (Samuelson 1968)."""
+    """Return which standardized values X are larger than any training row can have, (n, p) bool."""
+    # At most sqrt(n_training - 1) in absolute value (Samuelson 1968)
     return np.abs(X) > np.sqrt(max(n_training - 1, 1)) * (1.0 + 1e-9)

@@ -127,7 +127,7 @@ class Cluster:
     def submit(self, work, *args, each=None, name=None):
         """Start work(group, *args) for each worker's group of rows; return a list of futures.
 
-        args : arguments of all calls; of an OnWorkers, each call gets only the part of its group
+        args : arguments of all calls; if workers hold one (OnWorkers), a call gets its group's part
         each : a further last argument per group, or None; name : title in Dask's displays"""
         # No task names its worker: it would wait forever if all workers were replaced.
         held = {k: v.futures for k, v in enumerate(args, 1) if isinstance(v, OnWorkers)}
@@ -184,7 +184,7 @@ def _aligned(v):
 def _submit(client, name, tasks, *held):
     """Send tasks to Dask workers in one message; return futures of their results.
 
-    name : part of the tasks' keys; held : lists with a future per task, an argument of this task"""
+    name : part of the tasks' keys; held : lists of one future per task, which the task receives"""
     keys = [_key(name) for _ in tasks]
     return client.map(_call, tasks, *held, key=keys, pure=False)
 
@@ -221,7 +221,7 @@ def _results(client, futures):
 def _alone_since(client, before):
     """Return since when (clock time) the cluster has had no worker; None if it has one.
 
-    before : result of the previous call; raise DeviceError after about 30 seconds without one"""
+    before : result of the previous call; DeviceError is raised after about 30 s without a worker"""
     if _with_advice(client, client.nthreads):
         return None
     now = time.monotonic()

@@ -243,7 +243,7 @@ def _lazily(call, data):
 def _of_partition(data, *, fit, name, given, like, partition_info=None, **keywords):
     """Return the result of the method `name` of a fit for one Dask partition `data`.
 
-    given, keywords : other arguments of the method; like : a result with the required dtypes"""
+    given, keywords : other arguments; like : result with these dtypes; partition_info : Dask's"""
     try:
         answers = getattr(fit, name)(data, *given, **keywords)
     except DataError as error:
@@ -281,7 +281,7 @@ def evaluation(fit, data, offset, new_levels):
 
 
 def _scored_source(fit, source, offset, new_levels):
-    """Return a Source's rows with response: Batch without X, scores (n, K), dict loss -> (n,)."""
+    """Return a Source's rows with response: Batch without X, scores (n, K), dict of losses (n,)."""
     offsets, parts = _Offsets(offset), []
     design = fit.design
     wanted = {*_features(fit, True), design.weights, *factors.columns_of(design.response.key)}
@@ -307,7 +307,7 @@ def _scored_source(fit, source, offset, new_levels):
 
 
 def _scored_rows(fit, frame, offset, new_levels):
-    """Return a Frame's rows with response: Batch, scores (n, K), dict loss -> (n,)."""
+    """Return a Frame's rows with response: Batch, scores (n, K), dict of losses (n,)."""
     reader = replace(fit._reader, weights=None)
     batch = reader.apply(frame, offset=offset, response=True, new_levels=new_levels)
     weights = RowInputs(weights=fit.design.weights).read(frame).weights

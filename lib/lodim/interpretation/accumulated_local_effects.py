@@ -26,7 +26,8 @@ def accumulate(difference, bin_of, weight, n_bins):
     """Return the centred accumulated local effect at the interval edges, (n_bins + 1, K).
 
     difference : (n, K) change of each row's prediction over its interval, or NaN
-    bin_of : (n,) number of each row's interval. See Eqs. 15 and 16 of Apley and Zhu (2020)."""
+    bin_of : (n,) number of each row's interval, 0 to n_bins - 1"""
+    # Eqs. 15 and 16 of Apley and Zhu (2020)
     total, mean = _means(difference, bin_of, weight, n_bins)
     effect = np.concatenate([np.zeros((1, difference.shape[1])), np.cumsum(mean, axis=0)])
     middle = 0.5 * (effect[1:] + effect[:-1])
@@ -53,8 +54,8 @@ def second_order(difference, cell, weight, shape):
     """Return the centred interaction effect of two features at grid points, (E1, E2, K).
 
     difference : (n, K) second difference of each row's prediction over its cell
-    cell : (n, 2) cell of each row in a grid of `shape`; empty cells take the mean of the nearest
-    See Eqs. 17 to 20 of Apley and Zhu (2020)."""
+    cell : (n, 2) cell of each row in a grid of `shape`; empty cells take the mean of the nearest"""
+    # Eqs. 17 to 20 of Apley and Zhu (2020)
     bins, K = shape[0] * shape[1], difference.shape[1]
     flat = cell[:, 0] * shape[1] + cell[:, 1]
     total, mean = _means(difference, flat, weight, bins)
@@ -81,8 +82,8 @@ def order_of_levels(code, n_levels, others):
     """Return an order of levels (n_levels,) in which adjacent levels have similar rows.
 
     code : (n,) level of each row
-    others : per other feature, values (n,) and number of levels (0 for numbers)
-    See Sect. 5 of Apley and Zhu (2020)."""
+    others : per other feature, a pair: values (n,), and number of levels (0 for numbers)"""
+    # Sect. 5 of Apley and Zhu (2020)
     distance = np.zeros((n_levels, n_levels))
     for values, size in others:
         known = np.isfinite(values)
@@ -102,7 +103,7 @@ def order_of_levels(code, n_levels, others):
 
 
 def _means(values, group, weight, n):
-    """Return total weight (n,) and weighted mean (n, K) of the values in n groups, without NaN."""
+    """Return total weight (n,) and mean (n, K) of `values` per `group`, 0 to n - 1, without NaN."""
     known = np.isfinite(values).all(axis=1)
     weight = np.where(known, weight, 0.0)
     total = np.bincount(group, weight, n)

@@ -33,7 +33,7 @@ def ensure_axes(ax, size=(7.0, 4.5)):
 def listed(ax, names, height, rest, least=2.5):
     """Return Axes with a name per row, the first on top, and the positions (n,) of the rows.
 
-    height, rest, least : inches of new Axes: per row, in addition, and smallest total"""
+    height, rest : height of new Axes in inches, per row and in addition; least : smallest height"""
     ax = ensure_axes(ax, (7.0, max(least, height * len(names) + rest)))
     place = np.arange(len(names))[::-1]
     ax.set_yticks(place, names)

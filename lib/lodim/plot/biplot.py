@@ -73,7 +73,7 @@ class Ground:
 def plane(rows, legend, names, ax=None, *, ends, ground=None, arrows=None, title=None):
     """Draw rows in two dimensions within the frame `ends` (2, 2), and return the Axes.
 
-    legend : names of classes; ground : Ground, or None; arrows : Arrows (loadings), or None"""
+    legend : Legend; names : of the two axes; ground : Ground or None; arrows : Arrows or None"""
     ax = ensure_axes(ax, SIZE)
     decided = ground is not None and ground.score is not None
     if decided:
@@ -101,7 +101,7 @@ def _size(n):
 
 
 def _points(ax, rows, legend):
-    """Draw rows in random order, so that no class hides another; grey if not in the `legend`."""
+    """Draw rows in random order, so that no class hides another; rows of unknown class are grey."""
     area, alpha = _size(len(rows.xy))
     known = np.isfinite(rows.code)
     style = {"s": area, "alpha": alpha, "linewidths": 0, "zorder": 3}

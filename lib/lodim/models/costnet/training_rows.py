@@ -34,9 +34,8 @@ class TrainingRows:
 
     @cached_property
     def loss(self):
-        """Loss of response / spread: a tuple of code and constants for compiled kernels.
-
-        Entry 1 is a lower limit for the curvature in Newton steps, if the loss has linear parts."""
+        """Loss of responses divided by `spread`: tuple of code and constants for compiled loops."""
+        # Entry 1 is a lower limit for the curvature in Newton steps, if the loss has linear parts.
         if self.family.n_scores > 1:
             return passes.SOFTMAX
         y, weight, offset = self.given
@@ -78,7 +77,7 @@ class TrainingRows:
         l' and l'' are derivatives of a row's loss l by a linear predictor. The gradient is by the K
         coefficients of C `columns`. The columns' moments, (J, J, C, C), are weighted by l''.
         f : linear predictors; step : (K, C) change of the coefficients to make first, or None
-        curvatures : J^2, with K^2 for all second derivatives, 1 for their mean, 0 for no moments
+        curvatures : J^2: K^2 for all second derivatives, 1 for their mean, 0 for no moments
         least : smallest curvature of a row of weight one, by default that of the loss"""
         loss = self.loss if least is None else (self.loss[0], least, *self.loss[2:])
         known = {"loss": loss, "columns": columns, "curvatures": curvatures}
@@ -106,9 +105,8 @@ def next_least(least, size):
 
 
 def freeze_absent(slopes, absent):
-    """Set slopes of classes without rows to zero, in place, so that they keep their coefficients.
-
-    The other classes' slopes are then centred. absent : (K,) bool, whether a class has no rows"""
+    """Set slopes of `absent` classes (no rows) to zero, in place; centre those of other classes."""
+    # Absent classes keep their coefficients.
     if absent.any():
         slopes[absent] = 0.0
         slopes[~absent] -= slopes[~absent].mean(axis=0)
@@ -123,7 +121,7 @@ def response_weights_offset(batch, n_scores):
 
 
 def _on_workers(batch, n_scores, rows):
-    """Send weights and offset of `rows` to the Dask workers that hold X; return `rows`."""
+    """Send the last two of `rows` (response, weights, offset) to Dask workers; return `rows`."""
     X, (_, weight, offset) = batch.X, rows
     X.know(weight, batch.worker_weight)
     X.know(offset, X.column(batch.offset).map(_of_scores, n_scores, shape=(n_scores, TILE)))

@@ -97,7 +97,7 @@ def drift_split(formula: str, data: Data, *, seed: int = 0, **arguments: Any) ->
 
 
 def _split_frames(data, feature, rng):
-    """Return frames a1, a2 (random halves of rows with small values of a feature) and b (large)."""
+    """Return frames a1, a2 (random halves of rows with low `feature` values) and b (other rows)."""
     order = np.argsort(data[feature].to_numpy(), kind="stable")
     half = len(order) // 2
     a, b = rng.permutation(order[:half]), order[half:]

@@ -34,7 +34,7 @@ CLOSE = {"rough": 1e-7, "refined": 1, "ftol": 1e-7}  # the same, starting close 
 def fit_stages(batch, family, settings, eval_batch=None):
     """Fit the projection and its classifier; yield (View, dict of results by start, None).
 
-    With held-out rows `eval_batch`, yield (None, None, linear predictors) per gamma instead."""
+    With held-out rows `eval_batch`, yield (None, None, linear predictors) per kernel width."""
     if eval_batch is None:
         yield *fit_view(batch, settings, family), None
     else:
@@ -43,10 +43,11 @@ def fit_stages(batch, family, settings, eval_batch=None):
 
 
 def fold_scores(train, test, family, settings, gammas, first_gamma=None, warm_start=None):
-    """Fit to the rows `train`; return linear predictors (n, K) of `test` per width in `gammas`.
+    """Fit to the rows `train`; return a list of linear predictors (n, K) of `test`.
 
-    first_gamma : width of the first search, from many starts or only the projection `warm_start`
-    If no fit is possible, the null model predicts."""
+    gammas : kernel widths, one per result; first_gamma : width of the first search, or None
+    warm_start : projection at which the first search starts; None for many starts
+    If no fit is possible, the intercept-only model predicts."""
     try:
         rows = ClassRows.from_batch(train, settings, count_classes(family))
         plan = replace(_plan(settings), **(QUICK if warm_start is None else CLOSE))
@@ -123,7 +124,7 @@ class ClassRows:
 def fit_view(batch, settings, family, first_gamma=None):
     """Return the View in which classes overlap least, with a classifier, and results of all starts.
 
-    Without classes, entropy is the criterion. first_gamma : kernel width of all starts, or None"""
+    Without classes, entropy is the criterion. first_gamma : width of the first search, or None"""
     n_classes = count_classes(family)
     if n_classes == 1 and settings.gamma is not None:
         raise ArgumentError("gamma= needs a response with classes; the formula has no response")
@@ -142,7 +143,7 @@ def fit_view(batch, settings, family, first_gamma=None):
 
 
 def _classifier(V, batch, rows, settings, family):
-    """Fit a classifier in the projection V (p, k); return rotated V, coordinates (m, k), Rule."""
+    """Fit a classifier to ClassRows in projection V; return rotated V, coordinates (m, k), Rule."""
     n_classes, (code, weight) = count_classes(family), (rows.code, rows.weight)
     if n_classes > 1:
         _check_spread(rows.X @ V, code, weight)
@@ -199,7 +200,7 @@ def _plan(settings):
 
 
 def _view(V, Z, rule, rows, manifold, settings):
-    """Return the View of directions V (p, k), in which rows have coordinates Z (m, k).
+    """Return the View of directions V (p, k), in which ClassRows `rows` have coordinates Z (m, k).
 
     manifold is the result of the search, rule the classifier in the view."""
     X, code, weight = rows.X, rows.code, rows.weight
@@ -265,7 +266,7 @@ def training_measures(problem, view):
 def calibrate(problem, view, log):
     """Calibrate a view's class probabilities by held-out rows; return its new Rule, and measures.
 
-    The measures (a dict) are for held-out rows, each fold calibrated by the other folds.
+    measures : dict, held-out deviance (each fold calibrated by the others) and balanced accuracy
     log : results of the search for the view"""
     problem = for_folds(problem)
     settings, family = problem.settings, problem.family
@@ -320,7 +321,7 @@ def _factors_of_others(rule, loss, part, draw):
 def _calibration_parts(tests, problem, draws):
     """Return each held-out row's fold and its repetition of the cross-validation, two arrays (n,).
 
-    tests : Batch of held-out rows per fold; a single one is divided; draws : repetitions"""
+    tests : a Batch of held-out rows per fold, or one to divide; draws : number of repetitions"""
     if len(tests) > 1:
         part = np.repeat(np.arange(len(tests)), [test.n for test in tests])
         return part, part * draws // len(tests)

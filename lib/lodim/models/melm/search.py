@@ -126,7 +126,7 @@ def _search(sample, basis, plan, theta, names):
 
 
 def _continue(objective, ends, plan):
-    """Improve the best of the L-BFGS results `ends` to plan.ftol; return all results."""
+    """Minimize `objective` from the best L-BFGS results `ends` to plan.ftol; return all results."""
     best = distinct(ends.value)[: plan.refined]
     more, new = _minimize(objective, ends.theta[best], plan, plan.ftol), {}
     more = replace(more, n_iter=ends.n_iter[best] + more.n_iter)

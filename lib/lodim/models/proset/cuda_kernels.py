@@ -61,7 +61,9 @@ def loss_gradient(X, rows, own, candidates, points, v, w, u, active, order, loss
 
 
 def kernel_sums(X, points, values, out):
-    """Add sum_j values[q, j] G_ij to out[t, q, i]; G_ij : similarity of row i with prototype j."""
+    """Add sum_j values[q, j] G_ij to out[t, q, i], for row i of each block t of 64 rows of X.
+
+    G_ij is the similarity with prototype j; `points` (Points) has the prototypes."""
     active, v, V, w, _ = points
     D, J, Q = active.size, w.size, out.shape[1]
     x, weights = np.zeros((D, padded_size(J)), X.dtype), np.zeros((Q, padded_size(J)), X.dtype)
@@ -93,7 +95,7 @@ def _gather_points(candidates, theta, index, D, J, points):
 def _stage(tile, j, first, size, stage):
     """Copy weighted features of 64 rows and 64 points to shared memory, `stage`.
 
-    They are features first to first + size - 1 of the block's rows and of points j to j + 63.
+    Copied are features first to first + size - 1 of the block's rows and of points j to j + 63.
     tile : (X, number of the block, active features, their weights, points, number of features)"""
     (X, t, active, v, points, _), (row, point) = tile, stage
     for e in range(cuda.threadIdx.x, size * TILE, THREADS):

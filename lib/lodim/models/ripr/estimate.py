@@ -219,7 +219,7 @@ def _cluster_views(common, search):
 def calibrate(evidence, y, weight):
     """Return the factors t (2,) that calibrate class probabilities softmax(t[1] vote - t[0] ratio).
 
-    evidence : (ratio, vote), (rows, views, classes) each; a row uses its view of smallest ratio"""
+    evidence : ratio (log ratio of distances), vote (log share of votes), (rows, views, classes)"""
     ratio, vote = evidence
     view = nearest_view(ratio)
     known = np.flatnonzero((view >= 0) & np.isfinite(y) & (weight > 0))

@@ -57,7 +57,7 @@ def squared_distances(rows, lo, hi, x, out):
 
 @njit(cache=True, fastmath=SUMS, inline="always")
 def mixed_distances(rows, lo, hi, x, out):
-    """Write squared distances from x to rows lo to hi - 1 to `out`, for features of any kind."""
+    """Write squared distances from x to ViewRows lo to hi - 1 to `out`, for numbers and factors."""
     refs, view, dim, level_gap = rows
     m, zero, beyond = hi - lo, np.float32(0), np.float32(4.0) * FAR
     out[:m] = zero
@@ -167,9 +167,9 @@ def window(rows, start, stop, x, reach):
 def kth_squared(rows, start, stop, x, k, member, guess, d):
     """Return (nu, first, length): squared distance nu from x to the k-th nearest row, and a range.
 
-    Only rows start to stop - 1 count. The range has all of them that are up to nu away; d gets
-    their squared distances. If fewer than k rows are complete, nu is that of the farthest one; if
-    none is complete, nu is 1e30.
+    Only rows start to stop - 1 count. The range has all of them that are up to nu away; their
+    squared distances are written to d. With fewer than k complete rows, nu is the squared distance
+    of the farthest one; without any, nu is 1e30.
     member : 1 if x is one of the rows, which is then left out, else 0; guess : expected nu"""
     k = k + member
     reach = max(guess, LEAST)
@@ -239,7 +239,7 @@ def pair_ratio(rows, starts, pair, x, k, member, guess, d):
     """Return the log ratio of the distances from x to the k-th nearest rows of two groups.
 
     The result is infinite if a group has no complete row. At distance zero, numbers of rows equal
-    to x are compared. Group g has the rows starts[g] to starts[g + 1] - 1.
+    to x are compared. Group g has the ViewRows starts[g] to starts[g + 1] - 1.
     pair : (numerator's group, denominator's group, constant that is added to the log ratio)
     member : (groups,), 1 if x is in the group, where x does not count
     guess : (groups,), expected squared distances, which are updated; d : work space"""
@@ -394,7 +394,7 @@ def neighbour_sums(lo, hi, out, X, rows, own, k, values, weighting):
 def nearest_rows(lo, hi, out, X, rows, own, k, rank):
     """Write positions of the k nearest reference rows of rows lo to hi - 1 of X to out, (rows, k).
 
-    Missing neighbours are -1. If too many rows tie, evenly spaced ones by `rank` are taken.
+    Missing neighbours are -1. If too many rows tie, rows evenly spaced by `rank` are taken.
     own : (rows of X,) positions among the references, or -1; a row is not its own neighbour"""
     d, x = np.empty(rows.refs.shape[1] + 1, np.float32), np.empty(rows.dim, np.float32)
     reach = np.float32(0.01)

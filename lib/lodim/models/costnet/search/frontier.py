@@ -21,7 +21,7 @@ class CostFrontier:
     """Frontier of M models of increasing cost, for p standardized columns and K linear predictors.
 
     Each model has a lower loss than all cheaper ones: held-out loss with cross-validation,
-    otherwise both criterion and deviance. The user's prices are for V items (nodes of a graph)."""
+    otherwise deviance, without and with a charge per coefficient. V : number of priced items."""
 
     cost: np.ndarray = forms.ascending(forms.real("M", least=0))  # price to be paid
     intercept: np.ndarray = forms.real("M", "K")
@@ -41,7 +41,8 @@ class CostFrontier:
         """Return the frontier of `candidate_models`, which have rising prices and falling losses.
 
         search, network : the Search, and the Network of the user's items and prices
-        held_out : (models, D) deviances for D sets of folds; error : (models,) SE of their means"""
+        held_out : (models, D) deviances for D sets of folds
+        error : (models,) standard error of each model's mean deviance"""
         space, states = search.space, [candidate.state for candidate in candidate_models]
         models = [blend(search.final, space, candidate) for candidate in candidate_models]
         intercept, parts, deviance = zip(*models, strict=True)
@@ -91,7 +92,7 @@ class CostFrontier:
 def select_frontier(search, candidate_models, relax=1.0, by_deviance=True):
     """Return CandidateModels of increasing price, each with a lower criterion than cheaper ones.
 
-    search, candidate_models : a Search, for criteria, and the models among which to select
+    search : Search, which has the criterion; candidate_models : models to select from
     relax : weight of the unpenalized refit in the coefficients of the models
     by_deviance : whether deviances must also decrease"""
     candidate_models = [_blended(search, candidate, relax) for candidate in candidate_models]
@@ -123,7 +124,9 @@ def _blended(search, candidate, relax):
 
 
 def blend(refits, space, candidate):
-    """Return intercept (K,), coefficients (r, K) and deviance of a CandidateModel of r columns."""
+    """Return intercept (K,), coefficients (r, K) and deviance of a CandidateModel of r columns.
+
+    refits : Refits, unpenalized models of the rows; space : SearchSpace of the candidates"""
     intercept, coef = estimates_of(refits, space, candidate)
     on = space.columns_of(candidate.state.used)
     # The deviance of a gaussian refit has rounding errors: it is computed again from the rows.

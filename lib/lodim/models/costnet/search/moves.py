@@ -71,9 +71,9 @@ class Moves:
 
 
 def possible_moves(search, state, budget, drop=True):
-    """Return the Moves from the model `state` within a budget; drop : whether moves may drop.
+    """Return the Moves from `state` within a budget; drop : whether a move may drop candidates.
 
-    Their criteria are exact for a gaussian family, otherwise from a quadratic approximation."""
+    The moves' criteria are exact for a gaussian family, otherwise by a quadratic approximation."""
     space, data = search.space, search.refits.data
     on = space.columns_of(state.used)
     at = search.refits.quadratic(on)
@@ -169,9 +169,7 @@ def _column_sets(space, sets):
 
 
 def _best_switch(search, state, budget):
-    """Return the best model in which another source supplies a quantity; None if none is better.
-
-    state : model in which one source is replaced, and which the result must improve"""
+    """Return the best model with another source of one quantity; None if `state` is as good."""
     best = state
     for used in source_switches(search.space, state.used):
         if not used.any() or not affordable(search.space.price(used), budget):
