@@ -337,7 +337,7 @@ class _Translation:
         return self.spline(name, state, data[0][0], settings, words)
 
     def spline(self, name, state, x, settings, words):
-        """Return the columns of a spline of x as code expressions, one per basis function.
+        """Return symbolic expressions of a spline of x, one per basis function.
 
         name : "bs", "cr" or "cc"; state : dict with the fitted knots
         settings, words : further arguments of the call, by position and by name"""
@@ -369,10 +369,10 @@ class _Translation:
 
 
 def _between(breaks, degree, values):
-    """Return coefficients (m, degree + 1, q) of q piecewise polynomials between m + 1 `breaks`.
+    """Return coefficients (m, degree + 1, q) of q piecewise polynomials with m + 1 `breaks`.
 
-    values : function of x (n,) that returns the q polynomials at x, (n, q)
-    The constant is first. Within a piece, x is scaled to [-1, 1]."""
+    values : function that returns the polynomials at x (n,), as (n, q)
+    The coefficients are of powers 0, 1, ... of x, which is scaled to [-1, 1] within each piece."""
     u = np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
     into = np.linalg.inv(np.vander(u, increasing=True))
     pieces = itertools.pairwise(breaks)

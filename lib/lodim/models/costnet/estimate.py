@@ -35,8 +35,8 @@ LARGE = 200_000  # rows x columns x classes from which several classes use fewer
 def fit_stages(batch, family, settings, eval_batch=None):
     """Fit the penalized path and the frontier (best models by price); yield a result per budget.
 
-    A result is (Estimates, {}, linear predictors (n, K) of `eval_batch`, or None if omitted).
-    For a budget of None, held-out losses choose the model."""
+    A result is (Estimates, {}, linear predictors (n, K) of `eval_batch` or None). Held-out losses
+    choose the model if the budget is None. With a given lambda_, there is no frontier."""
     batch, level = batch_beyond_null(batch, family)
     p, monotone = batch.X.shape[1], settings.monotone
     groups = Groups.from_network(settings.network, settings.dependents, p, monotone)
@@ -80,7 +80,7 @@ def _path_solver(settings):
 def _frontier(batch, family, settings, path, draws):
     """Run all search rules, and return the best model at each price as a CostFrontier.
 
-    path : models of the group penalty; draws : how often rows are divided into random folds"""
+    path : PenaltyPath of the group penalty; draws : number of random divisions into folds"""
     large = family.n_scores > 1 and batch.n * batch.X.shape[1] * family.n_scores > LARGE
     if large and settings.criterion == "cv" and set(settings.rules) > {"lasso"}:
         settings = replace(settings, rules=tuple(r for r in settings.rules if r != "lasso"))

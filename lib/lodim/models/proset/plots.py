@@ -37,7 +37,7 @@ def weights(fit, ax, *, top=20):
 
 
 def map_(fit, ax, *, data=None, row=None, batch=1, named=0):
-    """Draw a batch of prototypes, `data` and one `row` by PCA; label the `named` heaviest."""
+    """Draw a batch of prototypes, `data` and one `row` by PCA; label the `named` largest ones."""
     t = fit.estimates
     if batch not in range(1, t.n_batches + 1) or not len(t.of_batch(batch)):
         raise ArgumentError(f"batch {batch!r} has no prototypes to map")
@@ -57,7 +57,7 @@ def scatter(fit, ax, *, features=None, data=None, row=None, named=0):
 
 
 def surface(fit, ax, *, features=None, reference=None, level=None):
-    """Draw estimates, or P(level), over two active features; others are as in a reference row."""
+    """Draw estimates, or P(level), over two active features; the others are as in `reference`."""
     two, r = _two_features(fit, features), reference_values(fit, reference)
     t = fit.estimates
     x, y, Z, mass = surface_over(fit, two, r)
