@@ -124,7 +124,7 @@ def _one_each(name, values, data):
 
 
 def _folds_of(splitter, X, y, groups):
-    """Return each row's test fold (n,) by a scikit-learn splitter; raise unless it has just one."""
+    """Return each row's test fold (n,) by a scikit-learn splitter; raise unless each has one."""
     fold, n_times = np.zeros(len(y), int), np.zeros(len(y), int)
     try:
         for k, (_, test) in enumerate(splitter.split(X, y, groups)):

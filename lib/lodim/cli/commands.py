@@ -153,7 +153,7 @@ def read_csv(name: str, sep: str = ",", decimal: str = ".") -> pd.DataFrame:
 
 
 def write_predictions(answers: Iterable[pd.DataFrame], name: str, escape: bool = False) -> None:
-    """Write predictions, frames of rows, to a file with a first column `row` of labels or numbers.
+    """Write frames of predictions to a file; a first column `row` has the rows' labels or numbers.
 
     escape : whether to put an apostrophe before texts that a spreadsheet would run as formulas"""
     n_before = 0
@@ -276,7 +276,7 @@ def options(model):
 
 
 def with_flags(text, model):
-    """Return a message with Python arguments of a model, such as n_views=2, as options (--views 2).
+    """Return a message in which arguments of a model, such as n_views=2, are options (--views 2).
 
     Text in quotes, such as a level of the data, and lines that show a formula stay as they are."""
     flags = {option.name: option.flag for option in options(model)} | {"new_levels": "--new-levels"}

@@ -107,10 +107,10 @@ class Design:
 
         The Batch holds the training rows as numbers. Rows of weight zero do not affect the Design.
         inputs : RowInputs (weights etc.); reading : Reading, how the rows are read
-        family : name; by default the response decides: levels, {0, 1} and {-1, 1} are classes
+        family : name; None: by the response, of which levels, {0, 1} and {-1, 1} mean classes
         parameters : dict of family parameters; which : number of the response, if there are several
         standardize : whether to divide by standard deviations; features are always centred
-        dtype : type of X; missing : "drop", "keep" or "indicator", for rows that miss features
+        missing : "drop" or "keep" incomplete rows, or add an "indicator" of gaps; dtype : type of X
         reference_levels : code factors as R does; compress_tails : transform heavy tails"""
         _check_arguments(family, dtype, standardize, missing)
         read = _read(formula, data, inputs, family, which, missing, reading)
@@ -287,7 +287,8 @@ class Design:
     def known_levels(self, new_levels):
         """Return rules for new levels: dict column -> (training levels, levels made missing).
 
-        A second part of None means all other levels. Levels in neither part are an error."""
+        new_levels : "missing" to make all other levels missing; the second part is then None
+        With "error", levels in neither part raise an error."""
         one_of("new_levels", new_levels, ("error", "missing"))
         found, parts = {}, list(itertools.chain.from_iterable(self.terms))
         for name, part in [(factors.column_with_levels(part), part) for part in parts]:
@@ -424,7 +425,9 @@ def read_formula(text, family, which=None):
 
 
 def columns_read(formula, names, family=None, beside=()):
-    """Return the columns among `names` that a formula uses or that are in `beside`, as a tuple."""
+    """Return the columns among `names` that a formula uses or that are in `beside`, as a tuple.
+
+    family : name or None, to check the response; beside : columns that the dot does not include"""
     parsed, chosen = read_formula(formula, family)
     keys = expand(parsed, names, set(beside))
     used = {*design_terms.columns_of(keys), *_answers(_response(chosen)), *beside}

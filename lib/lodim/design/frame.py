@@ -362,9 +362,9 @@ SOME_LEVELS = 10  # columns of up to this many levels are always categories
 
 
 def check_numeric_text(column, levels, n, answer=False):
-    """Raise DataError or warn if a text column seems to hold numbers or dates, not categories.
+    """Raise DataError, or warn in unclear cases, if a text column seems to hold numbers or dates.
 
-    levels : levels that occur in its n values; answer : whether the column is the response"""
+    levels : distinct texts in the column's n values; answer : whether the column is the response"""
     if column.declared or not all(isinstance(level, str) for level in levels):
         return
     what = f"the response {column.name!r}" if answer else f"column {column.name!r}"

@@ -88,7 +88,9 @@ def _summarize(table, name, request):
 
 
 def _moments(table, column, known):
-    """Return `Summary.moments` (5,) of a table's column; known : (n,) bool, rows with a value."""
+    """Return a column's total weight, mean, sum of squared deviations, minimum, maximum, (5,).
+
+    known : (n,) bool, rows with a value, or None for all"""
     values, rows, weights = as_real(column.values), table.rows, table.weights
     if known is not None:
         if table.missing == "indicator" and table.positive_weight is not None:
@@ -101,7 +103,9 @@ def _moments(table, column, known):
 
 
 def _extremes(table, column, moments):
-    """Return positions of the extremes (in `moments`) among rows of positive weight; -1 if none."""
+    """Return the positions of rows with a column's smallest and largest number; -1 if none.
+
+    moments : (5,), ends with these two numbers; rows of weight zero do not count"""
     x, positive = columns.as_float(columns.take(column.values, table.rows)), table.positive_weight
     places = []
     for size in moments[3:]:

@@ -38,7 +38,7 @@ class Question:
         return [self._planned(rows, features, term, drawn) for term in shown]
 
     def _planned(self, rows, features, term, drawn):
-        """Compute the effect of a term by predicting rows with changed values of its features.
+        """Return the TermEffect of a term, from predictions for changed values of its features.
 
         drawn : positions of the rows over which partial dependence is averaged, or None"""
         if isinstance(term, tuple):

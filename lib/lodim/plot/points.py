@@ -75,8 +75,7 @@ def scatter_values(ax, xy, value, key, *, hollow=False, unknown=None, **style):
     """Draw points xy (n, d) coloured by `key`; return the artist for a colour scale (or None).
 
     value : (n,) number or class code of each point; hollow : draw points with numbers as rings
-    style : arguments of ax.scatter, arrays (n,) with an entry per point
-    unknown : further arguments for points whose value is NaN"""
+    style : ax.scatter arguments, single or (n,); unknown : further ones for points of value NaN"""
     known = np.isfinite(value)
 
     def put(rows, **further):

@@ -462,9 +462,10 @@ class Conformal(FitResult, Generic[FitT_co]):
     def _answers(self, data, offset, new_levels, response=False):
         """Return the predictions (K, q, m) of K fits for m rows, and a Batch of these rows.
 
-        q : scores of the classes or, for numbers, two limits and their step per unit of score
-        The rows are those that all fits can read (with `response`, only known responses). If a
-        prediction is missing, intervals are infinite, and sets have all classes."""
+        For classes, they are the conformity scores of q classes. For numbers, they are low, high
+        and step: a score t means the interval from low - t step to high + t step.
+        Only rows that all fits can read are predicted (with `response`, those with a response).
+        If a prediction is missing, intervals are infinite, and sets have all classes."""
         how = {"offset": offset, "new_levels": new_levels}
         full = self.fit._reader.apply(data, response=response, **how)
         rows = full.rows if not response else full.rows[~np.isnan(full.y)]
@@ -492,9 +493,9 @@ class Conformal(FitResult, Generic[FitT_co]):
         return frame[known], y[known]
 
     def _limits(self, answers, level):
-        """Return lower and upper prediction limits, (m,) each, at a level.
+        """Return lower and upper prediction limits, (m,) each, at a coverage level.
 
-        answers : (K, 3, m), per fit lower and upper limit at score 0, and step per unit of score"""
+        answers : (K, 3, m), low, high and step of each fit, from `_answers`"""
         low, high, step = np.moveaxis(answers, 1, 0)
         lower = -self.held_out.upper(-low, step, level)
         upper = self.held_out.upper(high, step, level)
@@ -518,7 +519,7 @@ FEW_VALUES = 10  # numbers with at most this many distinct values: each value is
 def groups_of(data, by, batch):
     """Return a dict from the name of each group to the positions of its rows in `batch`.
 
-    by : column or array (n,) that defines groups; numbers with over 10 values make quarters"""
+    by : column or array (n,) that defines groups; over 10 distinct numbers are cut into quarters"""
     frame = read_frame(data)
     if isinstance(by, str):
         column = read_column(frame, by)

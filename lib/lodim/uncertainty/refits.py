@@ -36,7 +36,7 @@ def fit_parts(problem, held_out, use, *, choose, light, jobs, what):
 
     held_out : list of (n,) bool, True for the rows to hold out
     choose : whether each fit chooses the settings that the user did not give
-    light : `for_path` of `Model.assemble`: True leaves out results that are slow to compute
+    light : whether to leave out results that are slow to compute, if `choose` is false
     jobs : number of fits at the same time; what : label of the progress bar"""
     problem = on_one_thread(problem) if jobs > 1 else problem
 
@@ -101,7 +101,7 @@ ALIKE = 1e-6  # tolerance for relative differences of means and deviances of the
 def held_problem(fit, data, groups, arguments):
     """Return the Problem that refits `fit` on one thread, with the settings of `fit`.
 
-    data : training rows of `fit`, else DataError; groups : column or array, or None
+    data : training rows of `fit`; other rows raise DataError; groups : column or array, or None
     arguments : dict of arguments that were arrays in the call of `fit`, such as weights"""
     check_fit(fit)
     if len(parse(fit.design.formula).responses) > 1:

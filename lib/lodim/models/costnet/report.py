@@ -90,8 +90,7 @@ def _prices(fit):
 def _models(frame, names):
     """Return the printed table of models by price, and a dict from percentage columns to formats.
 
-    frame : from prices(); names : columns to print; %CV is left out without held-out rows
-    The label of the model that predict() uses has *."""
+    frame : from prices(); names : columns to print; %CV is left out without held-out rows"""
     pairs = zip(frame["rule"], frame["relax"], strict=True)
     rules = [f"{rule} r={relax:g}" if relax < 1.0 else rule for rule, relax in pairs]
     table = frame.rename(columns={"df": "Df", "cost": "Cost", "lambda_": "Lambda"}).assign(

@@ -39,7 +39,7 @@ class Start:
 def minimize(objective, theta, state, **options):
     """Minimize `objective` by L-BFGS from each row of parameters theta (q, d); return a Minimum.
 
-    state : BoostState, whose monotone effects bound parameters; options : arguments of `lbfgs`"""
+    state : BoostState, whose monotone effects bound parameters; options : max_iter, tol etc."""
     scaled = Rescaled(objective, state.unit)
     if state.settings.monotone is not None:
         limits = {k: options[k] for k in ("max_iter", "tol", "ftol", "spacing") if k in options}
@@ -204,9 +204,8 @@ def draw_starts(X, slope, curvature, key, ridge, hinges, n_starts, rng):
     """Return parameters (2 n_starts, 2 + p) and signs b of the learners that lower the loss most.
 
     X : (n, p) centred rows; slope, curvature : (n,) loss derivatives; n_starts : learners per sign
-    ridge : penalty on squared weights, in the Newton step by which learners are compared
-    key : (n,) numbers from the rows' values: candidates depend on these and `rng`, not on row order
-    hinges : whether learners are hinges; otherwise they are linear"""
+    ridge : penalty on squared weights; hinges : whether learners are hinges, otherwise linear
+    key : (n,) numbers from the rows' values: candidates do not depend on the rows' order"""
     waves, X = row_keys.waves(key, kernels.MIXTURES, rng), np.ascontiguousarray(X.T)
     return kernels.draw_starts(X, slope, curvature, waves, float(ridge), hinges, n_starts)
 
@@ -214,8 +213,7 @@ def draw_starts(X, slope, curvature, key, ridge, hinges, n_starts, rng):
 def place_hinges(U, X, slope, curvature, ridge, n_starts):
     """Return parameters and signs of the best hinges of X (n, p) along directions U (k, p).
 
-    slope, curvature : (n,) loss derivatives; ridge : penalty on squared weights
-    n_starts : number of hinges per sign"""
+    slope, curvature : (n,) loss derivatives; ridge : penalty factor; n_starts : hinges per sign"""
     X = np.ascontiguousarray(X.T)
     return kernels.starts_along(U, X, slope, curvature, float(ridge), n_starts)
 
@@ -223,8 +221,7 @@ def place_hinges(U, X, slope, curvature, ridge, n_starts):
 def krylov(product, first):
     """Return an orthonormal basis V (p, r) of principal Hessian directions (Li 1992), and V'HV.
 
-    product : function v -> H v, where H = X' diag(loss derivatives) X
-    first : (p,) loss gradient, from which Lanczos' method builds V, r <= 8"""
+    product : function v -> H v with H = X' diag(loss derivatives) X; first : (p,) loss gradient"""
     basis, images = [first / np.linalg.norm(first)], []
     while True:
         images.append(product(basis[-1]))

@@ -183,7 +183,9 @@ class BoostState:
         return self.X, y, self.score.astype(self.X.dtype), weight
 
     def class_table(self):
-        """Return codes and score shifts of K ordered classes, (2, K); (2, 0) if not ordered."""
+        """Return the codes of K ordered classes in the loss, and their shifts, as rows of (2, K).
+
+        A shift is added to the linear predictor of a class's rows. Without such classes: (2, 0)."""
         if self.family.shared_slopes:
             return self.family.class_table(self.shift)
         return np.empty((2, 0))
@@ -222,7 +224,7 @@ class BoostState:
     def start_rows(self, k):
         """Return the rows from which starting learners for class k are computed, as four arrays.
 
-        They are features, first and second loss derivatives, and numbers from rows' contents."""
+        They are X, first and second loss derivatives, and a number from the content of each row."""
         i = self.starts.at
         y, score, weight = (v[i] for v in self.sample_margin(k))
         by_row = derivatives(self.loss, y, score, weight / weight.sum())
@@ -303,8 +305,7 @@ def _draw_sample(batch, X, settings):
 def _start_rows(batch, sample, family):
     """Choose rows from which starting learners are computed, from the positions `sample` if given.
 
-    Return their positions, numbers computed from their contents, and an order for fitting the
-    classes, which does not depend on class names."""
+    Return their positions, numbers computed from their contents, and an order of the classes."""
     rows = np.arange(batch.n) if sample is None else sample
     at = np.flatnonzero(batch.weight[rows])
     if sample is not None:

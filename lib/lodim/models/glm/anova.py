@@ -77,8 +77,7 @@ def _check(small, large):
 def sequential(fit, data, changes):
     """Test a fit's terms as they are added one after another; return the table of `GlmFit.anova`.
 
-    data : training rows, to fit smaller models; changes : arrays (weights etc.) in the glm call
-    Robust errors, and families without a likelihood, lead to Wald tests."""
+    data : training rows, to fit smaller models; changes : arrays (weights etc.) in the glm call"""
     terms = _in_order(fit)
     sets = [terms[:k] for k in range(len(terms))]
     if _by_wald(fit):
@@ -153,8 +152,8 @@ def _test(fit, value, df):
 def _submodels(fit, sets, data, changes, method):
     """Return a namespace per list of terms in `sets`: df, df_resid, deviance, log_likelihood.
 
-    data : training rows, to fit the submodels; None is enough for least squares
-    changes : arrays in the call of `glm`; method : name for error messages"""
+    data : training rows, or None for least squares; changes : arrays in the call of `glm`
+    method : name for error messages"""
     if fit.family.dispersed and not fit.dispersion > 0.0:
         what = f"{method}() needs residual degrees of freedom, and this fit has none"
         raise ArgumentError(f"{what}: use fewer terms")
@@ -186,7 +185,7 @@ def _positions(fit, estimates, terms, columns=None):
 def _wald_statistic(fit, estimates, positions):
     """Return the Wald statistic b'V^-1 b of coefficients b with covariance V, and their number.
 
-    positions : of b in each linear predictor, or in one predictor if predictors share slopes
+    positions : rows of `estimates.coef` that b consists of; one column if predictors share slopes
     The statistic is NaN if classes are separated or V is singular."""
     q, n_scores = estimates.coef.shape
     each = np.arange(1 if fit.family.shared_slopes else n_scores)
@@ -204,7 +203,9 @@ def _wald_statistic(fit, estimates, positions):
 
 
 def _wald(fit, estimates, term):
-    """Return a term's Wald statistic and df; estimates : of `fit`, or of its terms up to it."""
+    """Return a term's Wald statistic and the number of its coefficients.
+
+    estimates : of `fit`, or of a smaller fit in which this term is the last"""
     columns = np.arange(len(fit.design.names))
     if estimates is not fit.estimates:
         before = _in_order(fit)[: _in_order(fit).index(term) + 1]

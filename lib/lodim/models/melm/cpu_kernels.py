@@ -48,8 +48,8 @@ def prepare(lo, hi, active, V, Z, cov, h2, results):
     """Prepare sums over pairs of rows for projections v = V[active[q]] (r, k), q from lo to hi - 1.
 
     Z : (r, n) rows; cov : (C, r, r) class covariances; h2 : (C,) squared bandwidths
-    results : (P, spread, root, log_det). P[q] gets v'Z, spread[q, A] cov_A v, root[q, A, B] L^-1,
-        log_det[q, A, B] the log determinant of L L' = h2_A v'cov_A v + h2_B v'cov_B v"""
+    results : outputs P, spread, root, log_det. P[q] is v'Z; spread[q, A] is cov_A v. For S = L L' =
+        h2_A v'cov_A v + h2_B v'cov_B v, root[q, A, B] is L^-1, and log_det[q, A, B] is log det S"""
     P, spread, root, log_det = results
     r, k = V.shape[1:]
     C, S = h2.size, np.empty((k, k))
@@ -139,7 +139,7 @@ def row_sums(u, scale, U, w, after, size, shift, e, T, R):
 
     A pair's kernel is scale[a] w[i] exp(shift - distance^2 / 2). Kernel times difference is the
     force, which is added to R[:, a] and subtracted from T[:, i].
-    after : so large that no pair of rows is counted twice; negative to count all pairs
+    after : chosen so that no pair of rows is counted twice; negative to count all pairs
     size : number of columns of U before its padding; e : work space"""
     k, total = len(u), 0.0
     for a in range(scale.size):
@@ -202,7 +202,7 @@ def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, force
 def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
     """Sum kernels and forces over pairs of rows, for parallel tasks t from lo to hi - 1.
 
-    Task t has projection q = t // stripes, and every `stripes`-th block of 64 rows.
+    Each projection q = t // stripes has `stripes` tasks, which share its blocks of 64 rows.
     P[q], root[q] : projected rows and inverse Cholesky factors of the kernels, from `prepare`
     w : row weights; shift : added to the kernels' exponents; start : first row of each class
     totals[t] (C, C) gets the sums of kernels between classes
@@ -338,7 +338,7 @@ def gap(u, low, high):
 def log_sum(u, classes, c, tile, place, gaps, e):
     """Return the log of the sum of w_i exp(-1/2 |u - U_i|^2) over the rows U_i of class c.
 
-    classes : fields (root, U, w, low, high, start) of `Densities`
+    classes : (_, U, w, low, high, start): blocks' rows, weights, corners; each class's first block
     tile, place : block and position in it of a row to leave out, or -1; gaps, e : work arrays"""
     _, U, w, low, high, start = classes
     first, stop = start[c], start[c + 1]

@@ -88,10 +88,10 @@ def _coordinates(X, owner, into, U):
 
 @cuda.jit(device=True)
 def _squares(U, q, c, tile_class, t, s, last, point, E):
-    """Write to E the squared distances of a thread's row in block t from some rows of block s.
+    """Write to E the squared distances of a thread's row in block t from its share of block s.
 
     U : coordinates from `_project`, for projection q; c, tile_class : classes of blocks s and t
-    point : shared memory for a chunk of dimensions; last : chunk that `point` holds at the end"""
+    point : shared memory for a chunk of dimensions; last : chunk to read last, which stays there"""
     thread, k = cuda.threadIdx.x, U.shape[2]
     row, first = thread % TILE, thread // TILE * PARTNERS_PER_THREAD
     chunks = (k + CHUNK - 1) // CHUNK
@@ -174,9 +174,10 @@ def _pair_sums(U, weight, owner, begin, shift, forces, sums):
 
 @cuda.jit(cache=True)
 def _moments(X, forces, begin, out):
-    """Write to `out`, per class, sums over rows of feature times force: `moments` of `pair_sums`.
+    """Write to `out` the sums of feature times force over the rows of each class.
 
-    begin : each class's first block of 64 rows"""
+    forces[i, b] : per row, the sum over rows of class b of kernel times difference, projection i
+    out[i, b, :, a r + d] : for feature d, class a; begin : each class's first block of 64 rows"""
     parts = cuda.shared.array((CHUNK, WARPS, LANES), np.float64)
     totals = cuda.local.array(CHUNK, np.float64)
     lane, warp, q = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES, cuda.blockIdx.z

@@ -48,8 +48,8 @@ class ClassViews(AssignedViews):
     def evidence(self, X=None, threads=1):
         """Return evidence for each class in each view: ratio and vote, (rows, views, classes).
 
-        ratio : d log(own / other) in d features, where own and other are the distances to the k-th
-            nearest rows of the class and of other classes; infinite if the row misses a feature
+        ratio : d log(own / other) in d features, low for likely classes; own, other are distances
+            to the k-th nearest rows of the class and of others; infinite if a feature is missing
         vote : log share of the class among the k nearest rows and one more row of each class
         X : rows, by default the training rows, each left out"""
         how = {"n_classes": self.n_classes, "balanced": self.balanced, "eligible": self.weight > 0}

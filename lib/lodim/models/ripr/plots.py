@@ -72,7 +72,7 @@ def _query(fit, row):
 
 
 def _view(fit, j, X, served, star, training):
-    """Return the View (panel) of feature set j with rows X, of which view served[i] predicts row i.
+    """Return a View (panel) of rows X in feature set j; served[i] : view that predicts row i.
 
     star : values, view, label of a queried row, or None; training : whether X are training rows"""
     e = fit.estimates

@@ -31,8 +31,8 @@ def scores_after(X, columns, step, f, threads):
 def derivatives(X, y, weight, f, *, loss, columns, curvatures, step, threads):
     """Return the loss (half the weighted mean deviance) and its derivatives, as one flat array.
 
-    Its parts, if l is a row's loss and C columns have K coefficients each: loss; sum of l'^2 / l''
-    over rows; negative gradient (K, C); second moments (J, J, C, C) of the columns.
+    With a row's loss l and K coefficients of each of C columns, the array has, in order: the loss,
+    the sum of l'^2 / l'' over rows, the negative gradient (K, C), second moments (J, J, C, C).
     curvatures : 0 for no moments, 1 to weight by the mean of l'' (J = 1), K^2 by all l'' (J = K)
     f : linear predictors in blocks of 64 rows; step : (K, C) change of the coefficients, or None"""
     if step is not None:
@@ -221,7 +221,7 @@ def _add_moments(lo, hi, partials, X, columns, h, bounds):
 
 
 def _moments(X, columns, h, threads):
-    """Return sums of h x x' over rows, (J, J, C, C), for J^2 weights h per row; x : C columns."""
+    """Return sums of h x x' over rows, (J, J, C, C); h : J^2 weights per row; x : C columns."""
     J = round(h.shape[1] ** 0.5)
     size = (h.shape[1] * len(columns) ** 2) or 1
     chunks = max(1, min(count_blocks(X), 2**25 // size))  # their sums take at most 256 MiB

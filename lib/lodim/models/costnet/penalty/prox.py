@@ -78,7 +78,7 @@ def prox_overlapping(u, dual, t, lam, groups, g0, g1, tol):
 def _dual_ascent(u, dual, t, lam, on, groups, g0, g1, tol):
     """Solve the proximal map of a penalty of overlapping groups by ascent in their dual vectors.
 
-    on : which of groups g0 to g1 - 1 change their vectors in `dual`, until changes are up to `tol`
+    on : (g1 - g0,) bool, groups whose vectors in `dual` change; tol : change at which to stop
     u : (argument of the map) - t (sum of dual vectors), updated; lam : penalty factor"""
     start, member, cost = groups.start, groups.member, groups.cost
     K, i0, i1 = u.shape[0], start[g0], start[g1]
@@ -156,7 +156,7 @@ def duality_gap(w, c, dual, lam, groups, u, tol):
     """Return s and d, which bound the duality gap at coefficients w by s + d Omega(minimizer).
 
     c : negative gradient of the loss at w; Omega : group penalty without its factor `lam`
-    dual : gets the groups' dual vectors, to a precision of `tol`; u : gets c minus their sum"""
+    dual : gets the groups' dual vectors, to a precision of `tol`; u : gets c - (their sum)"""
     (K, A), G = w.shape, groups.cost.size
     first, nested, owner, cost = groups.first, groups.nested, groups.owner, groups.cost
     slack = penalty(w, lam, groups, FIRST, G)
@@ -186,8 +186,7 @@ def duality_gap(w, c, dual, lam, groups, u, tol):
 def _dual_residual(w, dual, lam, groups, g0, g1, u, tol):
     """Subtract from u, in place, the subgradient of the group penalty at w that minimizes ||u||.
 
-    dual : gets the parts of the groups g from g0 to g1 - 1: lam cost_g w_g / ||w_g|| or, if w_g is
-        zero, the best vector of length up to lam cost_g, to the tolerance `tol`"""
+    dual : gets the parts of the subgradient, one per group from g0 to g1 - 1; tol : precision"""
     start, member, cost = groups.start, groups.member, groups.cost
     K, zero, least = w.shape[0], np.empty(g1 - g0, np.bool_), np.inf
     for g in range(g0, g1):

@@ -59,9 +59,7 @@ class Refits:
 
     @classmethod
     def from_data(cls, data, near=None):
-        """Return Refits of the rows `data`, in which only the null model is fitted.
-
-        near : Refits of a sample of the rows, whose coefficients are starting values; or None"""
+        """Return Refits of the rows `data`; near : Refits of a sample (starting values) or None."""
         nothing = np.empty(0, np.int64), np.zeros((0, data.n_scores))
         with single_blas():
             null = Refit(data.null, nothing[1], data.deviance(data.null, *nothing))
@@ -98,7 +96,7 @@ class Refits:
 def _ridge(refits, on, size=0.0):
     """Return a ridge penalty matrix (r, r) for which the r columns `on` have unique coefficients.
 
-    size : multiple of the columns' Gram matrix, to which a penalty on collinearity is added"""
+    It is `size` times the columns' Gram matrix, plus a penalty if the columns are collinear."""
     gram = refits.at_null.gram[np.ix_(on, on)]
     ridge = size * gram
     if refits.rank(on) == len(on):
@@ -197,7 +195,7 @@ def _newton(refits, on, cold=False):
 def _start(refits, on, null):
     """Return starting coefficients (1 + r, K) of Newton's method for the r columns `on`.
 
-    They are fitted to a sample of the rows or, without a sample, one step from the model `null`."""
+    They come from a sample of the rows or, without one, from a Newton step at the model `null`."""
     at = refits.at_null
     if refits.near is not None:
         fit = refits.near(on)

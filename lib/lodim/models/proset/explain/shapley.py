@@ -132,7 +132,7 @@ def half_squares(x, prototypes, player_of, n_players):
     """Return how much each of P terms lowers the log similarity of a row with M prototypes, (M, P).
 
     It is half the sum of (v_d (x_d - prototype_d))^2 over a term's features d with weights v_d.
-    x : (A,) active features of the row; player_of : (A,) term of each, 0 to n_players - 1"""
+    x : (A,) active features of the row; player_of : (A,) term of each feature, from 0 to P - 1"""
     v = prototypes.v[prototypes.batch - 1]
     member = np.equal.outer(player_of, np.arange(n_players)).astype(float)
     return 0.5 * (v * (x - prototypes.x)) ** 2 @ member
@@ -183,9 +183,7 @@ def sampled_values(value, P, n_permutations, rng):
 
 
 def _steps(value, order):
-    """Return the changes of the estimates as P terms are added in this order, (P, K).
-
-    value : function of sets of terms, from `coalition_values`"""
+    """Return how much each of P terms changes value(set of terms) if added in `order`, (P, K)."""
     P = len(order)
     S = np.zeros((P + 1, P), bool)
     S[:, order] = np.arange(P + 1)[:, None] > np.arange(P)
