@@ -8,7 +8,7 @@ Z = 1.959963984540054  # normal quantile of a 95% interval
 def pairs_in_order(positive, score, weight):
     """Return, for each row, the total weight of its correctly ordered pairs, and of all its pairs.
 
-    A pair is a row in `positive` and a row of the other class; its weight is the product of their
+    A pair is a row that is `positive` (bool) and one that is not, weighted by the product of their
     weights. It is in order if the positive row has the higher score; equal scores count half."""
     in_order, pairs = np.zeros(len(score)), np.zeros(len(score))
     for here, sign in ((positive, 1.0), (~positive, -1.0)):
@@ -29,7 +29,7 @@ def auc(positive, score, weight):
 
 
 def macro_auc(code, probability, weight):
-    """Return the mean AUC of a class against the rest, by probability (n, K); NaN for one class."""
+    """Return the mean AUC of the K classes in `code`, each against the rest; NaN for one class."""
     areas = np.array([auc(code == k, p, weight) for k, p in enumerate(probability.T)])
     known = areas[~np.isnan(areas)]
     return float(known.mean()) if known.size else np.nan
@@ -44,11 +44,11 @@ def wilson(share, n):
 
 
 def reliability(probability, hit, weight, bins):
-    """Return the data of a class's calibration plot: a dict of arrays with an entry per bin.
+    """Return the calibration curve of a class: a dict of arrays with an entry per bin of rows.
 
+    hit : (n,) bool, whether a row is of the class; bins : number of bins, by probability quantiles
     predicted, rows : mean probability, and number of rows
-    observed : share of rows of the class, which `hit` marks; low, high : its 95% Wilson limits
-    bins : number of bins, cut at quantiles of the probability"""
+    observed, low, high : share of rows that are of the class, and its 95% Wilson limits"""
     how = {"weights": weight, "method": "inverted_cdf"}
     cuts = np.quantile(probability, np.arange(1, bins) / bins, **how)
     group = np.unique(np.searchsorted(cuts, probability, "left"), return_inverse=True)[1]

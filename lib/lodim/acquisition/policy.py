@@ -128,7 +128,7 @@ class Policy:
     def _calibrated(self, fold):
         """Return the policy whose assumed share of outliers has the lowest held-out loss.
 
-        fold : (n,) number of the fold in which a training row is held out, or -1"""
+        fold : (n,) number of the fold in which a training row is held out, or -1 for none"""
         contamination = choose_contamination(self._oracle, fold, self.settings, self._alpha(None))
         return replace(self, mixture=replace(self.mixture, contamination=contamination))
 

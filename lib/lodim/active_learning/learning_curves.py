@@ -340,7 +340,7 @@ def learning(frame, ax=None, *, measure):
 
 @literal
 def winloss(frame, ax=None, *, of, runs):
-    """Draw `frame`, signed -log10 p of run `of` against others; runs : all names, for colours."""
+    """Draw `frame`, LearningCurves.wins(of): signed -log10 p; runs : names of all, for colours."""
     ax = ensure_axes(ax)
     ends, x = {}, frame.index.to_numpy()
     for name in frame:

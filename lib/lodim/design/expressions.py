@@ -177,7 +177,7 @@ def _operand(column, rows):
 
 
 def _float(value, node, scope):
-    """Convert `value` of a syntax tree (`node`) in a _Scope to float64; DataError if it is text."""
+    """Return the value of a syntax tree `node` as float64; raise DataError if the value is text."""
     array = np.asarray(value)
     if array.dtype.kind in "OUS":
         name = language.column_name(node)

@@ -155,9 +155,9 @@ def _rows_to_learn(keys, parts, summaries, fills):
 
 
 def draw_rows(parts, ends, size):
-    """Return positions of about `size` random rows (None: all rows), and whether they are a sample.
+    """Return positions of about `size` random rows of positive weight, and whether there are more.
 
-    parts : Chunks, whose rows of weight zero are not used
+    parts : Chunks; if they have at most `size` rows, the positions are None, which means all rows
     ends : positions that every sample includes, e.g. of a column's smallest and largest value"""
     if parts.n <= size:
         return None, False
@@ -192,7 +192,7 @@ def _against_reference(keys):
 
 
 def check_size(widths, keys, n):
-    """Raise DataError if terms `keys` have too many features for n rows; widths : count per term"""
+    """Raise DataError if terms `keys` are too wide for n rows; widths : features per term."""
     p, used = sum(widths), len(columns_of(keys))
     few = p <= FEATURES_PER_COLUMN * used or (p <= MANY_FEATURES and n * p <= MANY_NUMBERS)
     if few and p <= MAX_FEATURES:

@@ -106,7 +106,7 @@ def _pool(pid):
 
 
 def for_blocks(kernel, n_blocks, *args, threads=1, runs=None):
-    """Call kernel(lo, hi, *args), a compiled loop, in threads, for ranges of blocks of 4,096 rows.
+    """Call a compiled loop kernel(lo, hi, *args) in threads, for ranges of blocks of 4,096 rows.
 
     The kernel processes blocks lo to hi - 1; it must release the GIL.
     runs : ranges (lo, hi) of the blocks to process; None means all"""
@@ -167,8 +167,9 @@ def over_rows(kernel, tiles, *args, threads=1, runs=None):
 def sum_blocks(kernel, tiles, shape, *args, threads=1, runs=None):
     """Return the sum over all rows that a kernel (compiled loop) computes, such as a gradient.
 
-    kernel(lo, hi, partials, tiles, *args) must write the sum over block b of 4,096 rows, of this
-    `shape`, to partials[b], b from lo to hi - 1. runs : ranges (lo, hi) to process; None: all"""
+    kernel(lo, hi, partials, tiles, *args) must write the sum over block b of 4,096 rows, an array
+    of this `shape`, to partials[b], for b from lo to hi - 1.
+    runs : ranges (lo, hi) of the blocks to process; None means all"""
     if not on_host(tiles):
         return tiles.sum_blocks(kernel, shape, *args)
     n_blocks = count_blocks(tiles)

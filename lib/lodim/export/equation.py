@@ -34,8 +34,8 @@ def build(kind, design, family, new_levels, scores):
     """Return the Equation of a fit; raise ArgumentError if a part of it cannot be written as code.
 
     kind : name of the model; new_levels : "error" or "missing", the treatment of new levels
-    scores : function of features and offset; returns linear predictors (pairs with a label if the
-        fit has no response), and conditions under which a row has no prediction"""
+    scores : function of features and offset that returns linear predictors (without a response,
+        pairs of a label and an expression), and conditions under which a row has no prediction"""
     inputs = Inputs(design, new_levels)
     offset = _offset(inputs)
     found, unknown = scores(inputs.features, offset)

@@ -92,8 +92,9 @@ def _read_design(value, where, sizes):
     """Return the Design of a fit from the part `value` of a file, called `where` in errors.
 
     Add these lengths of a fit's arrays to the dict `sizes`:
-    K, S : numbers of linear predictors, and of those with own coefficients; C : of classes, or 0
-    boundaries : number of boundaries of ordered classes, or 0; functions : 1 if ordered, or K"""
+    K : number of linear predictors; S : number of linear predictors with their own coefficients
+    C : number of classes, or 0; boundaries : number of boundaries of ordered classes, or 0
+    functions : 1 for ordered classes, else K"""
     design = forms.part(Design).read(value, where, sizes)
     family = families.family_of(design)
     sizes |= {"K": family.n_scores, "S": family.n_linear, "C": len(design.levels or ())}

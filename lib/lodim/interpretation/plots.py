@@ -80,7 +80,7 @@ def _part(effects, term):
 
 
 def _draw(effects, ax, term, *, explain, label):
-    """Draw the effect of one term: `explain` adds a legend, and `label` labels the y axis."""
+    """Draw the effect of one term; explain, label : whether to add a legend and a y label."""
     part = _part(effects, term)
     if _is_pair(effects, term):
         _surface(effects, ax, part, term)
@@ -105,7 +105,7 @@ def _draw(effects, ax, term, *, explain, label):
 
 
 def _lines(ax, frames, rug, labels):
-    """Draw effects of a numeric feature as curves, a frame per label; `rug` : its quantiles."""
+    """Draw a numeric feature's effects, a curve per frame and label; rug : feature's quantiles."""
     for k, (frame, label) in enumerate(zip(frames, labels, strict=True)):
         x = frame["value"].to_numpy(float)
         ax.plot(x, frame["estimate"], color=colour(k), lw=1.5, label=label)

@@ -25,7 +25,7 @@ BASE, HEIGHT = -0.22, 0.17  # position and height of the histogram
 
 
 def against_log(wide, name, ylabel, above, ax=None, top=10):
-    """Draw lines against the log of a penalty; name the `top` largest at the smallest penalty.
+    """Draw lines against log(penalty); label the `top` lines farthest from 0 at the lowest penalty.
 
     wide : frame with a row per penalty and a column per line; name : label of the penalty
     above : (label, penalties, texts) of an axis on top, which shows a text per penalty"""

@@ -25,7 +25,7 @@ def as_folds(folds):
 def assign(batch, folds, classes, seed):
     """Return each row's fold, from 0; -1 for rows without a response or with weight 0.
 
-    folds : number of random folds, or a value per row; classes : names to balance, or None
+    folds : number of random folds, or a value per row; classes : class names to balance, or None
     Random folds keep groups (or clusters) together, and do not depend on the order of rows."""
     return _in_all_rows(batch, _assign(with_positive_weight(batch), folds, classes, seed))
 
@@ -129,7 +129,6 @@ def count_units(batch):
 def _whole_units(batch, folds, key, of_class, seed):
     """Return each row's fold; rows of a group (or cluster) have the same fold.
 
-    Each group goes to the fold with the fewest rows of the group's most frequent class.
     key, of_class : (n,) and (n_classes,) numbers that decide the order of groups and of classes"""
     names, code = np.unique(batch.units, return_inverse=True)
     main, size = _main_class(batch, code, of_class), np.bincount(code)

@@ -59,8 +59,7 @@ def grid_losses(problem, splits, points, loss, n_jobs, draws=1, runs=None):
 def _race(runs, n_jobs):
     """Fit all `runs` (StageLosses) stage by stage, on n_jobs threads, until each has finished.
 
-    A run whose losses decide the number of stages stops if its loss rises and exceeds the lowest
-    of all runs by 4 standard errors. In every tenth stage or so, an excess of 2 is enough."""
+    A run without a fixed number of stages stops early if its loss is far above the lowest."""
     heat = min(HEAT, runs[0].patience)
     running = [run for run in runs if not run.finished]
     folds = sum(len(run.splits) for run in running)
@@ -114,7 +113,7 @@ def ordered(values, down=False):
 def _run_settings(model, key, values):
     """Return the settings of a shared fit and its number of stages, None if held-out losses decide.
 
-    key, values : from `_shared_part`, for all grid points that share the fit"""
+    key : settings that all points of the fit share; values : set of values of the other setting"""
     if model.shared_setting:
         return replace(key, **{model.shared_setting: tuple(ordered(values))}), len(values)
     return key, None if None in values else max(values)
@@ -225,10 +224,9 @@ def fold_means(rows):
 
 
 def standard_error(row, mean, draws=1):
-    """Return the standard error of the mean loss, from the variation between K folds.
+    """Return the standard error of the mean loss, SD between the K folds / sqrt(K - 1).
 
-    row : (draws * K, 3), mean loss, weight and standard error per fold; mean : mean loss
-    The result is the SD between folds / sqrt(K - 1), whatever `draws` is."""
+    row : (draws * K, 3), mean loss, weight and standard error per fold; mean : mean loss"""
     K = len(row) // draws
     if K == 1:
         return float(row[0, 2])

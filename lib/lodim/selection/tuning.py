@@ -100,7 +100,8 @@ def _centre(problem, grid, points, losses, draws=1, *, spread, parts, tie):
     """Average the grid points, weighted by low loss; return settings, and a frame of the points.
 
     grid : dict setting -> values; points : combinations of these, as dicts setting -> value
-    losses : per point (stages, folds, 3), from `grid_losses`; spread, parts, tie : see `choose`"""
+    losses : per point (stages, folds, 3): mean loss, weight and standard error of each fold
+    draws : sets of folds; spread, tie : scale of the weights; parts : steps between penalties"""
     stages = problem.model.stage_setting
     open_stages = stages and getattr(problem.settings, stages) is None
     weight = weights(losses, draws, open_stages, spread, tie)

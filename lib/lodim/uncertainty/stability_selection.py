@@ -32,11 +32,11 @@ def worst_case(q, p, cutoff):
 
 
 def unimodal(q, p, cutoff, n_pairs):
-    """Bound the expected number of terms that are stable by chance, if their shares are unimodal.
+    """Return a bound on the expected number of terms stable by chance; NaN if it does not apply.
 
-    A share is that of the n_pairs pairs of halves in which both halves select the term.
+    The share of the n_pairs pairs of halves in which both select a term must be unimodal.
     q : mean number of the p terms that a half selects; cutoff : smallest share of a stable term
-    NaN if q is too large or cutoff too small (Shah and Samworth 2013, Theorem 2)."""
+    The bound does not apply to large q or small cutoff (Shah and Samworth 2013, Theorem 2)."""
     theta, B = q / p, n_pairs
     least = min(0.5 + theta**2, 0.5 + 0.5 / B + 0.75 * theta**2)
     if theta > 3.0**-0.5 or cutoff <= least:
@@ -47,11 +47,12 @@ def unimodal(q, p, cutoff, n_pairs):
 
 
 def r_concave(q, p, cutoff, n_pairs):
-    """Bound the expected number of terms that are stable by chance, if their shares are r-concave.
+    """Return a bound on the expected number of terms stable by chance; NaN if it is p or more.
 
-    r is -1/4 for shares of halves that select a term, -1/2 for shares of pairs of two such halves.
-    q : mean number of the p terms that a half selects; cutoff : smallest share of a stable term
-    n_pairs : pairs of halves; NaN for large q or small cutoff (Shah and Samworth 2013, Eq. 8)."""
+    The share of the 2 n_pairs halves of the rows that select a term must have a (-1/4)-concave
+    distribution. The share of the n_pairs pairs in which both halves select the term must have a
+    (-1/2)-concave one (Shah and Samworth 2013, Eq. 8).
+    q : mean number of the p terms that a half selects; cutoff : smallest share of a stable term"""
     theta, B = q / p, n_pairs
     t = int(np.ceil(cutoff * 2.0 * B - ROUNDING))
     most = min(largest_tail(theta**2, t - B, B, 0.5), largest_tail(theta, t, 2 * B, 0.25))
@@ -59,9 +60,9 @@ def r_concave(q, p, cutoff, n_pairs):
 
 
 def largest_tail(mean, t, B, r):
-    """Return the largest possible P(X >= t / B) of a (-r)-concave variable with a given mean.
+    """Return the largest possible P(X >= t / B) of a (-r)-concave variable X with a given mean.
 
-    X is 0, 1 / B, ..., or 1 (Shah and Samworth 2013, App. A.4)."""
+    The possible values of X are 0, 1 / B, ..., 1 (Shah and Samworth 2013, App. A.4)."""
     from scipy.optimize import brentq, minimize_scalar
 
     eta, s = mean * B, -1.0 / r
@@ -208,7 +209,7 @@ def _frame(design, selected, full, cutoff):
     """Return the frame of tidy(): the share of half-samples that select each term, largest first.
 
     selected : pair (terms, views) per half-sample; full : terms of the fit to all rows
-    cutoff : smallest share of a stable term"""
+    cutoff : smallest share of a stable term. Terms are positions in design.term_names."""
     names = design.term_names
     count = np.bincount(np.concatenate([terms for terms, _ in selected]), minlength=len(names))
     share = count / len(selected)
@@ -219,9 +220,9 @@ def _frame(design, selected, full, cutoff):
 
 
 def _views_frame(design, selected, full):
-    """Return a frame: share of the half-samples that select each view; None if there are no views.
+    """Return a frame of the share of half-samples that select each view; None if all select none.
 
-    selected : pair (terms, views) per half-sample; full : the fit to all rows"""
+    selected : pair (terms, views) per half-sample, views as term tuples; full : fit to all rows"""
     counts = Counter(view for _, views in selected for view in views)
     if not counts:
         return None

@@ -24,7 +24,7 @@ class Box:
 
 
 def graph(fit, ax, *, most=30):
-    """Draw a graph of at most `most` items, with a line from each item to what it needs."""
+    """Draw a graph of at most `most` items (such as columns), each joined to the items it needs."""
     if fit.estimates.frontier is None:
         raise ArgumentError("a fit of one lambda_ has no frontier to draw")
     every = _boxes(fit)
@@ -162,7 +162,7 @@ def heights(parents, order):
     """Return the vertical position (n,) of each node of a graph: leaves are one unit apart.
 
     A parent is at the mean position of its children.
-    parents : positions of each node's parents; order : (n,) numbers, smallest first"""
+    parents : positions of each node's parents; order : (n,) numbers that sort roots and children"""
     n = len(parents)
     roots = sorted((v for v in range(n) if not len(parents[v])), key=lambda v: order[v])
     rank = {v: k for k, v in enumerate(roots)}

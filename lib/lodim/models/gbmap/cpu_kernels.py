@@ -320,9 +320,10 @@ def tile_multinomial(y, score, weight, p, value, slope):
 def joint_gradient(lo, hi, partials, X, y, offset, weight, theta, sign, target, beta, loss):
     """Sum the loss of all M learners together, and its gradient, over each block of rows.
 
-    Learner j, a + b g(intercept + w'x) with theta[j] = (a, intercept, w) and sign[j] = b, is added
-    to class target[j] of `offset`; g is the softplus of sharpness beta. For blocks lo to hi - 1,
-    partials[block, j, 2:] gets derivatives by theta[j], [block, 0, :2] sums of loss and loss^2."""
+    Learner j is a + b g(intercept + w'x), with theta[j] = (a, intercept, w), sign[j] = b and the
+    softplus g of sharpness beta. The linear predictor of a class is the sum of `offset` and of the
+    learners whose target is the class. For blocks lo to hi - 1, partials[block, j, 2:] gets
+    derivatives by theta[j], and partials[block, 0, :2] gets sums of loss and loss^2."""
     dtype = X.dtype
     v, b, softness = theta.astype(dtype), sign.astype(dtype), dtype.type(beta)
     M, K = len(theta), offset.shape[1]

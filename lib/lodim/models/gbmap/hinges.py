@@ -68,10 +68,11 @@ def _combine(X, Z, k, Q):
 
 @njit(**OPTIONS, nogil=True)
 def find_directions(X, slope, curvature, waves, U, P, Q):
-    """Write directions along which to search for hinges to rows of U; return their number.
+    """Fill rows of U with directions along which to search for hinges; return how many there are.
 
-    They are the gradient of the loss, random sums of rows, and approximate principal Hessian
-    directions (Li 1992). X : (p, n); slope, curvature : (n,) loss derivatives; P, Q : work arrays
+    The directions are the gradient of the loss, random sums of rows, and approximate principal
+    Hessian directions (Li 1992).
+    X : (p, n) features; slope, curvature : (n,) loss derivatives; P, Q : work arrays
     waves : (n, sums) random numbers; row i has weight curvature_i waves_ij in random sum j"""
     first = Q.shape[0]
     for j in range(first):
@@ -158,8 +159,8 @@ def _hinge(z, side, knot, slope, curvature, level, total, ridge):
 def _pick_best(k, level, n_starts, room):
     """Write the best n_starts learners per sign to room.theta and room.sign; return their number.
 
-    They are hinges of largest room.gain (decrease of the loss) along k directions in room.U or
-    their opposites. level : minus the mean output that each learner gets by its constant"""
+    The best hinges have the largest room.gain (decrease of the loss) along the k directions in
+    room.U or in the opposite ones. level : each learner's constant makes its mean output -level"""
     U, gain, theta, sign = room.U, room.gain, room.theta, room.sign
     (knots, steps, centres), count = (room.rest[0], room.rest[1], room.rest[2]), 0
     for b in range(2):
@@ -240,9 +241,9 @@ class HingeArrays(NamedTuple):
 
 
 def draw_starts(X, slope, curvature, waves, ridge, hinges, n_starts, room=None):
-    """Return the best starting learners (2 n_starts, 2 + p) and their signs, as views of `room`.
+    """Return the best starting learners, (q, 2 + p) with q <= 2 n_starts, and their signs (q,).
 
-    X : (p, n); slope, curvature : (n,) loss derivatives; waves : random weights of rows
+    X : (p, n); slope, curvature : (n,) loss derivatives; waves : (n, MIXTURES) random numbers
     ridge : penalty of squared weights; hinges : False for linear learners; room : HingeArrays"""
     room = room or HingeArrays.of_size(2 + 2 * MIXTURES, *X.shape, n_starts)
     room.clear()

@@ -17,7 +17,7 @@ class BoostObjective:
 
     Learners are a + b g(intercept + w'x); theta has rows (a, intercept, w), and sign (q,) has b.
     X, y, score, weight : in blocks of 64 rows; score is the sum of earlier learners
-    runs : ranges (lo, hi) of blocks in use, None for all"""
+    form : activation g and loss; runs : ranges (lo, hi) of blocks in use, None for all"""
 
     scaled = False
 
@@ -59,7 +59,7 @@ class BoostObjective:
         return H
 
     def _in_slices(self, work, q):
-        """Return results of work(slice) for slices of the q learners: one per thread if it pays."""
+        """Return a list of work(slice), slices of the q learners: one per thread if X is large."""
         if not self._shared:
             return [work(slice(q))]
         parts = {}

@@ -168,9 +168,8 @@ def _intensity(mean, square, fourth, n, p):
 def class_covariance(X, weight, kind, into, kept=1.0, added=0.0):
     """Return a class's shrunk covariance (r, r) in coordinates X @ into, from rows X (n, p).
 
-    kind : shrinkage target, a multiple of the identity ("ledoit-wolf") or of the pooled covariance
-        ("shrunk", applied to kept * covariance + added)
-    Eigenvalues are at least 1e-4, since a constant direction would have infinite divergence."""
+    kind : "ledoit-wolf" shrinks the covariance of X towards a multiple of the identity; "shrunk"
+        shrinks kept * covariance + added, in the coordinates, towards the pooled covariance"""
     if kind == LEDOIT_WOLF:
         cov = into.T @ ledoit_wolf(X, weight) @ into
     else:

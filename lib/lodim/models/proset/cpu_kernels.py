@@ -213,7 +213,7 @@ def loss_gradient(lo, hi, partials, scoring, step, points, runs, u, loss):
     its response with that of row i.
     scoring : ScoringRows, where a_i and b_i are from earlier batches
     points : Points of the candidates, positive weights first
-    runs : 0, candidates whose response or sign of weight differs from the one before, their number
+    runs : start of each run of candidates with equal response and sign of weight; last, their end
     u, loss : inverse SD of a normal density, and kind of loss, for `agreement`
 
     Row k of `partials`, for k from lo to hi - 1, has sums over `step` blocks of 64 rows:
@@ -308,7 +308,7 @@ def kernel_rows(lo, hi, X, step, points, out):
 
 @njit(cache=True)
 def square_sums(V, c, out):
-    """Add sum_j c_j V_jk^2 to out[k]: the part of the gradient that needs no rows' features."""
+    """Add sum_j c_j V_jk^2 to out[k], part of the gradient by feature weights; V : of Points."""
     for j in range(c.size):
         if c[j] != 0.0:
             for k in range(out.size):

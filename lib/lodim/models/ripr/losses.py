@@ -113,8 +113,8 @@ def log_ratios(X, references, groups, member, views, k, threads=1, pair=None):
 
     For a pair of `groups` (own, other) and d features, the ratio is d log(nu_own / nu_other) plus
     the pair's `prior`. nu is the distance to the k-th nearest of the group's rows in `references`.
-    member : (rows, groups) 1 if a row is in a group, so that it is not its own neighbour
-    pair : (rows,) the only pair to use, or -1 for all; the result has a row's smallest ratio"""
+    member : (rows, groups) 1 if a row is in a group, so that it is not its own neighbour, else 0
+    pair : (rows,) pair of each row's ratio, -1 for the smallest; the result has one column then"""
     n_columns, pair = (len(groups.own), np.full(len(X), -1)) if pair is None else (1, pair)
     among = np.unique(np.concatenate(groups.members))  # other rows do not count, nor for the unit
     rows, refs = single_precision(X, references[among])
@@ -171,8 +171,7 @@ def uniform_references(X, rows, seed, draw=0):
 def reference_volumes(X, views):
     """Return, per view, the volume of the bounding box of rows X along their principal components.
 
-    It is divided by the volume of the box along the features: without this factor, rows with
-    correlated features would always look dense (Tibshirani, Walther and Hastie 2001)."""
+    The volume is relative to the box along the features (Tibshirani, Walther and Hastie 2001)."""
     out = np.ones(len(views))
     for j, view in enumerate(views):
         Z = X[:, features(view)]
@@ -205,7 +204,7 @@ def value_cells(x):
 
 
 def _generators(X, seed, draw):
-    """Return a generator per feature of X, in the order of `by_content`; draw : sample number."""
+    """Return a random generator per feature of X, ordered by `by_content`; draw : sample number."""
     seen, out = {}, []
     for f in by_content(X):
         x = np.sort(X[~np.isnan(X[:, f]), f])
@@ -280,8 +279,7 @@ class NumberAnswers:
 def number_answers(near, y, B, *, weight=None):
     """Predict each row by the view to which most of its neighbours belong; return NumberAnswers.
 
-    Neighbours count with w = weight / distance. The view has the largest mean of B, weighted by w;
-    the prediction is the mean of y over the neighbours in this view, weighted by w B.
+    The prediction is the mean of y over these neighbours, which count by weight / distance.
     near : per view, distances and positions (rows, k) of each row's nearest training rows
     B : (training rows, views) share of each view in each training row"""
     weight = np.ones(len(y)) if weight is None else weight

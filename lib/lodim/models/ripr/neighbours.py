@@ -44,10 +44,10 @@ class Neighbours:
         return cls(rows, refs, apart, distinct, order, own)
 
     def sums(self, views, k, values, weighting, threads=1):
-        """Sum C `values` over the k nearest rows in each feature set; return (views, rows, C).
+        """Return sums of `values` over the k nearest rows of each row per view: (views, rows, C).
 
-        `values` are (n, C) or (views, n, C). Neighbours have equal weights (weighting 0), weights
-        that fall with the distance (1), or one over the distance (2)."""
+        values : (n, C) or (views, n, C); weighting : 0 for equal weights of neighbours, 1 for
+            weights that fall with the distance, 2 for one over the distance"""
         out = np.empty((len(views), self.rows.shape[1], values.shape[-1]))
         for j in steps(range(len(views)), len(views), "neighbours in views"):
             args, order = self._sorted(views[j], k)
@@ -59,7 +59,7 @@ class Neighbours:
     def positions(self, view, k, *, like=None, threads=1):
         """Return positions (rows, k) of the k nearest rows in a view (feature set); -1 for none.
 
-        If too many rows tie for the last places, take evenly spaced ones by their values `like`."""
+        If too many rows tie for the last places, take ones evenly spaced by `like` (rows of X,)."""
         args, order = self._sorted(view, k)
         rank = np.empty(len(order), np.int64)
         rank[rows_by_content(self.refs.T, like)] = np.arange(len(order))

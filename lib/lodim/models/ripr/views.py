@@ -222,7 +222,7 @@ def axis_values(X, axis_of):
 
 
 def spread_codes(A, category_distance):
-    """Return A (rows, axes) with the codes of factor levels multiplied so that none are close.
+    """Return A (rows, axes) with codes of factor levels multiplied so that no two codes are close.
 
     category_distance : (axes,), squared distance of two levels of a factor; 0 for numbers"""
     # Twice the distance of the levels, so that no two codes are close.

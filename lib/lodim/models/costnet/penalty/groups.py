@@ -28,7 +28,7 @@ class Groups:
     def from_network(cls, network, dependents="all", p=None, monotone=None):
         """Return Groups of a dependency graph, one per node with a price (Fiterau 2014, Eq. 5.1).
 
-        dependents : "all" or "direct" dependents of a node, whose columns its group has too
+        dependents : "all" or "direct", the dependents whose columns a node's group includes
         p : number of columns of X; monotone : (p,) required signs, or None
         If no node has a price, each node with columns gets price 1."""
         node = [v for v, columns in enumerate(network.columns) for _ in columns]
@@ -143,9 +143,9 @@ class Layout(GroupArrays):
         """Return the Layout of coefficients and groups that are sorted by block.
 
         at, sign : positions of the coefficients among all q, and their required signs (0 for none)
-        block, block_of_group : block (set of connected groups) of each coefficient and group
-        size, cost : number of coefficients and cost of each group; member : coefficients, by group
-        nested : whether the groups of each block form a tree"""
+        block, block_of_group : block (set of overlapping groups) of each coefficient and group
+        size, cost : number of coefficients and cost of each group
+        member : positions in `at`, group by group; nested : whether a block's groups form a tree"""
         kept, width = np.unique(block, return_counts=True)
         _, n_groups = np.unique(block_of_group, return_counts=True)
         block, first, start = (np.cumsum(np.r_[0, count]) for count in (width, n_groups, size))

@@ -43,7 +43,7 @@ class Mixture:
 def solve(L, delta, lambda_, constraints=None, *, weight=None, **solver):
     """Assign rows to views by one convex program; return the shares (rows, views) and objective.
 
-    The shares minimize squared excesses over a row's smallest loss, plus lambda_ * penalties.
+    Minimize the squared excess of each row's loss over its smallest loss, plus lambda_ * penalties.
     L : losses (rows, views); delta : penalties (views,); constraints : ViewConstraints or None
     solver : options of CVXPY. Raise ArgumentError if no shares satisfy the constraints."""
     import cvxpy as cp  # a second and a half to import
