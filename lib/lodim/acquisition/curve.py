@@ -12,7 +12,7 @@ PREFIXES = 9  # lengths of the fixed and of the random order
 
 
 def by_rule(policy, X, y, kinds, trade_offs):
-    """Simulate purchases on test rows by several simple rules; yield the result of each run.
+    """Simulate purchases on test rows by a policy and simpler rules; yield a result per run.
 
     kinds : names of the rules: "policy", "myopic", "fixed", "random" or "all"
     X, y : test rows, standardized except class codes

@@ -117,7 +117,7 @@ def _lines(ax, frames, rug, labels):
 
 
 def _levels(ax, frames, shares, labels):
-    """Draw effects of levels as points, a frame per label; dict `shares` gives the point sizes."""
+    """Draw effects of levels as points, a frame per label; shares : dict level -> share (size)."""
     names = list(dict.fromkeys(value for frame in frames for value in frame["value"]))
     for k, (frame, label) in enumerate(zip(frames, labels, strict=True)):
         place = np.array([names.index(value) for value in frame["value"]])

@@ -23,7 +23,7 @@ ROUND = 1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0  # numbers of stages fr
 
 
 def quick_splits(problem, draws=1, folds=FOLDS):
-    """Return a (training, held-out) pair of batches per fold, for `draws` sets of `folds`."""
+    """Return a (training, held-out) pair of batches per fold, for `draws` sets of random folds."""
     model = problem.model
     needed = [k for k, penalty in model.penalties.items() if penalty.needed]
     names = filter(None, [*needed, model.stage_setting, model.shared_setting])

@@ -37,7 +37,7 @@ class Purchases:
     def from_path(cls, path, network, dependents):
         """Return what each penalized model of a path buys, with its price, as Purchases.
 
-        dependents : "all" or "direct", the dependents of a node that its penalty group includes"""
+        network : dependency graph; dependents : "all" or "direct", those in a node's group"""
         node = Groups.from_network(network, dependents, path.coef.shape[1]).node
         bought = np.zeros((len(path.lambdas), len(network)), bool)
         for k, latent in enumerate(path.latent):

@@ -59,7 +59,7 @@ class BoostObjective:
         return H
 
     def _in_slices(self, work, q):
-        """Return a list of work(slice), slices of the q learners: one per thread if X is large."""
+        """Return [work(slice)] for slices of the learners, one per thread if X is a large block."""
         if not self._shared:
             return [work(slice(q))]
         parts = {}

@@ -86,7 +86,7 @@ def _shrinkage(rows, values, share, n, shrinkage_factor):
     """Return a and v such that a S + v I is the shrunk covariance of `rows`, with covariance S.
 
     share : row weights of sum 1; values : nonzero eigenvalues of S; n : sum of the original weights
-    shrinkage_factor : factor for the odds of Ledoit and Wolf's shrinkage intensity, 1 - a"""
+    shrinkage_factor : factor that multiplies the odds of Ledoit and Wolf's intensity 1 - a"""
     p = rows.shape[1]
     mean, square = values.sum() / p, (values**2).sum()
     s = _intensity(mean, square, share @ (rows**2).sum(axis=1) ** 2, n, p)
@@ -169,7 +169,7 @@ def class_covariance(X, weight, kind, into, kept=1.0, added=0.0):
     """Return a class's shrunk covariance (r, r) in coordinates X @ into, from rows X (n, p).
 
     kind : "ledoit-wolf" shrinks the covariance of X towards a multiple of the identity; "shrunk"
-        shrinks kept * covariance + added, in the coordinates, towards the pooled covariance"""
+        shrinks kept * covariance + added in the coordinates towards a multiple of the pooled one"""
     if kind == LEDOIT_WOLF:
         cov = into.T @ ledoit_wolf(X, weight) @ into
     else:
