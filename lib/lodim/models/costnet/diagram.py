@@ -95,7 +95,7 @@ def _first(boxes, most):
 
 
 def _draw(ax, boxes, x, y, width, cost):
-    """Draw boxes of `width` (n,) at (x, y), lines between them, a colour bar of prices `cost`."""
+    """Draw boxes of `width` (n,) at (x, y), connecting lines, and a colour bar of prices `cost`."""
     shades = ax.scatter([], [], c=[], cmap="viridis", vmin=1, vmax=max(2, len(cost)))
     end = max((x + width).max(), 40.0)  # few characters would be drawn too large
     fit_in = 72.0 * ax.figure.get_figwidth() * 0.8 / end / 0.62

@@ -279,7 +279,7 @@ class NumberAnswers:
 def number_answers(near, y, B, *, weight=None):
     """Predict each row by the view to which most of its neighbours belong; return NumberAnswers.
 
-    The prediction is the mean of y over neighbours, weighted by weight / distance times share B.
+    The prediction is the neighbours' mean of y, weighted by weight / distance * share of the view.
     near : per view, distances and positions (rows, k) of each row's nearest training rows
     B : (training rows, views) share of each view in each training row"""
     weight = np.ones(len(y)) if weight is None else weight
