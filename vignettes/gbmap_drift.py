@@ -110,5 +110,6 @@ ax = difference.plot("effects")
 # %% [markdown]
 # ## What the indicator does not mean
 #
-# The drift indicator has the unit of the score (for numbers, of the response). Its threshold is a
-# quantile over the training rows, and not a statistical test.
+# The drift indicator has the unit of the score; for a numeric response, this is the unit of the
+# response. Its threshold is a quantile of the indicator over the training rows, and not a
+# statistical test.

@@ -47,10 +47,10 @@ ax = fit.plot("surface")
 # and examples.
 #
 # Errors on new rows are larger than on training rows. Cross-validation estimates by how much: the
-# mean absolute error on held-out rows, divided by that on training rows. It has five folds; with
-# more than 4,000 rows, only one of them is held out. With `loss="squared"`, `proset` multiplies
-# standard deviations by this ratio, which widens quantiles too. With `loss="density"`, it widens
-# the quantiles, but leaves the standard deviations.
+# mean absolute error on held-out rows, divided by that on training rows. It has five folds, of
+# which only the first is used with more than 4,000 rows. With `loss="squared"`, the ratio multiplies
+# the standard deviations, and so widens the quantiles. With `loss="density"`, it widens only the
+# quantiles.
 #
 # ## Entries of `control`, and constants
 #

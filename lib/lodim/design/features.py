@@ -220,9 +220,9 @@ class Features:
         self._kept = None
 
     def moments(self, names, summaries):
-        """Return weight sum, mean, squared deviations, minimum and maximum per feature, (p, 5).
+        """Return the features' moments (p, 5), and the Limits (usual range) of those with outliers.
 
-        Outliers are replaced first. Also return a Limits (usual range) per feature with outliers.
+        Moments: weight sum, mean, squared deviations, minimum and maximum, without outliers
         names : of the features; summaries : dict column -> Summary, for moments known already"""
         found, wanted = np.zeros((len(names), 5)), np.ones(len(names), bool)
         for first, _, term in _places(self.terms):

@@ -95,7 +95,7 @@ class MethodCall:
         yield (data if joins and hasattr(data, "columns") else None), answers
 
     def of_source(self, source):
-        """Yield (rows or None, result of the method) for each chunk of a Source; see `of_frame`."""
+        """Yield a pair (rows, result of the method) as `of_frame` does, for each chunk."""
         names = source.names if self.includes_data else self._names(source)
         offsets = _Offsets(self.keywords.get("offset"))
         said: dict[type, list[str]] = {}
@@ -147,7 +147,9 @@ class _Offsets:
         self.offset, self.first = offset, 0
 
     def next(self, n, place):
-        """Return {"offset": values of the next n rows}, {} if not an array; errors name `place`."""
+        """Return {"offset": the next n rows' values}, or {} if the offset is no array.
+
+        place : text for error messages that says where these rows are"""
         if not self.is_array:
             return {}
         part = np.asarray(self.offset[self.first : self.first + n])

@@ -218,7 +218,9 @@ def _square(v):
 
 
 def fold_means(rows):
-    """Return the weighted mean loss after each stage, from StageLosses.rows (stages, folds, 3)."""
+    """Return the mean loss of all folds after each stage, (stages,).
+
+    rows : (stages, folds, 3), a fold's mean loss, weight and standard error"""
     rows = np.asarray(rows)
     return (rows[:, :, 0] * rows[:, :, 1]).sum(axis=1) / rows[:, :, 1].sum(axis=1)
 

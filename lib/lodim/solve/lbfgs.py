@@ -412,7 +412,8 @@ def bounded(
 ):
     """Minimize a smooth function of theta with lower bounds (Bertsekas 1982); return a Minimum.
 
-    The method is projected L-BFGS. function(theta) gives (value, gradient), max_iter times at most.
+    The method is projected L-BFGS. function(theta) returns (value, gradient).
+    max_iter : largest number of calls of the function
     tol : stop if the largest projected gradient is at most tol
     ftol, patience : stop if each of the last `patience` steps gained at most ftol times the value
     precision : relative error of a value; a step may raise the value by this much

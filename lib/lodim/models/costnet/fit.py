@@ -248,15 +248,15 @@ class CostnetFit(Fit):
         Parameters
         ----------
         kind : str, optional
-            "cost", the default: deviance explained, in training and held-out rows, against the
-            price (`log` for a log scale). "path": penalized coefficients against log lambda; the
-            `top` (10) largest are named. "graph": at most `most` (30) items with a price, and the
-            price from which each is bought. "calibration": observed share of the class `level`
-            (default: the second of two, or all) against its probability, in `bins` (10) of `data`.
+            "cost", the default: deviance explained, in training and held-out rows, by price
+            "path": penalized coefficients by log lambda, the largest ones with names
+            "graph": items with a price, and the price from which each is bought
+            "calibration": observed share of a class by its predicted probability
         ax : matplotlib Axes, optional
             New axes by default.
         **arguments
-            log, top, most; or data, level, bins, and offset of the rows of `data`.
+            log=True for a log scale; top=10, number of names; most=30, number of items;
+            data, offset, bins=10 and level (default: the second class of two, or all classes)
 
         Returns
         -------

@@ -157,7 +157,7 @@ def _choose(problem, frontier, selection):
 
 
 def _total_price(network):
-    """Return the price of all nodes of a Network, with the most expensive of its alternatives."""
+    """Return the sum of a Network's prices; of alternatives, only the most expensive counts."""
     on = np.ones(len(network), bool)
     for series in np.unique(network.series[network.series >= 0]):
         serving = np.flatnonzero(network.series == series)

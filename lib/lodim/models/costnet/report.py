@@ -72,7 +72,7 @@ def _header(fit):
 
 
 def _prices(fit):
-    """Return the table of the best models by price in a tuple; () for a penalized model."""
+    """Return (the table of the best model at each price,); () for a penalized model."""
     if not fit.step.number:
         return ()
     frame = frontier_models.prices(fit)

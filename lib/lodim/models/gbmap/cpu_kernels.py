@@ -322,8 +322,9 @@ def joint_gradient(lo, hi, partials, X, y, offset, weight, theta, sign, target, 
 
     Learner j is a + b g(intercept + w'x), with theta[j] = (a, intercept, w), sign[j] = b and the
     softplus g of sharpness beta. The linear predictor of a class is the sum of `offset` and of the
-    learners whose target is the class. For blocks lo to hi - 1, partials[block, j, 2:] gets
-    derivatives by theta[j], and partials[block, 0, :2] gets sums of loss and loss^2."""
+    learners whose target is the class. Blocks lo to hi - 1 are summed:
+    partials[block, j, 2:] : derivatives by theta[j]
+    partials[block, 0, :2] : sums of loss and of loss^2"""
     dtype = X.dtype
     v, b, softness = theta.astype(dtype), sign.astype(dtype), dtype.type(beta)
     M, K = len(theta), offset.shape[1]

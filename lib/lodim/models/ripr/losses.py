@@ -114,7 +114,7 @@ def log_ratios(X, references, groups, member, views, k, threads=1, pair=None):
     For a pair of `groups` (own, other) and d features, the ratio is d log(nu_own / nu_other) plus
     the pair's `prior`. nu is the distance to the k-th nearest of the group's rows in `references`.
     member : (rows, groups) 1 if a row is in a group, so that it is not its own neighbour, else 0
-    pair : (rows,) pair of each row's ratio, -1 for the smallest; the result has one column then"""
+    pair : if given, the result is (rows, views, 1): the ratio of pair[i], or for -1 the smallest"""
     n_columns, pair = (len(groups.own), np.full(len(X), -1)) if pair is None else (1, pair)
     among = np.unique(np.concatenate(groups.members))  # other rows do not count, nor for the unit
     rows, refs = single_precision(X, references[among])
