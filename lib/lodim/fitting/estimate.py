@@ -152,7 +152,7 @@ def estimate(
     Notes
     -----
     The estimate uses 16,384 random rows. To draw them, data that are not in memory are read once,
-    or up to three times if their rows must be counted (CSV files, lazy and Dask frames). Memory is
+    CSV files twice, and lazy and Dask frames three times, as their rows are counted. Memory is
     the peak of arrays, without 0.3 GB for Python; it was within 20% of measurements for gbmap,
     costnet and glm from 200,000 rows on.
 
@@ -174,7 +174,7 @@ def estimate(
     names = columns_read(formula, frame.names, given.get("family"), inputs)
     n = len(frame.index) if source is None else count_rows(source, names)
     given["sample"] = LOOK if wanted is None else min(LOOK, wanted)
-    problem = prepare(of, formula, data, given)
+    problem = prepare(of, formula, frame, given)
     design, batch = problem.design, problem.batch
     rows = round((n if wanted is None else min(n, wanted)) * batch.n / len(batch.index))
     p = len(design.names)

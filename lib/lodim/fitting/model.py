@@ -180,7 +180,7 @@ class Model:
     def validate(self, problem: Problem) -> Problem:
         """Return the problem with data-dependent settings filled in; raise if it cannot be fit."""
         response: Any = problem.design.response
-        if len(parse(problem.design.formula).responses) < 2:
+        if not (self.several_responses and len(parse(problem.design.formula).responses) > 1):
             self.refuse_unused([problem])
         if isinstance(problem.family, families.Proportion):
             what = f"the response {response.name!r} holds proportions"

@@ -71,8 +71,10 @@ class Source:
 def read_source(data: Any, sep: str = ",", decimal: str = ".") -> Source | None:
     """Return a Source of data that are not in memory, to read in chunks; None for other data.
 
-    data : path, pattern, folder, list of these, pyarrow Dataset, polars LazyFrame, Dask DataFrame
-    sep, decimal : separator and decimal sign of CSV files"""
+    data : path, pattern, folder, list of these, pyarrow Dataset, polars LazyFrame, Dask DataFrame,
+        or a Source, which is returned; sep, decimal : separator and decimal sign of CSV files"""
+    if isinstance(data, Source):
+        return data
     if is_path(data):
         return _read_files(data, sep, decimal)
     if _is(data, "pyarrow.dataset", "Dataset"):

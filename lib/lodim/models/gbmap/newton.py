@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from lodim.engine.blocks import single_blas
 from lodim.engine.compiled import inlined, njit
 from lodim.models.gbmap.cpu_kernels import (
     SOFTPLUS,
@@ -273,15 +272,13 @@ def polish(objective, end, max_iter=10):
     n_iter, n_eval, promised = 0, end.n_eval + 2, np.inf
     rounding = objective.precision * abs(value[0])
     try:
-        with single_blas():
-            H = objective.hessian(theta, convex=False)[0]
-            damping = FLAT * H.diagonal().max()
-            factor = cho_factor(H + damping * np.eye(len(H)), check_finite=False)
+        H = objective.hessian(theta, convex=False)[0]
+        damping = FLAT * H.diagonal().max()
+        factor = cho_factor(H + damping * np.eye(len(H)), check_finite=False)
     except LinAlgError:
         return end
     while n_iter < max_iter and promised > rounding:
-        with single_blas():
-            step = -cho_solve(factor, gradient[0])
+        step = -cho_solve(factor, gradient[0])
         promised = -0.5 * gradient[0] @ step
         new, slope = objective(theta + step, one)
         n_eval += 1
