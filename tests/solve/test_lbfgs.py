@@ -369,6 +369,15 @@ def test_rounded_points_forget_rounding_errors():
     np.testing.assert_array_equal(ends[2], ends[0])
 
 
+@pytest.mark.parametrize("slope", [1.0, 1e9])
+def test_a_search_on_rounded_points_ends_where_no_point_is_lower(slope):
+    """The slope promises a gain that rounded points do not show."""
+    f = lambda x: (1.0 + x @ x, np.full(3, -slope))  # noqa: E731
+    end = lbfgs(Functions([f], 3), np.zeros((1, 3)), spacing=SPACING)
+    assert end.converged[0] and end.n_eval < 60
+    np.testing.assert_array_equal(end.theta, 0.0)
+
+
 def test_points_within_bounds_are_rounded():
     asked = []
 

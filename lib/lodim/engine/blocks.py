@@ -180,8 +180,8 @@ def sum_blocks(kernel, tiles, shape, *args, threads=1, runs=None):
 
 def sum_partials(partials):
     """Return the sum of partial sums of row blocks, (n_blocks, ...), added in a fixed order."""
-    if len(partials) == 1:
-        return partials[0]
+    if len(partials) <= SPAN:
+        return np.add.reduce(partials)
     spans = (partials[lo : lo + SPAN] for lo in range(0, len(partials), SPAN))
     return reduce(np.add, map(np.add.reduce, spans))
 

@@ -12,6 +12,7 @@ from types import FunctionType
 import numpy as np
 from numba import config
 
+from lodim.engine.scalar_math import softplus
 from lodim.errors import DeviceError
 
 if find_spec("numba_cuda_mlir") and not config.ENABLE_CUDASIM:
@@ -100,6 +101,7 @@ def device(function):
         "exp_negative": math.exp,
         "log1p_unit": math.log1p,
         "log_positive": math.log,
+        "softplus": cuda.jit(device=True)(softplus),
         "exp_bounded": cuda.jit(device=True)(_exp_bounded),
         "like": cuda.jit(device=True)(_like),
     }

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 from llvmlite import ir
-from numba import types
+from numba import njit, types
 from numba.extending import intrinsic, overload
 
 # A division that may raise does not vectorize. Without a fastmath option the caller's would be
@@ -26,6 +26,13 @@ def exp_bounded(x):
 def log1p_unit(e):
     """Return log(1 + e) for 0 <= e <= 1."""
     return math.log1p(e)
+
+
+def softplus(z):
+    """Return log(1 + exp(z)) and its derivative 1 / (1 + exp(-z))."""
+    e = math.exp(-abs(z))
+    share = 1.0 / (1.0 + e)
+    return max(z, 0.0) + math.log1p(e), share if z > 0.0 else e * share
 
 
 def log_positive(x):
@@ -84,6 +91,24 @@ _LOG64 = (*_HIGH64, *_MID64, 0.33333333333341286, 1.0)
 _LOG32 = (0.1407888918155454, 0.13982578872598633, 0.20012297615351873, 0.33333160820688884, 1.0)
 
 
+def _polynomial(coefficients, kind):
+    """Return a compiled polynomial; its even and odd powers are two sums, added up in parallel."""
+    even, odd = (tuple(kind(c) for c in coefficients[::-1][i::2][::-1]) for i in range(2))
+    even_first, even_rest, odd_first, odd_rest = even[0], even[1:], odd[0], odd[1:]
+
+    @njit(**FAST, inline="always")
+    def value(x):
+        u = x * x
+        q, s = even_first, odd_first
+        for c in even_rest:
+            q = q * u + c
+        for c in odd_rest:
+            s = s * u + c
+        return q + x * s
+
+    return value
+
+
 @overload(exp_negative, jit_options=FAST)
 def _exp_negative(x):
     """Return exp(x) for x <= 0 as 2**k exp(r), where x = k ln 2 + r (Cody & Waite)."""
@@ -94,18 +119,13 @@ def _exp_negative(x):
         kind, coefficients = np.float32, _EXP32
         numbers = (-87.0, 1.5 * 2**23, 0.693359375, -2.12194440e-4)
     lowest, shift, high, low = (kind(v) for v in numbers)
-    log2e, first = kind(1.0 / math.log(2.0)), kind(coefficients[0])
-    rest = tuple(kind(c) for c in coefficients[1:])
+    log2e, exp_rest = kind(1.0 / math.log(2.0)), _polynomial(coefficients, kind)
 
     def impl(x):
         x = max(x, lowest)
         t = x * log2e + shift
         k = t - shift
-        r = (x - k * high) - k * low
-        q = first
-        for c in rest:
-            q = q * r + c
-        return _scale_by_power(q, t)
+        return _scale_by_power(exp_rest((x - k * high) - k * low), t)
 
     return impl
 
@@ -116,20 +136,34 @@ def _exp_bounded(x):
     return lambda x: exp_negative(min(x, largest))
 
 
+def _atanh(x):
+    """Return a compiled function of s that returns atanh(s), 0 <= s <= 1/3, in x's precision."""
+    kind, coefficients = (np.float64, _LOG64) if x == types.float64 else (np.float32, _LOG32)
+    ratio = _polynomial(coefficients, kind)
+    return njit(**FAST, inline="always")(lambda s: s * ratio(s * s))
+
+
 @overload(log1p_unit, jit_options=FAST)
 def _log1p_unit(e):
     """Return log(1 + e) for 0 <= e <= 1 as 2 atanh(s) with s = e / (2 + e)."""
-    kind, coefficients = (np.float64, _LOG64) if e == types.float64 else (np.float32, _LOG32)
-    two, first = kind(2.0), kind(coefficients[0])
-    rest = tuple(kind(c) for c in coefficients[1:])
+    atanh, two = _atanh(e), (np.float64 if e == types.float64 else np.float32)(2.0)
+    return lambda e: two * atanh(e / (two + e))
 
-    def impl(e):
-        s = e / (two + e)
-        u = s * s
-        q = first
-        for c in rest:
-            q = q * u + c
-        return two * s * q
+
+@overload(softplus, jit_options=FAST)
+def _softplus(z):
+    """Return log(1 + exp(z)) and its derivative by one division, which takes as long as 8 sums."""
+    kind = np.float64 if z == types.float64 else np.float32
+    atanh, zero, one, two = _atanh(z), kind(0.0), kind(1.0), kind(2.0)
+
+    def impl(z):
+        e = exp_negative(-abs(z))
+        near = one + e
+        far = two + e
+        unit = one / (near * far)
+        share = far * unit  # 1 / (1 + e)
+        value = max(z, zero) + two * atanh(e * (near * unit))
+        return value, share if z > zero else e * share
 
     return impl
 

@@ -7,7 +7,7 @@ from scipy.special import expit, logit, xlogy
 
 from lodim.engine.blocks import dot
 from lodim.engine.compiled import njit, scalar
-from lodim.engine.scalar_math import exp_negative, like, log1p_unit
+from lodim.engine.scalar_math import like, softplus
 from lodim.family.family import LEAST_PROBABILITY, RAREST, Family, beside_offset
 
 LOGISTIC = 1, 0.05, 0.0, 0.0, 0.0  # format: see `losses`
@@ -16,19 +16,15 @@ LOGISTIC = 1, 0.05, 0.0, 0.0, 0.0  # format: see `losses`
 @scalar
 def loss_slope(y, f, weight):
     """Return the loss weight * (log(1 + exp(f)) - y f) and its derivative by f; y : from 0 to 1."""
-    one, zero = like(1.0, f), like(0.0, f)
-    e = exp_negative(-abs(f))
-    share = one / (one + e)
-    slope = (share if f > zero else one - share) - y
-    return weight * (max(f, zero) + log1p_unit(e) - y * f), weight * slope
+    value, share = softplus(f)
+    return weight * (value - y * f), weight * (share - y)
 
 
 @scalar
 def curvature(y, f, weight):
     """Return the second derivative of a row's weighted log-loss in the logit f."""
-    one = like(1.0, f)
-    e = exp_negative(-abs(f))
-    return weight * e / ((one + e) * (one + e))
+    _, share = softplus(-abs(f))
+    return weight * share * (like(1.0, f) - share)
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,7 @@ class Stops(NamedTuple):
     tol: float  # largest slope of a converged problem
     ftol: float  # relative decrease that counts as none
     resolution: float  # predicted gain that is too small to go on
+    spacing: float  # distance of neighbouring trial points, or 0
 
 
 class Search(NamedTuple):
@@ -241,7 +242,13 @@ def advance(active, value, at, stops, search):
                 if l1[k] > 0.0 and direction[c, k] * slope[c, k] > 0.0:
                     direction[c, k] = 0.0
             step[c] = _shorter(step[c], gain, v - best[c] - gain)
-            if step[c] < SMALLEST_STEP:
+            if stops.spacing > 0.0:  # there is no trial point nearer than that
+                farthest = 0.0
+                for k in range(l1.size):
+                    farthest = max(farthest, step[c] * abs(direction[c, k]))
+                if farthest < stops.spacing:
+                    status[c] = CONVERGED
+            elif step[c] < SMALLEST_STEP:
                 # If a full step promises a gain within rounding errors, the problem has converged.
                 lost = abs(_dot(slope[c], direction[c])) <= 100.0 * precision * abs(best[c])
                 status[c] = CONVERGED if lost else GIVEN_UP
@@ -293,7 +300,7 @@ def lbfgs(
     If positive, `spacing` rounds trial points to its multiples, which hides rounding errors."""
     search = new_search(np.array(theta, dtype=np.float64), memory)
     penalty = objective.l1, objective.precision, objective.scaled
-    stops = Stops(*penalty, float(tol), float(ftol), float(resolution))
+    stops = Stops(*penalty, float(tol), float(ftol), float(resolution), float(spacing))
     status, active, n_eval = search.status, np.arange(len(search.theta)), 0
     while active.size and n_eval < max_iter:
         if spacing:

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lodim.engine.compiled import LINE, inlined, njit, prefetch
-from lodim.engine.scalar_math import exp_negative, log1p_unit
+from lodim.engine.compiled import LINE, inlined, njit, prefetch, scalar
+from lodim.engine.scalar_math import like, softplus
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 from lodim.family.losses import tile_curvature, tile_loss_slope
 from lodim.family.multinomial import loss_shares
@@ -72,10 +72,10 @@ def project(tile, v, z):
 
 
 @inlined(cache=True, fastmath=REASSOCIATE)
-def project_ahead(tile, v, z):
-    """Add v'x to z for 64 rows, in place, and prefetch the next 64 rows, which follow in memory."""
+def project_ahead(tile, v, z, ahead):
+    """Add v'x to z for 64 rows, in place; if `ahead`, prefetch the next 64 rows in memory."""
     p, step = tile.shape[0], TILE * tile.itemsize
-    near = p * step <= PREFETCH_BYTES
+    near = ahead and p * step <= PREFETCH_BYTES
     width = 4 if near else max(p, 1)
     for k in range(0, p, width):
         stop = min(k + width, p)
@@ -120,20 +120,13 @@ def tile_sum(v):
     return s
 
 
-@inlined(cache=True, error_model="numpy")
-def activate(z, beta, activation, g, slope):
-    """Fill g and slope with g(z) and g'(z), (64,): softplus of sharpness beta, or identity."""
-    one, zero = z.dtype.type(1), z.dtype.type(0)
+@scalar
+def activate(z, beta, activation):
+    """Return g(z) and g'(z) of the activation g: softplus of sharpness beta, or identity."""
     if activation == IDENTITY:
-        for i in range(TILE):
-            g[i] = z[i]
-            slope[i] = one
-        return
-    for i in range(TILE):
-        e = exp_negative(-abs(beta * z[i]))
-        g[i] = max(z[i], zero) + log1p_unit(e) / beta
-        share = one / (one + e)
-        slope[i] = share if z[i] > zero else one - share
+        return z, like(1.0, z)
+    g, slope = softplus(beta * z)
+    return g * (like(1.0, z) / beta), slope
 
 
 @njit(cache=True, error_model="numpy", inline="always")
@@ -142,10 +135,9 @@ def add_learner(f, v, b, form, rows):
 
     rows.z is a learner's intercept + w'x, v[0] its constant a, b its sign. f (64,) is the sum of
     earlier learners. `form` defines the activation g."""
-    score = rows.score
-    activate(rows.z, form.beta, form.activation, score, rows.slope)
     for i in range(TILE):
-        score[i] = f[i] + v[0] + b * score[i]
+        g, rows.slope[i] = activate(rows.z[i], form.beta, form.activation)
+        rows.score[i] = f[i] + v[0] + b * g
 
 
 @njit(cache=True, error_model="numpy", inline="always")
@@ -159,20 +151,25 @@ def add_loss_gradient(tile, y, f, weight, v, b, form, rows, out):
     add_projected(tile, y, f, weight, v, b, form, rows, out)
 
 
-@njit(cache=True, error_model="numpy", inline="always")
+@inlined(cache=True, error_model="numpy", fastmath=REASSOCIATE)
 def add_projected(tile, y, f, weight, v, b, form, rows, out):
     """Add the loss of 64 rows, and its gradient by one learner's parameters v, to out (3 + p,).
 
     The learner is v[0] + b g(rows.z), where rows.z has intercept + w'x. f (64,) is the sum of
     earlier learners; tile (p, 64) are features; `form` defines g and the loss."""
-    slope, r = rows.slope, rows.r
+    slope, value, r = rows.slope, rows.value, rows.r
     add_learner(f, v, b, form, rows)
-    tile_loss_slope(form.loss, y, rows.score, weight, rows.value, r)
-    out[0] += tile_sum(rows.value)
-    out[1] += tile_sum(r)
+    tile_loss_slope(form.loss, y, rows.score, weight, value, r)
+    zero = r.dtype.type(0)
+    loss, by_score, by_z = zero, zero, zero
     for i in range(TILE):
+        loss += value[i]
+        by_score += r[i]
         r[i] *= b * slope[i]
-    out[2] += tile_sum(r)
+        by_z += r[i]
+    out[0] += loss
+    out[1] += by_score
+    out[2] += by_z
     back_project(tile, r, out[3:])
 
 
@@ -193,7 +190,7 @@ def loss_gradient(lo, hi, partials, X, y, f, weight, theta, active, sign, form):
             tile = X[t]
             for c in active:
                 rows.z[:] = v[c, 1]
-                project_ahead(tile, v[c, 2:], rows.z)
+                project_ahead(tile, v[c, 2:], rows.z, c == active[0])
                 add_projected(tile, y[t], f[t], weight[t], v[c], b[c], form, rows, out[c])
 
 
@@ -288,20 +285,16 @@ def forward(lo, hi, X, theta, sign, beta, activation, derivative, into, out):
     theta[j] is (a, intercept, w), sign[j] is b; `activation` with sharpness `beta` is g."""
     dtype = X.dtype
     v, softness = theta.astype(dtype), dtype.type(beta)
-    g, slope, z = np.empty(TILE, dtype), np.empty(TILE, dtype), np.empty(TILE, dtype)
+    z = np.empty(TILE, dtype)
     for t in range(lo * TILES_PER_BLOCK, min(hi * TILES_PER_BLOCK, X.shape[0])):
         tile = X[t]
         for j in range(theta.shape[0]):
             z[:] = v[j, 1]
-            project_ahead(tile, v[j, 2:], z)
-            activate(z, softness, activation, g, slope)
+            project_ahead(tile, v[j, 2:], z, j == 0)
             row = out[t, into[j]]
-            if derivative:
-                for i in range(TILE):
-                    row[i] += sign[j] * slope[i]
-            else:
-                for i in range(TILE):
-                    row[i] += theta[j, 0] + sign[j] * g[i]
+            for i in range(TILE):
+                g, slope = activate(z[i], softness, activation)
+                row[i] += sign[j] * slope if derivative else theta[j, 0] + sign[j] * g
 
 
 @njit(cache=True, error_model="numpy", inline="always")
@@ -328,7 +321,7 @@ def joint_gradient(lo, hi, partials, X, y, offset, weight, theta, sign, target, 
     dtype = X.dtype
     v, b, softness = theta.astype(dtype), sign.astype(dtype), dtype.type(beta)
     M, K = len(theta), offset.shape[1]
-    z, g, slope = np.empty(TILE, dtype), np.empty(TILE, dtype), np.empty((M, TILE), dtype)
+    z, slope = np.empty(TILE, dtype), np.empty((M, TILE), dtype)
     score, r, p = np.empty((K, TILE), dtype), np.empty((K, TILE), dtype), np.empty(K, dtype)
     value, back = np.empty(TILE, dtype), np.empty(TILE, dtype)
     for block in range(lo, hi):
@@ -342,10 +335,10 @@ def joint_gradient(lo, hi, partials, X, y, offset, weight, theta, sign, target, 
             for j in range(M):
                 z[:] = v[j, 1]
                 project(tile, v[j, 2:], z)
-                activate(z, softness, np.int64(SOFTPLUS), g, slope[j])
                 own = score[target[j]]
                 for i in range(TILE):
-                    own[i] += v[j, 0] + b[j] * g[i]
+                    g, slope[j, i] = activate(z[i], softness, SOFTPLUS)
+                    own[i] += v[j, 0] + b[j] * g
             if K == 1:
                 tile_loss_slope(loss, y[t], score[0], weight[t], value, r[0])
             else:

@@ -8,7 +8,7 @@ from lodim.engine.cuda import cuda, device, launch, limit_registers, upload
 from lodim.engine.tiles import TILE
 from lodim.family import losses
 from lodim.family.multinomial import loss_shares
-from lodim.models.gbmap.cpu_kernels import IDENTITY, SOFTPLUS
+from lodim.models.gbmap.cpu_kernels import SOFTPLUS, activate
 
 GROUP = 2  # learners that share a read of X: the two signs of b
 THREADS = GROUP * TILE  # a thread for each row and learner of the group
@@ -22,6 +22,7 @@ RESIDENT = 4  # blocks per multiprocessor, limited by registers
 REGISTERS = 128  # registers per thread
 CACHE = 32 * 2**20  # bytes of tiles in flight that stay in its L2 cache
 
+_activate = device(activate)
 _loss_slope = device(losses.loss_slope)
 _loss_shares = device(loss_shares)
 
@@ -104,21 +105,6 @@ def ordered_margin(code, score, class_table, y, base):
     With class code k of a row, y is class_table[0, k], and `base` is score + class_table[1, k]."""
     blocks = min(16 * PROCESSORS, code.shape[0])
     launch(_ordered_margin, blocks, TILE, code, score, upload(class_table), y, base)
-
-
-@cuda.jit(device=True)
-def _softplus(x):
-    e = math.exp(-abs(x))
-    share = 1.0 / (1.0 + e)
-    return max(x, 0.0) + math.log1p(e), share if x > 0.0 else 1.0 - share
-
-
-@cuda.jit(device=True)
-def _activate(z, beta, activation):
-    if activation == IDENTITY:
-        return z, 1.0
-    g, slope = _softplus(beta * z)
-    return g / beta, slope
 
 
 @cuda.jit(device=True)

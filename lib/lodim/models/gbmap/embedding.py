@@ -6,8 +6,7 @@ from scipy.spatial import KDTree
 from lodim import forms
 from lodim.design.batch import subset
 from lodim.engine.compiled import njit
-from lodim.engine.scalar_math import exp_negative, log1p_unit
-from lodim.models.gbmap.cpu_kernels import SOFTPLUS
+from lodim.models.gbmap.cpu_kernels import activate
 
 NEIGHBOURS = 5  # k of the paper's drift indicator (Sect. 4.5)
 KINDS = "difference", "distance"  # kinds of drift indicators
@@ -81,15 +80,6 @@ def path_distances(Z, W, learners, tolerance):
 
 
 @njit(cache=True, inline="always")
-def _activate(z, beta, activation):
-    if activation != SOFTPLUS:
-        return z, 1.0
-    e = exp_negative(-abs(beta * z))
-    share = 1.0 / (1.0 + e)
-    return max(z, 0.0) + log1p_unit(e) / beta, share if z > 0.0 else 1.0 - share
-
-
-@njit(cache=True, inline="always")
 def _change(z0, z1, sign, s, t, beta, activation):
     """Return the change of f from s to t on a segment, and lower and upper bounds of df/dt there.
 
@@ -97,8 +87,8 @@ def _change(z0, z1, sign, s, t, beta, activation):
     change, low, high = 0.0, 0.0, 0.0
     for j in range(z0.size):
         speed = sign[j] * (z1[j] - z0[j])
-        g_s, d_s = _activate(z0[j] + s * (z1[j] - z0[j]), beta, activation)
-        g_t, d_t = _activate(z0[j] + t * (z1[j] - z0[j]), beta, activation)
+        g_s, d_s = activate(z0[j] + s * (z1[j] - z0[j]), beta, activation)
+        g_t, d_t = activate(z0[j] + t * (z1[j] - z0[j]), beta, activation)
         change += sign[j] * (g_t - g_s)
         low += min(speed * d_s, speed * d_t)
         high += max(speed * d_s, speed * d_t)
