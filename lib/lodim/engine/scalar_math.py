@@ -4,8 +4,10 @@ import math
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic, overload
+
+from lodim.engine.compiled import njit
 
 # A division that may raise does not vectorize. Without a fastmath option the caller's would be
 # used, and reordering breaks rounding by adding and subtracting a large number. Fusing a product
