@@ -18,7 +18,7 @@ from lodim.selection.tuning import quick_splits, side_by_side
 def assemble(problem, learners, log, selection, for_path):
     """Return the GbmapFit of fitted weak learners; warn if their optimization did not converge.
 
-    log, selection : results of the optimizer, and those of cross-validation or None
+    log : dict of optimizer results; selection : table of cross-validated losses, or None
     for_path : whether the fit is part of a path; such fits store no training rows"""
     settings = replace(problem.settings, refit=problem.settings.refit or "none")
     problem = replace(problem, settings=settings)
@@ -68,7 +68,7 @@ def _response_range(batch, settings):
 
 
 def _calibrate(problem):
-    """Return percentiles (101,) of held-out rows' `drift_indicators`, a dict; None for few rows."""
+    """Return a dict kind -> percentiles (101,) of held-out drift indicators; None for few rows."""
     splits, most = quick_splits(problem), problem.settings.reference_rows
     if any(min(len(train.positive_weight), most) < NEIGHBOURS for train, _ in splits):
         return None
@@ -83,7 +83,7 @@ def _calibrate(problem):
 
 
 def _held_out_drift(problem, train, test):
-    """Fit gbmap to the rows `train`; return the `drift_indicators` of the rows `test`, a dict."""
+    """Fit gbmap to the rows `train`; return a dict kind -> drift indicators of the rows `test`."""
     numeric, settings = problem.family.link == "identity", replace(problem.settings, threads=1)
     family = problem.model.learn_family(train, problem.family, settings)
     stages = refit.fit_stages(train, family, settings.for_comparison(train.n, train.X.shape[1]))

@@ -48,10 +48,10 @@ KINDS = {"n_iter": int, "n_eval": int, "converged": bool, "objective": float, "g
 
 
 def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
-    """Fit weak learners step by step; yield each step's learners, log and linear predictors.
+    """Fit weak learners step by step; yield (learners, log, predictors) per step, without end.
 
     Each step adds one learner per class, the better of both signs (Eq. 3 of Patron et al. 2024).
-    eval_batch : rows whose linear predictors (n, K) are yielded; None for none
+    log : dict of optimizer results; predictors : (n, K), linear, of rows `eval_batch`; or None
     warm_start : learners of another fit as additional starting points, or None"""
     state, threads = BoostState.from_batch(batch, family, settings), settings.n_threads
     eval_score = None if eval_batch is None else eval_batch.offset_matrix(family.n_scores)
@@ -82,7 +82,7 @@ def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
 def _fit_ordered(state, fit, warm_start, X):
     """Fit a learner for ordered classes and their thresholds alternately; return (learners, log).
 
-    fit : function of starting learners, such as `warm_start`, that returns (learners, log)
+    fit : function that returns (learners, log), given `warm_start` or other starting learners
     state : BoostState; X : original features, without a rotation"""
     learners, log = fit(warm_start)
     for _ in range(ROUNDS):
@@ -111,7 +111,7 @@ def _scores(learners, X):
 
 
 def combine(parts):
-    """Join the steps' pairs (learners, log); drop constant softplus learners of later steps."""
+    """Join pairs (learners, log) of all steps; after step 1, drop softplus learners with w = 0."""
     learners, logs = zip(*parts, strict=True)
     every = WeakLearners.concatenate(learners)
     keep = every.w.any(axis=1) | (every.stage == 1) | (every.activation == IDENTITY)
@@ -144,7 +144,7 @@ class _SmallData:
     def starts(self, k, waves, n_starts):
         """Return n_starts starting learners of class k per sign, their signs, and the current loss.
 
-        waves : (n, MIXTURES) random row weights, which give directions of candidates"""
+        waves : (n, MIXTURES) random weights; weighted sums of rows are tried as directions"""
         null_value = prepare_class(*self.rows, k, self.state.class_table(), *self.way)
         shape = self.ridge[-1], True, n_starts, self.room
         return *draw_starts(*self.start_rows, waves, *shape), null_value
@@ -203,10 +203,10 @@ def _fit_in_turn(state, stage, rng, warm_start, rejected, X):
 
 
 def _fit_learner(state, stage, k, rng, warm_start, rejected):
-    """Fit class k's learner for both signs; return the better one, its log, and the worse one.
+    """Fit class k's learner of step `stage` for both signs; return (better one, log, worse one).
 
-    rejected : pair (theta, sign), the worse one of the last step; None in the first
-    The learners `rejected` and `warm_start` are additional starting points."""
+    The better one is WeakLearners, log a dict of optimizer results, the worse one (theta, sign).
+    warm_start, rejected : more starting points: WeakLearners, and the last step's worse one"""
     penalty = penalize(state.settings, state.X.shape[1], state.p)
     objective = stage_objective(state, state.rows(k), penalty)
     warm = _warm_starts(warm_start, stage, k, state)
@@ -230,7 +230,7 @@ def _learners(state, theta, sign, target, stage):
 
 
 def _warm_starts(warm_start, stage, k, state):
-    """Return parameters and signs of the learners in `warm_start` for step `stage` and class k."""
+    """Return (theta, sign) of those learners in `warm_start` that have this `stage` and class k."""
     if warm_start is None:
         return np.zeros((0, 2 + state.X.shape[1])), np.zeros(0)
     warm = warm_start.select((warm_start.stage == stage) & (warm_start.target == k))
@@ -257,9 +257,9 @@ def _preconditioned(state):
 
 
 def _minimize(objective, penalty, state, k, start, stop):
-    """Fit class k's learner for the signs 1 and -1; return theta, sign and log of the better one.
+    """Fit class k's learner for signs 1 and -1; return the better theta, its sign and log.
 
-    Also return (theta, sign) of the worse one. If neither lowers the loss, the better has value 0.
+    Also return the worse (theta, sign). The better has value 0 if neither lowers the loss.
     objective : function from signs to the loss of learners of these signs; penalty : ElasticNet
     start : Start of the search; stop : dict of the optimizer's limits, changed in place"""
     settings, sign = state.settings, start.sign
@@ -301,8 +301,8 @@ def _minimize(objective, penalty, state, k, start, stop):
 def _tolerances(state, k, start, stop):
     """Return a dict of tolerances for class k's learner, to replace those in `stop`.
 
-    With few rows, ftol is relative to the loss at `start` (a Start). With many, the search ends
-    if the expected gain is below `resolution`, a share of the standard error of the loss."""
+    With few rows: `ftol`, relative to the loss at `start` (a Start). With many rows: `resolution`,
+    the smallest gain by ten further steps that counts, from the standard error of the loss."""
     value, best = start.value.min(), start.value.argmin()
     if not state.settings.stop_at_noise(state.exact):
         # The tolerance is relative to a loss of at least 1e-6: rounding limits smaller losses.
@@ -317,8 +317,8 @@ def _tolerances(state, k, start, stop):
 def _preconditioner_loss(objective, penalty, state, k, sign):
     """Return the loss whose Hessian preconditions L-BFGS; None if L-BFGS is not preconditioned.
 
-    objective : function from signs to the loss of all rows, returned if no rows are sampled
-    penalty : ElasticNet for the loss of the sampled rows; sign : signs of class k's learners"""
+    It is the loss of sampled rows with `penalty`, an ElasticNet; objective(sign) without a sample.
+    objective : function from signs to the loss of all rows; sign : signs of class k's learners"""
     if not _preconditioned(state):
         return None
     if state.sample is None:
@@ -328,22 +328,22 @@ def _preconditioner_loss(objective, penalty, state, k, sign):
     return stage_objective(state, state.sample_rows(k, most), penalty)(sign)
 
 
-def _refine(objective, sampled, theta, stop, state):
-    """Minimize the loss `objective` over all rows by L-BFGS from theta; return a Minimum.
+def _refine(objective, preconditioner, theta, stop, state):
+    """Minimize the loss `objective` of all rows by L-BFGS from theta; return a Minimum.
 
-    stop : limits of the optimizer; sampled : loss whose Hessian is the preconditioner, or None"""
+    preconditioner : loss whose Hessian preconditions, or None; stop : dict of limits of `lbfgs`"""
     exact = state.exact
     way, damping = {"best_only": not exact}, DAMPING
     if state.in_subspace:  # the Hessian is that of few rows
         way, damping = way | {"memory": 30}, 0.1  # damping: share of the largest curvature
-    if sampled is None:
+    if preconditioner is None:
         return minimize(objective, theta, state, **stop, **way)
     most = 40 if exact else stop["max_iter"]  # evaluations with the same Hessian
     n_iter, n_eval, left = 0, 0, stop["max_iter"]
-    objective, sampled = Rescaled(objective, state.unit), Rescaled(sampled, state.unit)
+    objective, preconditioner = (Rescaled(f, state.unit) for f in (objective, preconditioner))
     u = objective.to(theta)
     while True:
-        scaled = Preconditioned(objective, sampled.hessian(u), damping)
+        scaled = Preconditioned(objective, preconditioner.hessian(u), damping)
         limits = stop | {"max_iter": min(left, most)}
         end = lbfgs(scaled, scaled.to(u), **limits, **way)
         u, n_iter = scaled.back(end.theta), n_iter + end.n_iter
@@ -353,9 +353,9 @@ def _refine(objective, sampled, theta, stop, state):
 
 
 def _without_rounding_errors(end, preconditioner, state):
-    """Return `end`, a Minimum; remove its rounding errors if the fit is smooth and to few rows.
+    """Return `end`, a Minimum, with rounded parameters if rows are few and learners are smooth.
 
-    preconditioner : loss for Newton steps that refine parameters before rounding, or None"""
+    preconditioner : loss for Newton steps before the rounding; None to omit these steps"""
     settings = state.settings
     if not (state.exact and settings.softplus):
         return end

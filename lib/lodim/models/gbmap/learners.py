@@ -99,7 +99,7 @@ class WeakLearners:
         return self._forward(tiles, n, np.arange(len(self)), len(self), True, threads)
 
     def active(self, slopes):
-        """Return which learners are beyond their bend in each row, by their `slopes`, (n, M)."""
+        """Return which learners are beyond their bend in each row (bool), from `slopes`, (n, M)."""
         return slopes * self.sign > 0.5 * self.scale
 
     def gradients(self, slopes):
@@ -124,7 +124,6 @@ class WeakLearners:
         over_rows(forward, tiles, self.theta, self.sign, *shape, into, out, **how)
 
     def _forward(self, tiles, n, into, width, derivative, threads):
-        """Return sums (n, width) of learners or derivatives; learner j is added to sum into[j]."""
         out = np.zeros((len(tiles), width, TILE))
         self.add_to(out, tiles, into, derivative, threads)
         return self.scale * out.transpose(0, 2, 1).reshape(-1, width)[:n]
@@ -152,7 +151,7 @@ class Effects:
 
     @classmethod
     def from_batch(cls, learners, batch, threads):
-        """Return Effects: weighted averages over the rows of a Batch, for fitted WeakLearners."""
+        """Return Effects: weighted averages, over rows of `batch`, of the slopes of `learners`."""
         work, rows = partial(effect_sums, learners), (batch.X, batch.n, batch.weight)
         with single_blas():
             parts = over_spans(work, *rows, threads=threads)
@@ -163,7 +162,7 @@ class Effects:
 
 
 def effect_sums(learners, tiles, weight):
-    """Return weighted sums over rows: slopes (M,), active learners (M,), |gradients| (K, p)."""
+    """Return weighted sums over rows: slopes (M,), activity 0 or 1 (M,), |gradients| (K, p)."""
     width = learners.n_scores * tiles.shape[1]
 
     def sums(rows, part):
@@ -177,7 +176,7 @@ def effect_sums(learners, tiles, weight):
 
 
 def _chunks(tiles, n, width=1):
-    """Yield (slice of rows, their tiles) per chunk of n rows; width : temporary columns per row."""
+    """Yield (slice of rows, their tiles) per chunk; width : numbers to store per row of a chunk."""
     step = max(1, CHUNK // (1 + width // 16))
     for lo in range(0, len(tiles), step):
         yield slice(lo * TILE, min(n, (lo + step) * TILE)), tiles[lo : lo + step]

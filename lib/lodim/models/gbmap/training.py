@@ -139,7 +139,7 @@ class BoostState:
 
     @property
     def exact(self):
-        """Whether the rows are so few that starts use all of them, and fits converge fully."""
+        """Whether rows are so few that starting learners use all, and fits run to convergence."""
         return self.sample is None or len(self.sample) == len(self.y)
 
     @property
@@ -150,7 +150,7 @@ class BoostState:
 
     @property
     def in_subspace(self):
-        """Whether `start_in_subspace` finds the starting learners: rows and features are many."""
+        """Whether to search starting learners in a subspace, since rows and features are many."""
         return self.settings.smooth and not self.exact and self.X.shape[1] >= WIDE
 
     def rows(self, k):
@@ -183,9 +183,9 @@ class BoostState:
         return self.X, y, self.score.astype(self.X.dtype), weight
 
     def class_table(self):
-        """Return the codes of K ordered classes in the loss, and their shifts, as rows of (2, K).
+        """Return (2, K): the code of each of K ordered classes in the loss, and the shift of each.
 
-        A shift is added to the linear predictor of a class's rows. Without such classes: (2, 0)."""
+        The shift is added to the linear predictor of the class's rows. Other responses: (2, 0)."""
         if self.family.shared_slopes:
             return self.family.class_table(self.shift)
         return np.empty((2, 0))
@@ -209,7 +209,7 @@ class BoostState:
         return _as_tiles(self.X, y, score, self.weight)
 
     def placed_like(self, X, *columns):
-        """Return `columns` (n_tiles, 64) on the device of X: as they are, or copied to the GPU."""
+        """Return `columns`, each (n_tiles, 64), on the device of X, copied if that is a GPU."""
         return columns if on_host(X) else self.device.to_gpu(*columns)
 
     def standard_error(self, k, learners):
@@ -288,7 +288,7 @@ def _as_tiles(X, *columns):
 
 
 def _unit(sd):
-    """Return units of learners' parameters (a, intercept, w): 1, 1, powers of 4 near 1 / sd."""
+    """Return units of parameters (a, intercept, w): 1, 1, and powers of 4 near 1 / sd, (2 + p,)."""
     # Powers of four are exact; squares must not overflow.
     return np.r_[1.0, 1.0, 0.25 ** np.clip(np.round(0.5 * np.log2(sd)), -50, 50)]
 
@@ -303,9 +303,9 @@ def _draw_sample(batch, X, settings):
 
 
 def _start_rows(batch, sample, family):
-    """Choose rows from which starting learners are computed, from the positions `sample` if given.
+    """Choose rows for computing starting learners, from all rows or the positions `sample`.
 
-    Return their positions, numbers computed from their contents, and an order of the classes."""
+    Return places in `sample` (or the batch), a number from each row's content, a class order."""
     rows = np.arange(batch.n) if sample is None else sample
     at = np.flatnonzero(batch.weight[rows])
     if sample is not None:

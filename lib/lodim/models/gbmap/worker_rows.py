@@ -42,7 +42,7 @@ class WorkerRows:
     def problem(self, k, shift):
         """Return response, linear predictor and weight for a learner of class k, with X's dtype.
 
-        With several classes, the response is 1 in class k, else 0. shift : ordinal thresholds"""
+        With several classes, the response is 1 in class k, else 0. shift : class thresholds"""
         to = {"shape": (tiles.TILE,), "dtype": self.X.dtype}
         columns = [
             self.score.map(_margin_tiles, self.y, self.family, k, shift, i, self.X.dtype, **to)
@@ -51,9 +51,9 @@ class WorkerRows:
         return *columns, self.weight.astype(self.X.dtype)
 
     def gram_problem(self, y, score, weight):
-        """Return response 0, linear predictor 0 and weight s / 2 of each row, for a squared loss.
+        """Return response 0, predictor 0 and weight s / 2: data of a squared loss, for rows of X.
 
-        The gradient of this loss at v is X' diag(s) X v; s : slopes of losses of y at `score`"""
+        Its gradient at coefficients v is X' diag(s) X v. s : slopes of losses of y at `score`"""
         half = score.map(_half_slope, y, weight, self.loss)
         zero = score.map(np.zeros_like)
         return zero, zero, half
@@ -66,9 +66,9 @@ class WorkerRows:
         return self.score.take(rows)
 
     def margin_spans(self, function, k, shift, *args):
-        """Call `function` on each range of rows, on its worker; return a list of the results.
+        """Call `function` for each range of rows, on their worker; return a list of its results.
 
-        function(X, response, predictor, weight, *args) : for class k; shift : ordinal thresholds"""
+        function(X, response, predictor, weight, *args) : for class k; shift : class thresholds"""
         columns = self.y, self.score, self.weight
         return self.X.spans(_of_margin, *columns, self.family, k, shift, function, args)
 
@@ -77,7 +77,7 @@ class WorkerRows:
         return reduce(np.add, self.score.spans(_deviance, self.y, self.weight, self.family, shift))
 
     def threshold_sums(self, boundaries):
-        """Return (loss, slope, curvature) by each threshold in `boundaries`, array (K - 1, 3)."""
+        """Return a loss and its first two derivatives per threshold between classes, (K - 1, 3)."""
         rest = self.y, self.weight, boundaries
         return reduce(np.add, self.score.spans(_threshold_sums, *rest))
 
@@ -89,9 +89,9 @@ def _null_score(offset, null):
 def margin(family, y, score, k, shift):
     """Return response and linear predictor for fitting a learner of class k, (n,) each.
 
-    Classes (more than two) : 1 in class k, else 0; logit of class k, from score (n, K)
-    Ordered classes : a code per class; score plus a number per class; both from thresholds `shift`
-    Other responses : y; score"""
+    Several classes: 1 for rows of class k, else 0; the logit of class k, from score (n, K).
+    Ordered classes: a code and a shifted score, by the row's class and the thresholds `shift`.
+    Other responses: y and the score."""
     if family.shared_slopes:
         response, middle = family.class_table(shift)[:, y.astype(int)]
         return response, score[:, 0] + middle
