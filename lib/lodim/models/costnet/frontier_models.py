@@ -35,9 +35,9 @@ class Purchases:
 
     @classmethod
     def from_path(cls, path, network, dependents):
-        """Return what each penalized model of a path buys, with its price, as Purchases.
+        """Return the Purchases of a path: what each penalized model buys, and at what price.
 
-        network : dependency graph; dependents : "all" or "direct", those in a node's group"""
+        network : dependency graph; dependents : "all" or "direct" ones, which a node's group has"""
         node = Groups.from_network(network, dependents, path.coef.shape[1]).node
         bought = np.zeros((len(path.lambdas), len(network)), bool)
         for k, latent in enumerate(path.latent):
@@ -134,7 +134,7 @@ def check_listed(fit):
 
 
 def position_of_budget(fit, budget):
-    """Return (True, its index on the frontier) for the best model that costs at most `budget`."""
+    """Return (True: on the frontier, index there) of the best model that costs at most `budget`."""
     if not is_number(budget) or not budget >= 0:
         raise ArgumentError(f"budget must be a number of at least 0, not {budget!r}")
     check_listed(fit)
@@ -147,7 +147,7 @@ def position_of_budget(fit, budget):
 
 
 def position_of_lambda(fit, lambda_):
-    """Return (False, its index on the path) for the model whose penalty is closest to `lambda_`."""
+    """Return (False: on the path, index there) of the model with penalty nearest to `lambda_`."""
     if not is_number(lambda_) or not 0 <= lambda_ < np.inf:
         raise ArgumentError(f"lambda_ must be a number of at least 0, not {lambda_!r}")
     path = fit.estimates.path

@@ -30,9 +30,9 @@ class RowBlock:
 
     @classmethod
     def of_span(cls, X, kept, T, *rows):
-        """Divide rows into RowBlocks and yield them; rows : weights, response, offset, clusters.
+        """Divide rows into RowBlocks and yield them; rows : weights and other arrays, or None.
 
-        kept : (q,) columns that the model uses; T : (q, q), their combinations z = T'x"""
+        kept : (q,) design columns x in the model; T : (q, q), which combines them to z = T'x"""
         for start in range(0, len(rows[0]), ROWS_AT_ONCE):
             part = slice(start, min(start + ROWS_AT_ONCE, len(rows[0])))
             yield cls(X[tiles.of_rows(part)], kept, T, *(a if a is None else a[part] for a in rows))
@@ -45,7 +45,7 @@ class RowBlock:
 
     @property
     def basis(self):
-        """First arguments of kernels: X, its used columns (-1: the constant), T, and a row mask.
+        """Arguments that kernels share: X, its used columns (-1: the constant), T, and a row mask.
 
         T combines these columns to z = T'x; the mask is True for rows of positive weight."""
         live = self.padded(self.of_live(self.weights)[None])[0] > 0.0
@@ -65,7 +65,7 @@ class RowBlock:
         return out
 
     def score(self, family, coef):
-        """Return linear predictors + offset, (m, K), for positive weights; coef (S, q) : of T'x."""
+        """Return linear predictors + offset (m, K) in rows of weight > 0; coef (S, q) : of T'x."""
         out = np.empty((len(coef), kernels.padded_length(self.X)))
         kernels.scores(np.asarray(self.X), self.kept - 1, coef @ self.T.T, out)
         score = likelihood.all_scores(out[:, self.live].T, family)
@@ -100,10 +100,10 @@ def joined(R, rows):
 
 @np.errstate(all="ignore")
 def sums(X, y, weights, offset, *, kept, T, family, coef, observed):
-    """Return totals, gradient and information of the rows in one vector, which `parts` splits.
+    """Return totals (deviance etc.), gradient and information of the log-likelihood, as one vector.
 
     coef : (S, q) coefficients of z = T'x in S linear predictors; x : the design columns `kept`
-    observed : whether the information is the observed one, not the expected one"""
+    observed : whether to compute the observed information, not the expected one"""
     S, q = coef.shape
     totals, gradient, blocks = np.zeros(N_TOTALS), np.zeros((S, q)), _no_blocks(S, q)
     for part in RowBlock.of_span(X, kept, T, weights, y, offset):
@@ -132,11 +132,11 @@ def parts(vector, coef):
 
 @np.errstate(all="ignore")
 def squares(X, y, weights, offset, *, kept, T, family, coef, B, power):
-    """Return an array: number of rows with leverage h = 1, then the middle M of an HC covariance.
+    """Return one array: number of rows with leverage h = 1, then the middle M of an HC covariance.
 
-    M = Z' diag(u^2 / (1 - h)^power) Z, (S q, S q), flattened. Rows of Z are z = T'x, x the design
-    columns `kept`; coef (S, q) are coefficients of z in S linear predictors; u are derivatives of
-    log-likelihoods. B is the nonrobust covariance divided by the dispersion."""
+    M = Z' diag(u^2 / (1 - h)^power) Z, (S q, S q). Rows of Z are z = T'x, x the columns `kept`.
+    coef : (S, q) coefficients of z in S predictors; u : derivatives of log-likelihoods by these
+    B : nonrobust covariance of the coefficients, divided by the dispersion"""
     (S, q), whole = coef.shape, 0
     blocks, (value, vector) = _no_blocks(S, q), np.linalg.eigh(B)
     for part in RowBlock.of_span(X, kept, T, weights, y, offset):

@@ -25,7 +25,7 @@ class Settings:
 
 
 def needs(problem, n):
-    """Estimate the Needs of a fit to n rows: memory, and passes over them; None for quantiles."""
+    """Estimate the Needs of a fit to n rows: memory, passes; None for quantile regression."""
     if problem.family.name == "quantile":
         return None
     passes = (3, 5) if problem.family.name == "gaussian" else (6, 12)

@@ -32,7 +32,7 @@ CLOSE = {"rough": 1e-7, "refined": 1, "ftol": 1e-7}  # the same, starting close 
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
-    """Fit the projection and its classifier; yield (View, dict of results by start, None).
+    """Fit the View and its classifier; yield one tuple (View, dict of results by start, None).
 
     With held-out rows `eval_batch`, yield (None, None, linear predictors) per kernel width."""
     if eval_batch is None:
@@ -62,7 +62,7 @@ def fold_scores(train, test, family, settings, gammas, first_gamma=None, warm_st
 
 
 def reweigh(problem, fit):
-    """Refit `fit` with the weights in `problem`, keeping its calibration; return View and log."""
+    """Refit with the weights in `problem` and the calibration of `fit`; return View and log."""
     first_gamma = float(fit.log["gamma"][0]) if "gamma" in fit.log else None
     view, log = fit_view(problem.batch, problem.settings, problem.family, first_gamma)
     if count_classes(problem.family) > 1:
@@ -114,17 +114,18 @@ class ClassRows:
         return cls(X, code, weight, i, present, _checked_basis(X, code, weight, settings))
 
     def search(self, plan, gammas, first_gamma=None, warm_start=None):
-        """Search the projection for each kernel width in `gammas`; return a dict of Manifolds.
+        """Search the projection for each kernel width in `gammas`; return a dict width -> Manifold.
 
-        first_gamma, warm_start : width and projection (p, k) at which the search starts"""
+        first_gamma, warm_start : first width, and projection (p, k) at which its search starts"""
         starts = first_gamma, warm_start, self.within
         return search_gammas(self.X, self.code, self.weight, plan, gammas, *starts)
 
 
 def fit_view(batch, settings, family, first_gamma=None):
-    """Return the View in which classes overlap least, with a classifier, and results of all starts.
+    """Fit the View in which classes overlap least; return it, and a dict of results by start.
 
-    Without classes, entropy is the criterion. first_gamma : width of the first search, or None"""
+    The View includes the fitted classifier; without classes, it shows principal components.
+    first_gamma : kernel width of a first search, from which others start; None for one search"""
     n_classes = count_classes(family)
     if n_classes == 1 and settings.gamma is not None:
         raise ArgumentError("gamma= needs a response with classes; the formula has no response")
@@ -143,7 +144,7 @@ def fit_view(batch, settings, family, first_gamma=None):
 
 
 def _classifier(V, batch, rows, settings, family):
-    """Fit a classifier to ClassRows in projection V; return rotated V, coordinates (m, k), Rule."""
+    """Fit a classifier in projection V; return V in the printed axes, coordinates (m, k), Rule."""
     n_classes, (code, weight) = count_classes(family), (rows.code, rows.weight)
     if n_classes > 1:
         _check_spread(rows.X @ V, code, weight)
@@ -171,7 +172,7 @@ def _rows(batch):
 
 
 def _checked_basis(X, code, weight, settings):
-    """Return the Basis of rows X in classes `code`; DataError if fewer than k directions vary."""
+    """Return the Basis of rows X; DataError if under settings.k directions vary within classes."""
     with single_blas():
         within = make_basis(X, code, weight, settings)
     share, residual = weight / weight.sum(), center_by_class(X, code, weight)[0]
@@ -264,10 +265,10 @@ def training_measures(problem, view):
 
 
 def calibrate(problem, view, log):
-    """Calibrate a view's class probabilities by held-out rows; return its new Rule, and measures.
+    """Calibrate class probabilities of `view` by held-out rows; return a new Rule, and measures.
 
     measures : dict, held-out deviance (each fold calibrated by the others) and balanced accuracy
-    log : results of the search for the view"""
+    log : dict of results by start, from the search for the view"""
     problem = for_folds(problem)
     settings, family = problem.settings, problem.family
     others = replace(settings, seed=settings.seed + 1)
@@ -290,7 +291,7 @@ def calibrate(problem, view, log):
 
 
 def _calibration_splits(problem, view, log):
-    """Return splits (train, test), the number of cross-validations, and a dict of search arguments.
+    """Return (train, test) splits, the number of cross-validations, and arguments of `fold_scores`.
 
     Few rows are held out one by one, and searches start at the projection of `view`. More rows are
     in random folds, and searches have many starts, first for the width log["gamma"] if known."""
@@ -304,10 +305,10 @@ def _calibration_splits(problem, view, log):
 
 
 def _factors_of_others(rule, loss, part, draw):
-    """Return the calibration factor (n, 1) for each held-out row, chosen by rows of other folds.
+    """Return a factor (n, 1) that calibrates each held-out row, chosen by the rows of other folds.
 
-    loss : (n, factors) each row's loss by each factor; `rule` chooses the factor of lowest sum
-    part, draw : (n,) each row's fold, and its repetition of the cross-validation"""
+    loss : (n, factors) loss of each row by each factor; `rule`, a Rule, chooses the best factor
+    part, draw : (n,) fold of each row, and number of the cross-validation that has this fold"""
     total, own = (np.zeros((at.max() + 1, loss.shape[1])) for at in (draw, part))
     np.add.at(total, draw, loss)
     np.add.at(own, part, loss)
@@ -319,9 +320,9 @@ def _factors_of_others(rule, loss, part, draw):
 
 
 def _calibration_parts(tests, problem, draws):
-    """Return each held-out row's fold and its repetition of the cross-validation, two arrays (n,).
+    """Return each held-out row's fold, and the number of its cross-validation, (n,) each.
 
-    tests : a Batch of held-out rows per fold, or one to divide; draws : number of repetitions"""
+    tests : list of a Batch per fold, or of one Batch to divide; draws : number of validations"""
     if len(tests) > 1:
         part = np.repeat(np.arange(len(tests)), [test.n for test in tests])
         return part, part * draws // len(tests)

@@ -143,7 +143,7 @@ def _rule_of_dimensions(fit, which):
 
 
 def _ground(fit, rule, ends):
-    """Return class densities and scores of a Rule on a grid (Ground); ends : (2, 2) axis limits."""
+    """Return a Ground: densities and scores of classes by `rule`, on a grid in `ends` (2, 2)."""
     x, y = (np.linspace(*limits, GRID) for limits in ends.T)
     places = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
     threads, shape = fit.settings.n_threads, (len(y), len(x), -1)
@@ -157,7 +157,7 @@ def _ground(fit, rule, ends):
 
 
 def _contour_levels(density, rows):
-    """Return levels (C, 2) of the `density` (n, C) that 90% and 50% of each class's rows reach."""
+    """Return densities (C, 2) that 90% and 50% of a class reach; density : (n, C), of the rows."""
     levels, quantiles = np.empty((density.shape[1], len(legend.HELD))), 1.0 - np.array(legend.HELD)
     for c in range(density.shape[1]):
         of_class = rows.code == c
@@ -171,7 +171,7 @@ def _curves(fit, rule, rows, shown):
 
     density : (n, C) class densities at x
     best : (n,) codes of the likeliest classes, -1 if all densities are small; None without classes
-    rule : Rule of this view; rows : rows to draw; shown : coordinates of training rows"""
+    rule : Rule of this view; rows : Rows to draw; shown : (m, 1) training rows, all within x"""
     ends = biplot.frame(np.vstack([shown, rows.xy]))[:, 0]
     # A class narrower than the spacing has its peak only at its rows.
     x = np.union1d(np.linspace(*ends, LINE), shown[(shown >= ends[0]) & (shown <= ends[1])])

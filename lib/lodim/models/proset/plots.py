@@ -102,10 +102,10 @@ def shapley(fit, ax, *, data, row=0, reference=None, level=None, top=15):
 
 
 def _plane(fit, ax, to_plane, names, of, data, row, named, title=None):
-    """Draw prototypes in a plane, with rows of `data` and one `row` if given.
+    """Draw the prototypes at positions `of` in a plane, with rows of `data` and one `row` if given.
 
-    of : positions of the prototypes; to_plane : function from features (n, A) to coordinates (n, 2)
-    names : labels of the axes; named : number of prototypes to label, those drawn largest"""
+    to_plane : function from features (n, A) to coordinates (n, 2); names : labels of the axes
+    named : number of prototypes to label, those drawn largest"""
     t, levels = fit.estimates, fit.levels
     size, meaning, star, faint = t.w[of], "prototype weight", None, None
     if row is not None:
@@ -125,7 +125,7 @@ def _plane(fit, ax, to_plane, names, of, data, row, named, title=None):
 
 
 def _rows(fit, data):
-    """Return the active features (n, A) and the responses (n,) of data; NaN if unknown."""
+    """Return the active features (n, A) and the responses (n,) of data; NaN without a response."""
     response = fit.design.has_response(data)
     batch = fit.design.apply(data, offset=zero_offset(fit), response=response)
     return active_values(fit, batch), batch.y if response else np.full(batch.n, np.nan)
@@ -151,7 +151,7 @@ def _map_names(fit, to_plane):
 
 @dataclass(frozen=True)
 class BatchMap:
-    """Weighted principal components of a batch of prototypes: A features, R components."""
+    """Map of rows to weighted principal components of prototypes: A features, R components."""
 
     v: np.ndarray  # (A,) feature weights, by which features are scaled (Eq. 4.1)
     centre: np.ndarray  # (A,) mean of the scaled prototypes, weighted by w (Eq. 4.2)
@@ -212,7 +212,7 @@ def _two_features(fit, features):
 
 
 def _unfamiliar(fit, familiarity):
-    """Return the familiarity (G, G) minus the 1st percentile of training rows, and a legend text.
+    """Return familiarity minus its 1st percentile in training rows, (G, G), and text for a legend.
 
     Return None if no grid point is below the percentile, or the fit stores no percentiles."""
     if fit.calibration is None:

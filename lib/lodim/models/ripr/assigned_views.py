@@ -46,11 +46,11 @@ class ClassViews(AssignedViews):
     task = CLASSES
 
     def evidence(self, X=None, threads=1):
-        """Return evidence for each class in each view: ratio and vote, (rows, views, classes).
+        """Return arrays ratio and vote, (rows, views, classes): evidence for each class per view.
 
         ratio : d log(own / other) in d features, low for likely classes; own, other are distances
-            to the k-th nearest rows of the class and of others; infinite if a feature is missing
-        vote : log share of the class among the k nearest rows and one more row of each class
+            to the k-th nearest row of the class and of others; infinite if a feature is missing
+        vote : log share of the class among the k nearest rows, with one row of each class added
         X : rows, by default the training rows, each left out"""
         how = {"n_classes": self.n_classes, "balanced": self.balanced, "eligible": self.weight > 0}
         how |= {"leave_out": X is None, "threads": threads}
@@ -64,9 +64,9 @@ class ClassViews(AssignedViews):
         return ratio, vote
 
     def votes(self, j, X=None):
-        """Return votes (rows, classes): each class's weight among the k nearest rows in view j.
+        """Return each class's total weight among the k nearest rows in view j, (rows, classes).
 
-        X : rows, by default the training rows, each left out; row weights have mean one"""
+        X : rows, by default the training rows, each left out; training weights have mean one"""
         k, refs, view = self.k, self.references, self.views[j]
         weight = self.weight[refs] / max(self.weight[refs].mean(), 1e-300)
         values = weight[:, None] * (self.codes[refs][:, None] == np.arange(self.n_classes))
@@ -169,7 +169,7 @@ def drop_unused_views(e, threads=1):
 
 
 def _subset(e, on):
-    """Return the ensemble e with only the feature sets at positions `on`; its shares sum to one."""
+    """Return the ensemble e with only the views at positions `on`; a row's view shares sum to 1."""
     used = np.unique(e.views[on][e.views[on] >= 0])
     views = np.where(e.views[on] >= 0, np.searchsorted(used, e.views[on]), -1)
     B, total = e.assignment[:, on], e.assignment[:, on].sum(axis=1, keepdims=True)

@@ -71,9 +71,9 @@ class Groups:
 
     @classmethod
     def _from_sets(cls, feature, node, cost_of, sign):
-        """Return Groups, given the cost of each group.
+        """Return the Groups that `cost_of` lists, sorted so that contained groups come first.
 
-        cost_of : dict {frozenset of the positions of a group's coefficients: cost}
+        cost_of : dict {frozenset of the positions of a group's coefficients: cost of the group}
         feature, node, sign : (q,) column, graph node and required sign of each coefficient"""
         # Contained groups are smaller; equal sizes are sorted by first member.
         sets = sorted(cost_of, key=lambda positions: (len(positions), min(positions)))
@@ -105,7 +105,7 @@ class Groups:
 
 
 def _crossed(sets, q):
-    """Return which sets of numbers below q overlap an earlier set, but do not contain it."""
+    """Return, per set of ints below q, whether it overlaps an earlier set without containing it."""
     crossed = np.zeros(len(sets), bool)
     last = np.full(q, -1, np.int64)  # largest group of each coefficient so far
     for g, positions in enumerate(sets):

@@ -69,7 +69,7 @@ class SearchData(TrainingRows):
         return max(1, self.family.n_scores - 1)
 
     def at_model(self, theta, on, curvatures=0, least=None):
-        """Return half a model's mean deviance, its negative gradient, second moments of columns.
+        """Return half the mean deviance, its negative gradient, and second moments of columns.
 
         theta : (1 + r, K) intercepts and coefficients of r columns `on`
         curvatures : second derivatives that weight the moments: K^2 (all), 1 (mean), 0 (no moments)
@@ -82,9 +82,9 @@ class SearchData(TrainingRows):
 
 
 def screened_nodes(batch, family, network, path):
-    """Return which of V nodes of a graph a search considers, (V,) bool; None if it considers all.
+    """Return which nodes of graph `network` a search considers, (V,) bool; None if all.
 
-    With very many columns, nodes on the PenaltyPath `path` come first, then significant nodes."""
+    With too many columns, nodes on `path` (PenaltyPath) are preferred, then significant nodes."""
     p, most = batch.X.shape[1], MOST_COLUMNS * (2 if family.name == "gaussian" else 1)
     if p <= most:
         return None

@@ -357,7 +357,7 @@ def _table(fit, query, mixture, estimate, impact, dominant, shown):
 
 
 def _with_features(fit, frame, query, shown, on):
-    """Return `frame` with columns for features at `on`, of `query` and of prototypes at `shown`."""
+    """Return `frame` with columns for features (positions `on`), of `query` and rows `shown`."""
     x = original_units(fit, np.vstack([query.x[None], fit.estimates.x[shown]]))[:, on]
     places = [0, *np.flatnonzero(frame["role"] == PROTOTYPE)]
     for k, name in enumerate(distinct_names([active_names(fit)[a] for a in on], frame.columns)):
@@ -419,10 +419,10 @@ def _later_sums(impact):
 
 
 def _dominant_set(order, last, decided):
-    """Return a mask (M,) of the prototypes up to the first group of equal impacts with `decided`.
+    """Return a mask (M,) of the prototypes of most impact that together decide the estimate.
 
-    order : positions by decreasing impact; last : index in `order` of each group's last prototype
-    decided : bool per group; if all are False, so is the mask"""
+    order : positions by decreasing impact; last : place in it of each last one of equal impacts
+    decided : bool per entry of `last`, whether these suffice; if none does, the mask is False"""
     dominant = np.zeros(len(order), bool)
     if decided.any():
         dominant[order[: last[np.argmax(decided)] + 1]] = True
