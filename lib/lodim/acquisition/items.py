@@ -28,7 +28,7 @@ class Items:
 
     @cached_property
     def _options(self):
-        """Ways to buy columns, (ways, purchases) bool, and the row of each column's first way."""
+        """Purchases of each way to get a column, (ways, purchases); each column's first way."""
         net, options, first = self.network, [], []
         for name in self.names:
             first.append(len(options))
@@ -61,14 +61,14 @@ class Items:
         return float(net.set_cost(frozenset(net.names[v] for v in np.flatnonzero(paid))))
 
     def spent(self, paid):
-        """Return price, then use of each resource (last axis), of purchases marked in `paid`."""
+        """Return price and use of each resource (last axis) of the purchases marked in `paid`."""
         return np.append(np.asarray(self.price(paid))[..., None], paid @ self.use.T, axis=-1)
 
     def pay(self, paid, sets):
         """Return which purchases are paid after buying each set of columns, (sets, purchases) bool.
 
-        sets : (sets, columns) bool; paid : marks the purchases paid before
-        If several sets of purchases give a column, the cheapest is paid."""
+        sets : (sets, columns) bool; paid : (purchases,) bool, those paid before
+        If there are several ways to get a column, the cheapest is paid."""
         options, first = self._options
         count, single, needs = self._single
         paid = paid | ((sets[:, single].astype(np.float32) @ needs) > 0.0)
@@ -80,9 +80,9 @@ class Items:
         return paid
 
     def after_buying(self, measured, paid, sets):
-        """Return the known columns and the paid purchases after buying each set of columns.
+        """Return which columns are known and which purchases paid after buying each set of columns.
 
-        sets : (sets, columns) bool; measured, paid : mark columns known and purchases paid before
+        measured, paid : bool per column and purchase, before buying; sets : (sets, columns) bool
         The results are bool, with a row per set. Columns that now cost nothing count as known."""
         first = self._options[1]
         paid = self.pay(paid, sets)
@@ -92,7 +92,7 @@ class Items:
         return measured | sets | free, paid
 
     def cheaper_after(self, state, item):
-        """Return positions of columns that get cheaper if the row of a State buys column `item`."""
+        """Return positions of unknown columns that get cheaper once a row has column `item` too."""
         if self.network.set_cost is None and self._options[0].sum() == len(self):
             return np.empty(0, np.int64)  # nothing needs anything else
         paid = self.pay(state.paid, self.one_hot(item))

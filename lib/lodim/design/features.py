@@ -72,7 +72,6 @@ def _sources(term, prepared):
 
 
 def _known_sources(term, prepared):
-    """Yield the pairs of `_sources` for a term whose columns miss no value in `prepared`."""
     if len(term) == 1 and isinstance(term[0], factors.Numeric):
         table = prepared.table
         yield as_real(factors.raw_numbers(term[0], table)), table.rows
@@ -213,17 +212,17 @@ def _known_moments(x, rows, weights):
 class Features:
     """Features of a design in all rows, computed again in each pass over the chunks of the data.
 
-    fills : Fills of missing values; missing : "drop", "keep" or "indicator"; parts : Chunks"""
+    parts : Chunks of data; missing : "drop", "keep" or "indicator"; fills : a Fill per column"""
 
     def __init__(self, terms, fills, parts, missing):
         self.terms, self.fills, self.parts, self.missing = terms, fills, parts, missing
         self._kept = None
 
     def moments(self, names, summaries):
-        """Return the features' moments (p, 5), and the Limits (usual range) of those with outliers.
+        """Return moments (p, 5) of the features, and a tuple of Limits, for features with outliers.
 
         Moments: weight sum, mean, squared deviations, minimum and maximum, without outliers
-        names : of the features; summaries : dict column -> Summary, for moments known already"""
+        names : (p,) names of the features; summaries : dict column -> Summary, for known moments"""
         found, wanted = np.zeros((len(names), 5)), np.ones(len(names), bool)
         for first, _, term in _places(self.terms):
             if has_known_moments(term, summaries, self.missing):
@@ -247,16 +246,18 @@ class Features:
         return tuple(one for one in limits if one is not None)
 
     def _learn_moments(self, known, wanted, limits):
-        """Return moments (p, 5) of `wanted` features within `limits`; others are as in `known`."""
+        """Return moments (p, 5), computed for features in `wanted`, and `known` for the others.
+
+        limits : dict position -> (lower, upper, middle); values outside become the middle"""
         if not wanted.any():
             return known
         parts = self._map(partial(learn_moments, wanted=wanted, limits=limits), wanted)
         return np.where(wanted[:, None], merge_moments(parts), known)
 
     def _map(self, work, wanted):
-        """Return a list of work(terms, prepared), one per chunk of the data (as Prepared).
+        """Call work(terms, prepared) for each chunk of the data; return a list of the results.
 
-        Missing values are replaced first. wanted : (p,) bool, features whose columns are read"""
+        prepared : Prepared chunk without missing values; wanted : (p,) bool, features to read"""
         names = needs([self.terms[t] for t in np.unique(self._term_of[wanted])])
         if self.parts.in_one:
             return self.parts.map(lambda _, table: work(self.terms, self._prepared(table)), names)
@@ -264,7 +265,6 @@ class Features:
         return self.parts.map(partial(here, work=work), names)
 
     def _prepared(self, table):
-        """Return the only chunk, `table`, as Prepared with missing values replaced; made once."""
         if self._kept is None:
             whole = filled(replace(table, missing=self.missing), self.fills)
             self._kept = Prepared(whole)
@@ -277,7 +277,8 @@ class Features:
     def write(self, X, mean, scale, flat, limits):
         """Standardize features by mean and scale (p,), and write them to X, which has zeros.
 
-        flat : (p,) bool, constant features, which stay zero; limits : dict of limits by position"""
+        flat : (p,) bool, constant features, which stay zero
+        limits : dict position -> (lower, upper, middle); values outside become the middle"""
 
         def part(span, table):
             prepared = self._kept or Prepared(filled(table, self.fills))
@@ -287,7 +288,7 @@ class Features:
 
 
 def columns_within(summaries, parts):
-    """Return a list of Summary whose moments ignore extreme outliers.
+    """Return a Summary (statistics) per column, as a list; moments ignore extreme outliers.
 
     summaries : dict column -> Summary; parts : Chunks, read again for columns with outliers"""
     numbers = [name for name, known in summaries.items() if known.moments is not None]
@@ -298,7 +299,7 @@ def columns_within(summaries, parts):
 
 
 def has_known_moments(term, summaries, missing):
-    """Return whether `summaries` has a term's moments; missing : how missing values are treated."""
+    """Return whether `summaries` has a term's moments, by column; `missing` : how to treat gaps."""
     if len(term) > 1 or not isinstance(term[0], factors.Numeric):
         return False
     known = summaries[term[0].name]
@@ -312,7 +313,7 @@ def is_number(term):
 
 
 def apply_to_chunk(_, table, terms, fills, missing, work):
-    """Return work(terms, prepared) for one chunk, `table`, whose missing values `fills` replace."""
+    """Return work(terms, prepared) for chunk `table`, with missing values replaced by `fills`."""
     return work(terms, Prepared(filled(replace(table, missing=missing), fills)))
 
 

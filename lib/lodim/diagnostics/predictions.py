@@ -38,7 +38,7 @@ def overfit(subject):
 
 
 def _held_out(fit, row):
-    """Return the explained share in held-out rows and its SE, from glance()'s row, or None."""
+    """Return (share of deviance explained in held-out rows, SE), or None; row : row of glance()."""
     if "held_deviance" in row and np.isfinite(row["held_deviance"]):
         # No error is stored: assume that the deviance of a row varies by about its mean.
         return 1.0 - row["held_deviance"] / row["null_deviance"], 1.0 / np.sqrt(fit.n)
@@ -172,7 +172,7 @@ def _numbers(fit, y, score):
 
 
 def _classes(fit, y, score):
-    """Return texts, one per class whose probabilities, for predictors `score`, fit y badly."""
+    """Return texts on classes whose probabilities, given linear predictors `score`, are biased."""
     mean = fit.family.mean(score)
     p = mean[:, None] if mean.ndim == 1 else mean
     classes = [(1, fit.levels[1])] if mean.ndim == 1 else list(enumerate(fit.levels))

@@ -118,7 +118,7 @@ class _Graph:
         return self.add("LabelEncoder", node.name, domain="ai.onnx.ml", **codes)
 
     def truth(self, node):
-        """Return the bool tensor of an expression: a condition, or doubles of which 1 is true."""
+        """Return an expression as a bool tensor: a condition, or a number, of which 1 is true."""
         if isinstance(node, Call):
             return self.value(node)
         return self.add("Equal", self.value(node), self.array([[1.0]]))
@@ -279,7 +279,7 @@ class _Graph:
         return self.add("Greater", self.add("Abs", value), self.array([[LARGEST]]))
 
     def _described(self, graph, answers):
-        """Return the checked ONNX model of a graph; the keys of `answers` are its class names."""
+        """Return the checked ONNX model of `graph`; keys of `answers` are class names, or None."""
         sets = [("", OPSET), ("ai.onnx.ml", ML_OPSET)]
         name, _, version = software().partition(" ")
         how = {"producer_name": name, "producer_version": version, "ir_version": IR_VERSION}

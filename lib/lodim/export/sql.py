@@ -46,7 +46,7 @@ def _log(pole="0e0", plus="", divisor=""):
 
 
 def _within(condition, function):
-    """Return an entry of `functions`: SQL for `function` if `condition` holds, else NULL."""
+    """Return SQL for `function` if `condition` holds, else NULL; and two operator precedences."""
     return (f"(CASE WHEN {condition} THEN {function} END)", ATOM, SUM)
 
 
@@ -94,7 +94,7 @@ class _SQL(Infix):
         self.functions = self.functions | {"rint": (ROUNDING[dialect], ATOM, LOOSE)}
 
     def _steps(self):
-        """Return a dict id(expression) -> number of the query step that can compute it."""
+        """Return a dict id(expression) -> number of the first query step that can compute it."""
         depth = {}
         for node in self.order:
             depth[id(node)] = max((depth[id(part)] for part in node.parts), default=0)

@@ -14,7 +14,8 @@ def expand(text, tree, dot):
 class _Algebra:
     """Operators of formulas, such as *, on sets of terms.
 
-    A set is a dict: its values are the terms, and its keys the same terms as frozensets."""
+    A set is a dict: its values are the terms, and its keys the same terms as frozensets.
+    node : in all methods, the part of the formula to show if there are too many terms"""
 
     def __init__(self, text, dot):
         self.text, self.dot = text, dot
@@ -40,9 +41,7 @@ class _Algebra:
         return {frozenset((key,)): (key,) for key in keys}
 
     def join(self, operator, left, right, node):
-        """Return terms of `left` and `right`, joined by an operator such as *; `left` may change.
-
-        node : part of the formula that an error about too many terms shows"""
+        """Return the terms of `left` and `right`, joined by *, /, :, + or -; `left` may change."""
         self.spend(len(right), node)
         if operator == "-":
             for factors in right:
@@ -57,7 +56,7 @@ class _Algebra:
         return found if operator == ":" else _add(_add(left, right), found)
 
     def products(self, left, right, node, known=()):
-        """Return products of terms in `left` and `right` not in `known`; node : shown in errors."""
+        """Return products of a term in `left` and one in `right`, without the terms in `known`."""
         found = {}
         for some, first in left.items():
             self.spend(len(right), node)

@@ -111,7 +111,7 @@ def _feature(column):
 
 
 def features_of(terms, features):
-    """Return requested terms as names, or pairs of names, of the `features`; None means all."""
+    """Return the user's `terms` as a list of names and pairs of names; for None, all `features`."""
     if terms is None:
         return list(features)
     is_one = isinstance(terms, str) or (isinstance(terms, tuple) and len(terms) == 2)

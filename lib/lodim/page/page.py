@@ -94,7 +94,7 @@ def html(fit: Any, data: pd.DataFrame | None = None) -> str:
 
 
 def _pictures(fit, columns, data):
-    """Return two dicts, section -> list of its pictures and section -> note; columns : Inputs."""
+    """Return two dicts, section -> list of pictures and section -> text; columns : Inputs."""
     groups, notes = {}, {}
     if columns and fit.design.response is not None:
         groups[EFFECTS], hidden = sections.effects(fit, columns, data)
@@ -117,7 +117,7 @@ def _pictures(fit, columns, data):
 
 
 def _program(fit):
-    """Return the JavaScript function that predicts, or None, and the reason why there is none."""
+    """Return (JavaScript function that predicts, "") or, if there is none, (None, text why)."""
     try:
         return javascript.write(fit._equation("error")), ""
     except ArgumentError as error:

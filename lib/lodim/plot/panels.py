@@ -89,7 +89,7 @@ def _few_values(x):
 
 
 def _codes(x, view, j):
-    """Return values x of a view's feature j as positions among its few values; a factor's as x."""
+    """Return x, values of a view's feature j with few values or levels, as codes 0, 1, ..."""
     if view.levels[j]:
         return x
     values = _few_values(view.x[:, j])
@@ -97,7 +97,7 @@ def _codes(x, view, j):
 
 
 def _places(views, axes, bar_width):
-    """Return one Axes per view, and whether they are new; new ones have room for a bar."""
+    """Return an Axes per view, and whether they are new; bar_width : inches for a colour bar."""
     if axes is not None:
         axes = np.atleast_1d(np.asarray(axes, dtype=object)).ravel()
         if len(axes) != len(views):
@@ -246,7 +246,7 @@ def _name_levels(ax, which, levels):
 
 
 def _name_blocks(ax, view):
-    """Write the levels of a view's first feature below the x axis, and blocks above the axis."""
+    """Write a view's blocks above sections of the x axis, and its first feature's levels below."""
     levels, blocks = shorten(view.levels[0], SHORT), len(view.blocks)
     width = len(levels) + 1
     step = -(-len(levels) * blocks // TICKS_BELOW)

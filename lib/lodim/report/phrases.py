@@ -10,7 +10,7 @@ FILLS = 8  # largest number of columns that a note names
 
 
 def levels(fit, numeric=""):
-    """Return a text on the classes for a summary's line "Family"; `numeric` if there are none."""
+    """Return a text on the classes, for a summary's line "Family"; without classes, `numeric`."""
     if fit.levels is None:
         return numeric
     if len(fit.levels) == 2:
@@ -131,7 +131,7 @@ def lacking(design):
 
 
 def _first(texts, field):
-    """Join the first of several texts; if there are more, name the `field` of a design with all."""
+    """Join the first of several texts; if there are more, refer to `design.<field>` for all."""
     more = f"; and {len(texts) - FILLS} more, see design.{field}" if len(texts) > FILLS else ""
     return ", ".join(texts[:FILLS]) + more
 
@@ -199,7 +199,7 @@ def _stand_in(fill, design):
 
 
 def choice(fit, detail=""):
-    """Return a list with a note on settings chosen by CV, with `detail` in it; [] without any."""
+    """Return [note on settings that cross-validation chose, with the text `detail`], else []."""
     if fit.selection is None or not fit.chosen:
         return []
     points = fit.selection

@@ -196,9 +196,9 @@ def _check_call(grid, loss, rule, n_jobs, arguments):
 
 
 def _with_settings(problem, grid, frame, settings):
-    """Return the problem with `settings`, and a note which of them cross-validation chose.
+    """Return the problem with `settings`, marking which of them cross-validation chose.
 
-    grid, frame : grid of cv(), and its table of losses, whose columns are the settings compared"""
+    grid : names in the grid of cv(); frame : table of losses, with a column per setting compared"""
     names = tuple(n for n in frame if hasattr(problem.settings, n))
     chosen = tuple(n for n in names if n in grid or getattr(problem.settings, n) is None)
     return problem.settle(settings, given=names, chosen=dict.fromkeys(chosen, ()))
@@ -277,7 +277,7 @@ class CV(Generic[FitT_co]):
         return self._value((self.budget,), self.index_1se)
 
     def _value(self, names, index):
-        """Return row `index` of the first of `names` that varied; if none, names[0] of `best`."""
+        """Return row `index` of the first column of `frame` in `names`, else names[0] of `best`."""
         for name in names:
             if name in self.frame:
                 return float(self.frame[name][index])

@@ -127,9 +127,9 @@ def count_units(batch):
 
 
 def _whole_units(batch, folds, key, of_class, seed):
-    """Return each row's fold; rows of a group (or cluster) have the same fold.
+    """Return each row's fold, from 0 to folds - 1; rows of a group (or cluster) have the same fold.
 
-    key, of_class : (n,) and (n_classes,) numbers that decide the order of groups and of classes"""
+    key : (n,) numbers, whose means order the groups; of_class : (n_classes,) that order classes"""
     names, code = np.unique(batch.units, return_inverse=True)
     main, size = _main_class(batch, code, of_class), np.bincount(code)
     of_unit = np.bincount(code, key) / size
@@ -141,9 +141,9 @@ def _whole_units(batch, folds, key, of_class, seed):
 
 
 def _main_class(batch, code, of_class):
-    """Return the most frequent class of each group, (n_groups,), as position in argsort(of_class).
+    """Return the most frequent class of each group, (n_groups,), as the rank of its number.
 
-    code : (n,) group of each row; of_class : (n_classes,) numbers; if empty, positions are 0"""
+    code : (n,) group of each row; of_class : (n_classes,) numbers; ranks are 0 if it is empty"""
     C = len(of_class)
     if not C or batch.y is None:
         return np.zeros(code.max() + 1, np.int64)

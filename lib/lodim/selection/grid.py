@@ -75,7 +75,7 @@ def settings_at(problem, point):
 
 
 def checked_settings(problem, points):
-    """Return the validated Settings per grid point; one check for points that differ in stages."""
+    """Return validated Settings per grid point; points that differ only in stages share a check."""
     run, known = problem.model.stage_setting or problem.model.shared_setting, {}
     out = []
     for point in points:
@@ -90,7 +90,7 @@ def checked_settings(problem, points):
 
 
 def summarize(problem, points, settings, losses, stage, draws=1):
-    """Return a frame of grid points, with `mean` and `se` of held-out loss, and a list of settings.
+    """Return a frame of grid points with `mean` and `se` of held-out loss, and Settings per point.
 
     losses : per point (stages, folds, 3): mean loss, weight, SE; folds are of `draws` divisions
     settings : Settings per point; stage : number of stages (learners etc.) if a point has none"""

@@ -139,8 +139,8 @@ def _direction(slope, S, Y, pairs, newest, alpha, out):
 def _remember(trial, theta, at, gradient, S, Y, pairs, newest):
     """Store the step from theta to `trial`, and the change of gradient, in S and Y (memory, d).
 
-    Return the number of stored steps, `pairs`, and the row of the newest. Only steps of positive
-    curvature are stored. at, gradient : gradients at `trial` and at theta"""
+    Return the number of stored steps, and the row of the newest; skip steps without positive
+    curvature. at, gradient : gradients at `trial` and at theta; pairs, newest : results before"""
     memory = S.shape[0]
     j = (newest + 1) % memory
     for k in range(at.size):
@@ -165,7 +165,7 @@ def _set_trial(theta, slope, direction, step, l1, trial):
 
 @njit(**INNER)
 def _accept_trial(c, at, l1, search):
-    """Move minimization c to its trial point, and choose the next direction and trial point.
+    """Move minimization number c to its trial point; choose its next direction and trial point.
 
     at (q, d) : gradients at trial points; l1 (d,) : weights of the L1 penalty; search : Search
     Return the largest absolute slope, and the gain still possible in the quadratic model."""
@@ -207,7 +207,7 @@ def _shorter(step, gain, rise):
 
 @njit(**INNER)
 def _outlook(falls, n_iter):
-    """Predict the gain of the ten steps after n_iter steps, if step i gained falls[i % 10]."""
+    """Predict the gain of the next ten steps from the last ones; step i gained falls[i % 10]."""
     last, before, every = 0.0, 0.0, 0.0
     for back in range(min(n_iter, OUTLOOK)):
         fall = falls[(n_iter - 1 - back) % OUTLOOK]
@@ -221,7 +221,7 @@ def _outlook(falls, n_iter):
 
 @njit(cache=True)
 def advance(active, value, at, stops, search):
-    """Accept or shorten the last step of each running minimization, and set its next trial point.
+    """Accept each running minimization's trial point, or shorten its step; set the next point.
 
     search : Search, the state of q minimizations that run together; its arrays change in place
     active : positions of those that still run; stops : Stops, rules for their end
@@ -291,13 +291,13 @@ def lbfgs(
     The method is orthant-wise L-BFGS with `memory` last steps (Andrew & Gao 2007).
     objective(theta, active) returns value (q,) and gradient (q, d), valid at positions `active`.
         Its attributes l1, precision and scaled are described in `Stops`.
-    The search of a function ends after max_iter calls, or:
-    tol : if its largest (pseudo-)gradient is at most tol
-    ftol : if two steps in a row lower the value by at most ftol times its size; or the objective is
-        scaled (Hessian near the identity), and its quadratic model predicts at most this gain
-    resolution : if the next ten steps are predicted to gain at most this much
-    best_only : if its value minus the predicted gain is still above the lowest of all q values
-    If positive, `spacing` rounds trial points to its multiples, which hides rounding errors."""
+    max_iter : largest number of calls of `objective`. The search of a function ends earlier if:
+    tol : its largest (pseudo-)gradient is at most tol
+    ftol : two steps in a row lower its value by at most ftol times its size; or its quadratic model
+        predicts at most this gain, and the objective is scaled (Hessian near the identity)
+    resolution : the next ten steps are predicted to gain at most this much
+    best_only : its value minus the predicted gain is still above the lowest of all q values
+    spacing : if positive, trial points are rounded to its multiples, which hides rounding errors"""
     search = new_search(np.array(theta, dtype=np.float64), memory)
     penalty = objective.l1, objective.precision, objective.scaled
     stops = Stops(*penalty, float(tol), float(ftol), float(resolution), float(spacing))
@@ -334,9 +334,9 @@ class Steps:
         return part
 
     def update(self, at, part):
-        """Replace the stored steps by `part`, Steps of only the parameters at positions `at`.
+        """Replace the steps of the parameters at positions `at` by `part`, Steps of only these.
 
-        Other parameters keep their values in steps stored before, and get 0 in new ones."""
+        Other parameters keep their values in old steps, and get 0 in steps new in `part`."""
         new = (self.S[:, at] != part.S).any(axis=1)
         self.S[new], self.Y[new] = 0.0, 0.0
         self.S[:, at], self.Y[:, at] = part.S, part.Y
@@ -345,9 +345,9 @@ class Steps:
 
 @njit(cache=True, forceinline=True)
 def _free_direction(slope, S, Y, pairs, out):
-    """Write the L-BFGS direction to `out`; each parameter has its own initial scale.
+    """Write the L-BFGS direction to `out`; the initial Hessian has a scale per parameter.
 
-    slope (d,), S, Y (pairs, d) : gradient, steps, gradient changes; 0 for parameters at a bound"""
+    slope : (d,) gradient; S, Y : (pairs, d) steps and gradient changes; 0 if a bound holds"""
     _set(out, -1.0, slope)
     if pairs == 0:
         return

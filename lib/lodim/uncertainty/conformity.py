@@ -30,7 +30,7 @@ class ConformityScore:
 
     @property
     def size(self):
-        """Name of the column with mean sizes in tidy(): "size" for sets of classes, or "width"."""
+        """Name of the column with mean sizes in tidy(): "size" of sets, or "width" of intervals."""
         return "size" if self.of_classes else "width"
 
     def of_rows(self, fit, batch, u):
@@ -51,7 +51,7 @@ class ConformityScore:
         return np.array([low, high, step])
 
     def uniforms(self, fit, batch):
-        """Return random numbers (n,) for the score "aps", equal for equal rows; otherwise None."""
+        """Return random numbers (n,), equal for equal rows, for score "aps"; None for others."""
         if self.score != "aps":
             return None
         X = tiles.unpack(batch.X, batch.n).astype(np.float64)
@@ -62,7 +62,7 @@ class ConformityScore:
         return np.abs((np.nan_to_num(X) @ direction * WAVES + phase) % 2.0 - 1.0)
 
     def scores(self, answers, y):
-        """Return scores (n,) of responses y, given predictions `answers`; inf if one is missing."""
+        """Return scores (n,) of responses y, given `answers` of `of_rows`; inf if these are NaN."""
         if self.of_classes:
             own = answers[y.astype(int), np.arange(len(y))]
             return np.where(np.isnan(own), np.inf, own)
@@ -72,9 +72,9 @@ class ConformityScore:
         return np.where(np.isfinite(high), score, np.inf)
 
     def sizes(self, answers, held, level):
-        """Return the width of each held-out row's interval, or the size of its set, at a level.
+        """Return the width of each row's interval, or the size of its set of classes, at a level.
 
-        answers : result of `of_rows` by the fit without the row's fold; held : HeldOut"""
+        answers : predictions `of_rows`, by the fit without the row's fold; held : HeldOut"""
         if not self.of_classes:
             low, high, step = answers
             width = high - low + 2.0 * held.quantile(level) * step
@@ -135,7 +135,7 @@ class HeldOut:
 
         A limit is the `level` quantile of base + score * step over held-out rows, by the fits
         without the rows' folds (Barber et al. 2021, Sect. 3).
-        base, step : (K, m), predictions of the new rows by K fits"""
+        base, step : (K, m), of new rows by K fits: upper prediction, and factor of the score"""
         if len(base) == 1:
             return base[0] + step[0] * self.quantile(level)
         out = np.empty(base.shape[1])
@@ -147,9 +147,9 @@ class HeldOut:
         return out
 
     def below(self, scores):
-        """Return the weight of held-out rows whose scores are lower than those of new rows, (m, C).
+        """Return the total weight of held-out rows that score below a new row's class, (m, C).
 
-        scores : (K, m, C), from K fits, each compared with the rows that the fit left out"""
+        scores : (K, m, C), of m new rows by K fits, each compared with rows that it left out"""
         out = np.zeros(scores.shape[1:])
         for k, of_fold in enumerate(scores):
             rows = np.flatnonzero(self.fold == k)
@@ -168,7 +168,7 @@ class HeldOut:
         return np.column_stack(list(each))
 
     def contains(self, scores):
-        """Return the share of new rows that are held-out rows, recognized by equal scores.
+        """Return the share of new rows that are held-out rows, as their scores are equal.
 
         scores : (K, m), of m new rows by K fits
         The share is zero if scores cannot identify rows, because of ties or few rows per fold."""
