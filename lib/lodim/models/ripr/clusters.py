@@ -32,7 +32,7 @@ def fit_clusters(e, n_clusters, seed):
 def assign_clusters(e, X, answers):
     """Return each row's nearest cluster in its view (feature set), and the squared distance to it.
 
-    e : Ensemble with centres; answers.view : view of each row of X; -1 gives -1 and NaN"""
+    e : Ensemble with centres; answers.view : view per row of X; -1 (no view) gives -1 and NaN"""
     out, squared = np.full(len(X), -1), np.full(len(X), np.nan)
     for j in range(len(e)):
         rows, own = np.flatnonzero(answers.view == j), np.flatnonzero(e.centre_view == j)
@@ -81,7 +81,7 @@ def _agreement(halves, n_clusters, rng):
 
 
 def _unit(e, j):
-    """Return a divisor of feature set j of Ensemble e: the power of 2 near its largest SD."""
+    """Return a power of 2 near the largest SD of the features in view j of Ensemble e."""
     spread = np.sqrt(np.nanvar(e.X[e.weight > 0][:, e.columns(j)], axis=0).max())
     return 2.0 ** np.round(np.log2(spread)) if spread > 0 else 1.0
 

@@ -143,7 +143,7 @@ def one_row(fit, row):
 
 
 def _view_frame(fit, answers, X):
-    """Return a table by view for row X: weight or loss, prediction, whether the view is used."""
+    """Return a table with one row per view, for one row X: weight or loss, prediction, if used."""
     e, value, loss = fit.estimates, answers.value[0], answers.loss[0]
     if e.task == CLASSES:
         value = by_code(fit.levels, value).tolist()
@@ -160,7 +160,7 @@ def _view_frame(fit, answers, X):
 
 
 def _neighbour_frame(fit, X, j, k, label):
-    """Return a table of the row X (1, axes), named `label`, and its k neighbours in view j."""
+    """Return a table of the row X (1, axes), named `label`, and of its k neighbours in view j."""
     e, d = fit.estimates, fit.design
     distance, where = (z[0] for z in e.nearest(j, X, k))
     distance, where = distance[where >= 0], where[where >= 0]

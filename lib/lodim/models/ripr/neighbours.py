@@ -69,7 +69,7 @@ class Neighbours:
         return np.where(out >= 0, order[out], -1)
 
     def _sorted(self, view, k):
-        """Return kernel arguments (rows, refs, own, k) to search a view, and the order of refs."""
+        """Sort refs for a view; return kernel arguments (rows, refs, own, k), and the order."""
         at = np.array(sorted(features(view), key=lambda f: (-self.distinct[f], f)), np.int64)
         order = self.order[at[0]]
         place = np.append(np.argsort(order), -1)  # the last is for rows that are not among the refs
@@ -80,8 +80,8 @@ class Neighbours:
 def nearest(Q, X, view, k, category_distance=None, *, like=None, own=None, threads=1):
     """Find the k nearest rows of X to each row of Q in a view (feature set).
 
-    Return distances and positions, (rows, k), inf and -1 if fewer than k rows are found.
-    Q : None for the rows of X, each left out; like : (rows of X,) values that order tied rows
+    Return distances and positions, (rows, k); inf and -1 if there are fewer than k rows.
+    Q : None to use X, each row without itself; like : (rows of X,) values that break ties
     category_distance : (features,) squared distance of two levels; 0 (the default) for numbers
     own : position in X of each row of Q, which is left out; -1 (the default) if it is new"""
     among = Neighbours.among(Q, X, category_distance, own)
@@ -114,7 +114,7 @@ def single_precision(X, references):
 
 
 def unit_digits(references):
-    """Return the exponent of a power of two near the typical size of features in `references`."""
+    """Return d such that 2**d is near the typical size of a feature in `references`."""
     size = np.abs(references - _centres(references))
     typical = [np.median(z[z > 0]) for z in size.T if (z > 0).any()]
     if not typical:

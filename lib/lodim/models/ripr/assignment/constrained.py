@@ -69,10 +69,10 @@ def solve(L, delta, lambda_, constraints=None, *, weight=None, **solver):
 
 
 def _objective(cp, B, L, cost, weight, hard):
-    """Return the objective as a CVXPY expression: weighted squared excess losses, plus costs.
+    """Return the objective as a CVXPY expression: weighted squared excess losses, plus penalties.
 
     The excess of a row is its mean loss over its views, by shares B, minus its smallest loss in L.
-    cp : the module cvxpy; B, L, cost : (rows, views); hard : whether each row has one view"""
+    cp : CVXPY; B, L, cost : (rows, views), cost per share; hard : whether each row has one view"""
     finite = np.isfinite(L)
     known = np.where(finite, L, 0.0)
     best = np.where(finite.any(axis=1), np.where(finite, L, np.inf).min(axis=1), 0.0)

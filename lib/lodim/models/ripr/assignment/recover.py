@@ -39,8 +39,8 @@ def recover(search, lambda_, L=None):
     """Select views (feature sets) by Algorithm 2.1.1 of Fiterau (2014); return the Recovery.
 
     search : ViewSearch; L : losses (rows, views), or None to compute them
-    lambda_ : penalty, a multiple of `Recovery.unit`. None: 2 for clustering, else chosen by
-        leave-one-out errors; for classes, forward selection if its errors are clearly fewer"""
+    lambda_ : penalty divided by the squared scale of losses. None: 2 for clustering, else chosen by
+        leave-one-out errors; for classes, forward selection if its errors are clearly smaller"""
     k = search.k
     best, errors = _by_penalty(search, k, lambda_, L)
     if search.task != CLASSES or lambda_ is not None:
@@ -55,7 +55,7 @@ def recover(search, lambda_, L=None):
 def _better(rival_errors, best_errors, n_more, weight):
     """Return whether rival views have clearly smaller errors (rows,) than the best views so far.
 
-    Clearly : the sum of the errors falls by n_more + 0.5 standard errors, for n_more extra views"""
+    The sum of errors must fall by n_more + 0.5 standard errors; n_more : extra number of views"""
     known = ~np.isnan(rival_errors) & ~np.isnan(best_errors)
     w = np.where(known, 1.0 if weight is None else weight, 0.0)
     gain = w * np.where(known, best_errors - rival_errors, 0.0)
@@ -64,10 +64,10 @@ def _better(rival_errors, best_errors, n_more, weight):
 
 
 def _by_penalty(search, k, lambda_, L):
-    """Select views with a penalty; return the Recovery, and the errors that chose it (or None).
+    """Select views by a penalty; return the Recovery, and errors (rows,), or None if not needed.
 
-    lambda_ : penalty. If None, it is 2 for clustering, else the leave-one-out errors choose it
-    k : number of neighbours; L : losses (rows, views), or None to compute them"""
+    lambda_ : penalty. If None, 2 for clustering, else chosen by leave-one-out errors
+    search : ViewSearch; k : number of neighbours; L : losses (rows, views), or None"""
     L, settings = search.losses(k) if L is None else L, search.settings
     unit = (1.0 - settings.alpha) ** 2
     unit = lambda_path.mean_row_variance(L) if search.task == NUMBERS else unit
@@ -91,9 +91,9 @@ def _by_penalty(search, k, lambda_, L):
 
 
 def _by_forward_selection(search, k, L):
-    """Select views one by one; return the Recovery and the leave-one-out errors of the rows.
+    """Select views one by one; return the Recovery, and leave-one-out errors (rows,).
 
-    k : number of neighbours; L : losses (rows, views), or None to compute them"""
+    search : ViewSearch; k : number of neighbours; L : losses (rows, views), or None"""
     L, unit = search.losses(k) if L is None else L, (1.0 - search.settings.alpha) ** 2
     y, weight, tried = search.rows_used[1], search.weights, candidates(L, search.weights)
     ratios = search.log_ratios(k, search.views[tried])
@@ -105,10 +105,10 @@ def _by_forward_selection(search, k, L):
 
 
 def keep_largest(L, search, settings, weight=None):
-    """Assign all rows again, to the views with many rows; return these views and the Assignment.
+    """Keep the views with most rows and assign all rows to them; return columns and Assignment.
 
-    The views are columns of the losses L (rows, views); the view with most rows is first.
-    search : the Assignment to all views; settings : limits of kept views"""
+    columns : positions of the kept views in losses L (rows, views), most rows first
+    search : Assignment to all views; settings : limits of kept views"""
     order = largest(search.mass, settings)
     columns = search.views[order]
     return columns, reassign(L[:, columns], search, search.mass[order], weight)
@@ -123,7 +123,7 @@ def largest(mass, settings):
 
 
 def refit(L, columns, lambda_, weight=None):
-    """Assign rows to views, columns of L; return the columns, most rows first, and Assignment."""
+    """Assign rows to `columns` (views) of L; return these, most rows first, and the Assignment."""
     own = assign(L[:, columns], lambda_, weight=weight)
     mass = np.zeros(len(columns))
     mass[own.views] = own.mass
@@ -135,7 +135,7 @@ def refit(L, columns, lambda_, weight=None):
 
 
 def single_errors(L, weight=None):
-    """Return the share of rows, per view, that are nearer to other classes (losses L above 1)."""
+    """Return, per view, the share of rows that are nearer to another class: losses L above 1."""
     weight, out = np.ones(len(L)) if weight is None else weight, np.zeros(L.shape[1])
     for rows in row_blocks(L):
         for end in (1.0 - 1e-8, 1.0 + 1e-8):  # tolerance of a tie

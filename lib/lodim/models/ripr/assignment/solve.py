@@ -40,7 +40,7 @@ class Assignment:
 
 
 def _assignment(views, first, second, share, mass, lambda_, log, converged):
-    """Return an Assignment of these fields, without views that have no rows; log : objectives."""
+    """Return an Assignment with these fields, minus views without rows; log : list of objectives"""
     used = np.flatnonzero(mass > 0.0)
     place = np.append(np.searchsorted(used, np.arange(len(views))), -1)
     first, second, log = place[first], place[second], np.array(log)
@@ -48,9 +48,9 @@ def _assignment(views, first, second, share, mass, lambda_, log, converged):
 
 
 def with_log(own, search):
-    """Return a copy of Assignment `own` whose objectives are replaced by those of `search`.
+    """Return a copy of the assignment `own` (of rows to views) with the objectives of `search`.
 
-    search : Assignment before `own`; the copy has converged if `own` and `search` both converged"""
+    search : assignment made before `own`; the copy has converged if both have"""
     converged = search.converged and own.converged
     return replace(own, objective=search.objective, converged=converged)
 
@@ -60,9 +60,9 @@ def with_log(own, search):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def next_vertex(row, delta, u, v):
-    """Return the view j (-1 if none) that is the next vertex of a convex hull, and the slope to it.
+    """Return the view that is the next vertex of a convex hull (-1 if none), and the slope to it.
 
-    Each view is a point: its loss for the row is row[j], its penalty delta[j]. The lower left hull
+    View j is a point (row[j], delta[j]): its loss for the row, its penalty. The lower left hull
     goes from (u, v) to larger losses; a slope is the fall of the penalty per rise of the loss."""
     at, slope = -1, 0.0
     for j in range(row.size):
@@ -79,7 +79,7 @@ def assign_rows(lo, hi, L, delta, lambda_, first, second, share):
 
     They minimize (mean loss - smallest loss of the row)^2 + lambda_ * mean penalty.
     share : gets the weight of `second` in the means, 0 if one view is best (`second` = `first`)
-    L : (rows, views) losses; delta : (views,) penalties; if a row's are infinite, views are -1"""
+    L : (rows, views) losses, and views are -1 if none is finite; delta : (views,) penalties"""
     for i in range(lo, hi):
         row, at = L[i], -1
         for j in range(row.size):
@@ -174,9 +174,9 @@ def assign(L, lambda_, *, weight=None, threads=1):
 
 
 def reassign(L, search, mass, weight=None):
-    """Assign rows to views again, with the penalty of an Assignment `search`; return an Assignment.
+    """Assign rows to views with the penalty of the Assignment `search`; return an Assignment.
 
-    mass : (views,) share of the rows in each view, whose penalty is search.lambda_ * (1 - mass)
+    mass : (views,) share of rows in `search`; the penalty of a view is search.lambda_ * (1 - mass)
     L : (rows, views) losses; weight : row weights"""
     rows = solve_rows(_equalize_ties(L, search.lambda_), 1.0 - mass, search.lambda_)
     c = _masses(*rows, np.ones(len(L)) if weight is None else weight, L.shape[1])

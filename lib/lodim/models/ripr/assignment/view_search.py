@@ -1,4 +1,4 @@
-"""Search for views (feature sets) in the rows of a fit: settings, constraints, order of rows."""
+"""Search for views (feature sets): prepares the rows, settings and constraints of a fit."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -73,7 +73,7 @@ class ViewSearch:
 
     @property
     def used(self):
-        """Positions of the rows with positive weight and, for numbers, a known response."""
+        """Positions of the rows with positive weight and, if y is numeric, a known response."""
         known = np.isfinite(self.y) | (self.task != NUMBERS)
         return np.flatnonzero(known & (self.weight > 0))
 
@@ -88,7 +88,7 @@ class ViewSearch:
 
     @property
     def views(self):
-        """Feature sets to compare, without redundant ones: feature positions, padded with -1."""
+        """Views to compare, none redundant: (views, d) feature positions, padded with -1."""
         return self._enumerated[0]
 
     @property
@@ -130,7 +130,7 @@ class ViewSearch:
         return self.X[self.used], y
 
     def losses(self, k=None, views=None):
-        """Return the loss of each row in each of the views, by its k nearest neighbours."""
+        """Return losses (rows, views) by k nearest neighbours; defaults: `self.k`, `self.views`."""
         s, (X, y), how = self.settings, self.rows_used, {"threads": self.threads}
         k, views = k or self.k, self.views if views is None else views
         if self.task == NUMBERS:
@@ -141,7 +141,7 @@ class ViewSearch:
         return losses.cluster_losses(X, views, k, seed=s.seed, **how)
 
     def log_ratios(self, k, views):
-        """Return d log(own / other) by row, view of d features, and class: (rows, views, classes).
+        """Return log ratios d log(own / other), (rows, views, classes), in views of d features.
 
         own, other : distance to the k-th nearest row of the class, and of the other classes"""
         X, y = self.rows_used
@@ -149,9 +149,9 @@ class ViewSearch:
         return losses.class_ratios(X, X, y, views, k, **how)
 
     def held_out_errors(self, L, k, views, columns):
-        """Return a function errors_of(assignment, J): leave-one-out errors with only views J.
+        """Return a function errors_of(assignment, J): leave-one-out errors (rows,) by views J only.
 
-        Rows are predicted by k neighbours. L : losses (rows, views)
+        Rows are predicted by k neighbours. L : losses (rows, views); J : positions in `views`
         columns : positions of all views that J may contain, ascending"""
         X, y = self.rows_used
         if self.task == CLASSES:
@@ -162,7 +162,7 @@ class ViewSearch:
     def recover(self, lambda_, L=None):
         """Return the Recovery: selected feature sets, and the rows assigned to each.
 
-        lambda_ : penalty in units of `Recovery.unit`; if None, leave-one-out errors choose it
+        lambda_ : penalty / squared scale of losses; None: 2 for clusters, else chosen by errors
         L : losses (rows, views); by default they are computed"""
         recovery = recover(self, lambda_, L)
         if self.settings.constraints is None and self.order is None:
@@ -175,7 +175,7 @@ class ViewSearch:
     def _constrained(self, L, recovery):
         """Select views under a user's constraints; return their columns of L, and their Mixture.
 
-        L (rows, views) : losses; recovery : result without constraints, whose penalty is used"""
+        L : losses (rows, views); recovery : Recovery without constraints, for its penalty"""
         lambda_, rows = recovery.lambda_ * recovery.unit, self.rows[self.used]
         constraints, weight = self.settings.constraints, self.weights
         every = constraints.on_views(self.views, rows)
@@ -192,8 +192,8 @@ class ViewSearch:
     def _in_order(self, L, recovery):
         """Select views with a penalty for each change of view between successive rows in time.
 
-        Return the views' columns in L, and the Assignment of rows to them.
-        L (rows, views) : losses; recovery : result without this penalty, whose lambda_ is used"""
+        Return the views' columns in L (losses, rows by views), and the Assignment of rows to them.
+        recovery : Recovery without this penalty, which gives lambda_"""
         rank = np.argsort(self.order[self.used], kind="stable")
         weight, lambda_ = self.weights[rank], recovery.lambda_ * recovery.unit
         switch = self.settings.smooth * lambda_
