@@ -175,7 +175,6 @@ def _purchases(fit):
 
 
 def _coefficients(fit, full):
-    """Return the table of coefficients, the largest first; all of them if `full`."""
     frame = frontier_models.terms(fit)
     intercept = frame["std_estimate"].isna()
     size = frame["std_estimate"].abs()
@@ -247,7 +246,7 @@ def _coefficients_note(fit):
 
 
 def _which_to_print(frame):
-    """Return a mask (M,) of models to print: of over 30, the ends and those near the chosen one."""
+    """Return a mask (M,) of models to print: if over 30, first 10, last 5 and near the chosen."""
     M = len(frame)
     keep = np.ones(M, bool)
     if M > 30:
@@ -287,7 +286,6 @@ def _model_in_use(fit):
 
 
 def _rule_of_choice(fit):
-    """Return text on how held-out rows chose the model; empty if they did not."""
     if "budget" not in fit.chosen or fit.limit < np.inf:
         return ""
     if fit.settings.costs is None and not _by_function(fit):

@@ -131,7 +131,7 @@ def activate(z, beta, activation):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def add_learner(f, v, b, form, rows):
-    """Compute linear predictors of 64 rows, rows.score = f + a + b g(rows.z), and rows.slope = g'.
+    """Compute rows.score = f + a + b g(rows.z) and rows.slope = g'(rows.z) for 64 rows.
 
     rows.z is a learner's intercept + w'x, v[0] its constant a, b its sign. f (64,) is the sum of
     earlier learners. `form` defines the activation g."""
@@ -142,7 +142,7 @@ def add_learner(f, v, b, form, rows):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def add_loss_gradient(tile, y, f, weight, v, b, form, rows, out):
-    """Add the loss of 64 rows, and its derivatives by one learner's parameters v, to out (3 + p,).
+    """Add the loss of 64 rows, then its derivatives by a learner's parameters v, to out (3 + p,).
 
     The learner is a + b g(intercept + w'x), v = (a, intercept, w). f (64,) is the sum of earlier
     learners; tile (p, 64) are features; `form` defines g and the loss; `rows` are work arrays."""
@@ -153,9 +153,9 @@ def add_loss_gradient(tile, y, f, weight, v, b, form, rows, out):
 
 @inlined(cache=True, error_model="numpy", fastmath=REASSOCIATE)
 def add_projected(tile, y, f, weight, v, b, form, rows, out):
-    """Add the loss of 64 rows, and its gradient by one learner's parameters v, to out (3 + p,).
+    """Add the loss of 64 rows, then its derivatives by a learner's parameters v, to out (3 + p,).
 
-    The learner is v[0] + b g(rows.z), where rows.z has intercept + w'x. f (64,) is the sum of
+    The learner is v[0] + b g(rows.z); rows.z already has intercept + w'x. f (64,) is the sum of
     earlier learners; tile (p, 64) are features; `form` defines g and the loss."""
     slope, value, r = rows.slope, rows.value, rows.r
     add_learner(f, v, b, form, rows)
@@ -227,11 +227,11 @@ def add_gram(tile, c, scaled, out):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def add_hessian(tile, y, weight, b, form, convex, rows, column, H):
-    """Add the Hessian of 64 rows' loss by one learner's parameters to H (d, d), lower triangle.
+    """Add the Hessian of 64 rows' loss, by a learner's parameters, to H (d, d), lower triangle.
 
     The learner is a + b g(z), z = intercept + w'x; `form` defines g; tile (p, 64) are features.
     rows : TileRows of these rows, with score, slope = g'(z), and r, the loss's derivatives by z
-    column : (p,) work array; convex : whether to use only the positive terms with g''(z)"""
+    column : (p,) work array; convex : whether to leave out negative terms with g''(z)"""
     slope, r, z, c, beta = rows.slope, rows.r, rows.z, rows.c, form.beta
     one, zero = slope.dtype.type(1), slope.dtype.type(0)
     tile_curvature(form.loss, y, rows.score, weight, c)
@@ -254,11 +254,11 @@ def add_hessian(tile, y, weight, b, form, convex, rows, column, H):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def hessian(lo, hi, partials, X, y, f, weight, theta, sign, form, convex):
-    """Sum the Hessian of the loss by each of q learners' parameters over each block of rows.
+    """Compute the Hessian of the loss by the parameters of each of q learners, per block of rows.
 
     For blocks lo to hi - 1, partials (n_blocks, q, d, d) gets lower triangles, d = 2 + p. Learner j
     is a + b g(intercept + w'x), with theta[j] = (a, intercept, w) and sign[j] = b; f is the sum of
-    earlier learners. `form` defines g and the loss; `convex` drops terms that could be negative."""
+    earlier learners. `form` defines g and the loss; `convex` leaves out negative terms with g''."""
     v, b, column = theta.astype(X.dtype), sign.astype(X.dtype), np.empty(X.shape[1])
     rows, form = tile_rows(X), Form(X.dtype.type(form.beta), form.activation, form.loss)
     r = rows.r
@@ -281,7 +281,7 @@ def hessian(lo, hi, partials, X, y, f, weight, theta, sign, form, convex):
 def forward(lo, hi, X, theta, sign, beta, activation, derivative, into, out):
     """Add the values of learners at rows in blocks lo to hi - 1 to out (n_tiles, width, 64).
 
-    Learner j, a + b g(intercept + w'x), or b g' if `derivative`, is added to out[:, into[j]].
+    Learner j, a + b g(intercept + w'x), is added to out[:, into[j]]; if `derivative`, b g' is.
     theta[j] is (a, intercept, w), sign[j] is b; `activation` with sharpness `beta` is g."""
     dtype = X.dtype
     v, softness = theta.astype(dtype), dtype.type(beta)
@@ -314,8 +314,8 @@ def joint_gradient(lo, hi, partials, X, y, offset, weight, theta, sign, target, 
     """Sum the loss of all M learners together, and its gradient, over each block of rows.
 
     Learner j is a + b g(intercept + w'x), with theta[j] = (a, intercept, w), sign[j] = b and the
-    softplus g of sharpness beta. The linear predictor of a class is the sum of `offset` and of the
-    learners whose target is the class. Blocks lo to hi - 1 are summed:
+    softplus g of sharpness beta. The linear predictor of class k is `offset` plus the learners
+    whose target is k; `loss` has constants of the loss. Blocks lo to hi - 1 are summed:
     partials[block, j, 2:] : derivatives by theta[j]
     partials[block, 0, :2] : sums of loss and of loss^2"""
     dtype = X.dtype

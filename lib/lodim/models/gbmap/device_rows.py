@@ -22,7 +22,7 @@ class DeviceRows:
 
     @classmethod
     def from_host(cls, X, y, weight, score, several_classes):
-        """Return DeviceRows with GPU copies of y, weight (n,) and `score`; X is there already."""
+        """Return DeviceRows of X on the GPU and of GPU copies of y, weight (n,) and `score`."""
         y, weight = (upload(tiles.pad(v, len(X))) for v in (y, weight))
         problem = (zeros(y.shape), zeros(y.shape)) if several_classes else None
         return cls(X, y, weight, upload(score), problem)
@@ -31,7 +31,7 @@ class DeviceRows:
         """Return response and linear predictor for a learner of class k, (n_tiles, 64) each.
 
         With unordered classes, the response is 1 for rows of class k, else 0, and the predictor is
-        the logit of class k. class_table : table of `Ordinal` if classes are ordered, else empty"""
+        the logit of class k. class_table : (2, K) codes and shifts of ordered classes, or (2, 0)"""
         if self.problem is None:
             return self.y, self.score.reshape(*self.y.shape)
         if class_table.size:

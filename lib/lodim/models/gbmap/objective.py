@@ -59,7 +59,7 @@ class BoostObjective:
         return H
 
     def _in_slices(self, work, q):
-        """Return [work(slice)] for slices of the learners, one per thread if X is a large block."""
+        """Return [work(slice)] for slices of q learners: one, or one per thread for large X."""
         if not self._shared:
             return [work(slice(q))]
         parts = {}
@@ -77,9 +77,9 @@ def precision_of(dtype):
 
 
 def penalize(settings, width, p):
-    """Return the ElasticNet for the parameters of a learner: a, intercept, `width` weights w.
+    """Return the ElasticNet for the parameters of a learner: a, intercept, and the weights w.
 
-    p : number of features that vary, by which the penalty is divided"""
+    width : number of weights; p : number of features that vary, by which the penalty is divided"""
     penalized = np.ones(2 + width)
     # With the identity, `a` replaces the intercept of w, which is then not penalized.
     penalized[:2] = 0.0, settings.penalize_intercept and settings.softplus
@@ -88,9 +88,9 @@ def penalize(settings, width, p):
 
 
 def stage_objective(state, rows, penalty):
-    """Return a function of signs (q,) that returns the BoostObjective of learners with these signs.
+    """Return a function: signs (q,) of new learners -> their BoostObjective.
 
-    rows : X, response, linear predictor and weight, in blocks of 64 rows; penalty : ElasticNet"""
+    state : BoostState; rows : X, response, linear predictor and weight, in blocks of 64 rows"""
     form, threads = Form(*state.settings.shape, state.loss), state.settings.n_threads
     how = {"threads": threads, "runs": state.runs if rows[0] is state.X else None}
     return partial(BoostObjective, *rows, form=form, penalty=penalty, **how)

@@ -258,7 +258,7 @@ def words(fit):
 
 
 def pictures(fit, data):
-    """Return pictures of the mean effects and, if data are given, of the rows' embedding."""
+    """Return pictures of mean effects and, given data, of rows in the first two embedding axes."""
     tidy = in_pandas(fit.tidy)()
     terms = tidy[tidy["std_estimate_abs"] > 0]
     terms = terms.sort_values("std_estimate_abs", ascending=False, kind="stable")

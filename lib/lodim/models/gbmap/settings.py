@@ -32,7 +32,7 @@ WIDE = 64  # columns from which a Hessian costs as much as dozens of gradients
 
 
 def most_learners(n, p, K):
-    """Return the largest m in ROUND for which m K learners have at most n parameters; 0 if none."""
+    """Return the largest m in ROUND (8 to 60) for which m K learners have <= n parameters, or 0."""
     return max((m for m in ROUND if p and m <= n / (K * (2 + p))), default=0)
 
 
@@ -154,12 +154,14 @@ class Settings:
         return replace(self, tol=tol, ftol=ftol, n_starts=1)
 
     def stop_at_noise(self, exact):
-        """Return whether boosts stop at gains below sampling noise: never if `exact` (few rows)."""
+        """Return whether boosts stop at gains below sampling noise; never if `exact` (few rows)."""
         given = self.tol is not None or self.ftol is not None
         return self.smooth and not (exact or given)
 
     def tolerances(self, exact, preconditioned):
-        """Return a dict of tol, ftol: strict if `exact` (few rows), stricter if preconditioned."""
+        """Return a dict of the tolerances tol and ftol, strict if rows are few (`exact`).
+
+        preconditioned : whether L-BFGS is preconditioned by a Hessian; ftol is then stricter"""
         tol, ftol = (1e-8, 1e-12 if preconditioned else 1e-8) if exact else (1e-5, 1e-6)
         if not self.softplus:  # estimates of linear models must be accurate
             tol, ftol = 1e-8, 1e-13

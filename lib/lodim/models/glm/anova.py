@@ -35,7 +35,6 @@ def compare(one, other):
 
 
 def _criterion(fit):
-    """Return the name of the attribute that compares nested fits: deviance or log_likelihood."""
     # Negative binomial deviances are not comparable: each fit has its own theta.
     return "log_likelihood" if fit.family.name == "negative_binomial" else "deviance"
 
@@ -126,7 +125,7 @@ def _in_order(fit):
 
 
 def _factors(term):
-    """Return the factors of a term as a set: the set of x:z contains the set of x."""
+    """Return a term's factors as a set of (type, name): that of x is a subset of that of x:z."""
     return frozenset((type(part), part.name) for part in term)
 
 
@@ -152,7 +151,7 @@ def _test(fit, value, df):
 def _submodels(fit, sets, data, changes, method):
     """Return a namespace per list of terms in `sets`: df, df_resid, deviance, log_likelihood.
 
-    data : training rows, or None for least squares; changes : arrays in the call of `glm`
+    data : training rows, or None for least squares; changes : arrays (weights etc.) in the glm call
     method : name for error messages"""
     if fit.family.dispersed and not fit.dispersion > 0.0:
         what = f"{method}() needs residual degrees of freedom, and this fit has none"
@@ -164,7 +163,7 @@ def _submodels(fit, sets, data, changes, method):
 
 
 def _projected(fit, terms):
-    """Return df, deviance and so on of a least-squares submodel with `terms`, without a refit."""
+    """Return df, df_resid, deviance, log_likelihood of a least-squares fit with `terms` only."""
     positions = np.setdiff1d(np.arange(1, fit.df), _positions(fit, fit.estimates, terms))
     dropped, df = len(positions), fit.df - len(positions)
     deviance = fit.deviance + fit.dispersion * _wald_statistic(fit, fit.estimates, positions)[0]
@@ -185,7 +184,7 @@ def _positions(fit, estimates, terms, columns=None):
 def _wald_statistic(fit, estimates, positions):
     """Return the Wald statistic b'V^-1 b of coefficients b with covariance V, and their number.
 
-    positions : rows of `estimates.coef` that b consists of; one column if predictors share slopes
+    positions : rows of `estimates.coef` in b; all columns, or one if classes share slopes
     The statistic is NaN if classes are separated or V is singular."""
     q, n_scores = estimates.coef.shape
     each = np.arange(1 if fit.family.shared_slopes else n_scores)
@@ -203,9 +202,9 @@ def _wald_statistic(fit, estimates, positions):
 
 
 def _wald(fit, estimates, term):
-    """Return a term's Wald statistic and the number of its coefficients.
+    """Return the Wald statistic of a term, and the number of the term's coefficients.
 
-    estimates : of `fit`, or of a smaller fit in which this term is the last"""
+    estimates : of `fit`, or of a smaller fit in which `term` is the last term"""
     columns = np.arange(len(fit.design.names))
     if estimates is not fit.estimates:
         before = _in_order(fit)[: _in_order(fit).index(term) + 1]

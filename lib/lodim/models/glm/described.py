@@ -45,7 +45,7 @@ class Described:
 
     @property
     def deviance(self) -> float:
-        """Residual deviance: sum over the training rows, as in R."""
+        """Residual deviance of the training rows, as in R: a sum over rows."""
         return self.log["deviance"]
 
     @property

@@ -76,9 +76,9 @@ def correlations(X, Z, share):
 
 
 def orient(V, X, code, weight):
-    """Return V (p, k) rotated and scaled to the printed axes; the divergence stays the same.
+    """Return directions V (p, k) rotated and scaled to the printed axes of the projection.
 
-    Coordinates of rows X then have unit covariance within the classes `code` (n,). Class means
+    Coordinates of rows X (n, p) get unit covariance within the classes `code` (n,). Class means
     differ most along the first axes, spreads of classes along the others."""
     Z, C = X @ V, int(code.max()) + 1
     share = np.bincount(code, weight, C) / weight.sum()
@@ -99,7 +99,7 @@ def orient(V, X, code, weight):
 def upright(V, Z, share):
     """Return signs (k,) that make the largest loading in each column of V (p, k) positive.
 
-    In a tie, coordinates Z (n, k) become skewed to the right; share (n,) are row weights."""
+    In a tie, the sign skews coordinates Z (n, k) to the right; share (n,) are row weights."""
     up, down = V.max(axis=0), -V.min(axis=0)
     lean, tail = up - down, share @ (Z - share @ Z) ** 3
     tied = np.abs(lean) <= TIE * np.maximum(up, down)

@@ -41,7 +41,7 @@ def easy_and_hard(label, goodness, hard_share):
 def allocate(sizes, n_candidates, max_fraction):
     """Return how many of n_candidates to draw from each group of rows, as equally as possible.
 
-    sizes : rows per group; max_fraction : largest share of a group, but not all of it; or None"""
+    sizes : rows per group; max_fraction : largest share drawn of a group (never all), or None"""
     most = sizes
     if max_fraction is not None:
         most = np.minimum(np.rint(max_fraction * sizes), np.maximum(sizes - 1, 0)).astype(int)
@@ -53,9 +53,9 @@ def allocate(sizes, n_candidates, max_fraction):
 
 
 def draw_split(groups, weight, content, settings, seed):
-    """Draw candidates and scoring rows (whose loss counts) within groups of rows; return a Split.
+    """Draw candidates and scoring rows (whose loss counts) from each group of rows; return a Split.
 
-    groups, weight : (n,) per row; content : (n,) hashes of the rows, on which the draw depends
+    groups, weight : (n,) per row; content : (n,) hashes of rows, so that row order has no effect
     If settings.max_fraction is given, no candidate is a scoring row."""
     within = [np.flatnonzero(groups == g) for g in np.unique(groups)]
     # Groups of equal size are ordered by content, not by class names.

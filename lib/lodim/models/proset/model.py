@@ -119,9 +119,9 @@ MODEL = Proset()
 
 
 def _choose_lambda_v(problem):
-    """Return the problem with lambda_v chosen by cross-validation, and the table of values.
+    """Choose lambda_v by cross-validation; return the problem with it, and the table of values.
 
-    The largest value, (nearly) the null model, is chosen unless another one is clearly better."""
+    The largest value (nearly the null model) is chosen unless another one is clearly better."""
     s, n = problem.settings, problem.batch.n_positive
     null = largest_v(problem.batch, problem.family, s)
     # Values in between hardly improve the held-out loss; with finer steps the predictions would

@@ -31,8 +31,8 @@ def scores_after(X, columns, step, f, threads):
 def derivatives(X, y, weight, f, *, loss, columns, curvatures, step, threads):
     """Return the loss (half the weighted mean deviance) and its derivatives, as one flat array.
 
-    With a row's loss l and K coefficients of each of C columns, the array has, in order: the loss,
-    the sum of l'^2 / l'' over rows, the negative gradient (K, C), second moments (J, J, C, C).
+    A row has loss l; each of C columns has K coefficients. The array holds, in order: the loss, the
+    sum of l'^2 / l'' over rows, the negative gradient (K, C), second moments (J, J, C, C).
     curvatures : 0 for no moments, 1 to weight by the mean of l'' (J = 1), K^2 by all l'' (J = K)
     f : linear predictors in blocks of 64 rows; step : (K, C) change of the coefficients, or None"""
     if step is not None:
@@ -46,7 +46,7 @@ def derivatives(X, y, weight, f, *, loss, columns, curvatures, step, threads):
 
 
 def padded(values, n_tiles, spread=1.0):
-    """Return values of rows, (n,) or (n, K), divided by `spread`, in n_tiles blocks of 64 rows."""
+    """Return values, (n,) or (n, K), divided by `spread`, as (n_tiles, 64) or (n_tiles, K, 64)."""
     if values.ndim == 1:
         return tiles.pad(values if spread == 1.0 else values / spread, n_tiles)
     out = np.empty((n_tiles, values.shape[1], TILE))
@@ -221,7 +221,7 @@ def _add_moments(lo, hi, partials, X, columns, h, bounds):
 
 
 def _moments(X, columns, h, threads):
-    """Return sums of h x x' over rows, (J, J, C, C); h : J^2 weights per row; x : C columns."""
+    """Return sums over rows of h x x', (J, J, C, C); x : C `columns`; h : J^2 weights per row"""
     J = round(h.shape[1] ** 0.5)
     size = (h.shape[1] * len(columns) ** 2) or 1
     chunks = max(1, min(count_blocks(X), 2**25 // size))  # their sums take at most 256 MiB

@@ -31,9 +31,9 @@ class RuleResults:
         return {rule: selections_along(space, path) for rule, path in self.paths.items()}
 
     def models_along(self, rule, choice):
-        """Return selections (L, m) and prices (L,) of the L models on a search rule's path.
+        """Return selections (L, m) bool and prices (L,) of the L models on a search rule's path.
 
-        choice : node that supplies each quantity; candidates that need another node are left out"""
+        choice : node that supplies each quantity; candidates that need another are not selected"""
         if (rule, choice) not in self.known:
             space = self.search.space
             used = self.used_by_rule[rule] & computable_from(space, choice)
@@ -45,7 +45,7 @@ def counterpart(model, results):
     """Return the model in `results` (RuleResults of other rows) that matches `model`, or None.
 
     The match costs at most as much, and is on the path of the same search rule. If `model` was
-    chosen as the best of all rules at its price (`choice` is None), so is the match."""
+    chosen as the best of all rules at its price (`choice` is None), the match is the best, too."""
     if model.rule == "null":
         return replace(model, state=results.search.state(model.state.used))
     budget = model.state.price
@@ -60,7 +60,7 @@ def counterpart(model, results):
 
 
 def _state(search, used, relax):
-    """Return the SearchState of candidates `used`, refitted if relax > 0; None if too many."""
+    """Return the SearchState of `used`, refitted if relax > 0; None if it has too many columns."""
     if relax == 0.0:
         return SearchState(used, search.space.price(used), np.nan, -1, np.nan)
     state = search.state(used)
@@ -70,7 +70,7 @@ def _state(search, used, relax):
 def models_to_compare(results, relax=None):
     """Return CandidateModels for the models in `results` within the budget, the null model first.
 
-    relax : share of the refit in coefficients of models on paths; None tries 0, 0.5 and 1"""
+    relax : share of an unpenalized refit in coefficients of path models; None tries 0, 0.5 and 1"""
     search = results.search
     nothing = search.state(np.zeros(len(search.space), bool))
     out = [CandidateModel(nothing, "null")]
@@ -98,7 +98,7 @@ class HeldOut:
 
     @classmethod
     def from_folds(cls, models, fold_results, tests, family, n_draws):
-        """Compute the held-out losses of V models, by their counterparts found without each fold.
+        """Return the HeldOut of V models, evaluated on the rows of each fold, by fits without them.
 
         fold_results : RuleResults per fold, found without its rows; tests : the rows of each fold
         n_draws : number of random divisions of the rows into folds"""
@@ -137,7 +137,7 @@ class HeldOut:
 def _losses(models, results, test, family):
     """Return deviances (V, n) of the `test` rows under V models, each fitted to the other rows.
 
-    results : RuleResults of the other rows. A model without counterpart in them gets inf."""
+    results : RuleResults of the other rows; models without a counterpart in them get inf"""
     X = tiles.unpack(test.X, test.n).astype(np.float64)
     offset, space, known = test.offset_matrix(family.n_scores), results.search.space, {}
     most = family.most_deviance(np.append(results.search.refits.data.given[0], test.y))
@@ -157,7 +157,7 @@ def _losses(models, results, test, family):
 
 
 def select_held_out(search, models, held_out):
-    """Return positions, by price, of models with less `held_out` loss than all cheaper models."""
+    """Return positions in `models`, by price, of those better on held-out rows than all cheaper."""
     value = search.criterion(held_out.mean, 0)
     price = np.array([float(f"{model.state.price:.9g}") for model in models])
     out: list[int] = []

@@ -37,7 +37,7 @@ class CandidateModel:
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """Parts of a search for models: nodes to choose among, refitted models and a criterion."""
+    """Data of a search: candidates with prices, refits to compute models, a criterion, a budget."""
 
     space: Any  # SearchSpace: candidate nodes and their prices
     refits: Any  # Refits on the rows that are searched
@@ -125,10 +125,10 @@ def _best_move(search, state, budget):
 
 
 def _drop_sets(space, used):
-    """Return the sets of candidates that a move may drop from a model, one per row, (a, m) bool.
+    """Return sets of candidates that a move may drop from a model, (a, m) bool, one set per row.
 
-    A set is empty, one candidate, or all candidates of the model that need the same purchase.
-    used : (m,) bool, candidates of the model"""
+    A set is empty, one candidate, or all candidates of the model for which one item must be bought.
+    space : SearchSpace; used : (m,) bool, candidates of the model"""
     m = len(space)
     sets = [np.zeros(m, bool), *np.eye(m, dtype=bool)[used]]
     # Includes paid nodes without used columns, whose branch may be removed.
@@ -143,9 +143,9 @@ def _drop_sets(space, used):
 
 
 def _add_sets(space, used):
-    """Return the sets of candidates that a move may add, and the candidate for which each is added.
+    """Return sets of candidates that a move may add, (b, m) bool, and one candidate for each set.
 
-    sets : (b, m) bool; the empty set, single candidates, then candidates with all that they need
+    The sets are the empty one, single candidates, and candidates with all others that they need.
     candidates : (b - 1,) positions, one for each set but the first
     used : (m,) bool, candidates of the model before the move"""
     m = len(space)
@@ -169,7 +169,7 @@ def _column_sets(space, sets):
 
 
 def _best_switch(search, state, budget):
-    """Return the best model with another source of one quantity; None if `state` is as good."""
+    """Return the best model within the budget with one quantity from another node, or None."""
     best = state
     for used in source_switches(search.space, state.used):
         if not used.any() or not affordable(search.space.price(used), budget):
@@ -181,7 +181,7 @@ def _best_switch(search, state, budget):
 
 
 def source_switches(space, used):
-    """Yield variants of the selection `used`, (m,) bool, with another source of one quantity."""
+    """Yield variants of the selection `used`, (m,) bool, with one quantity from another node."""
     base = space.network.base[space.candidates]
     for s, source in enumerate(space.source.T):
         mine = used & (source >= 0)
