@@ -23,7 +23,7 @@ _display: ContextVar["Display | None"] = ContextVar("display", default=None)
 
 @contextmanager
 def showing(progress: Any, call: str) -> Iterator[None]:
-    """Show progress of a `call` in a `with` block; blocks within it use the same display.
+    """Show progress of a call, named `call`, in a `with` block; nested blocks share the display.
 
     progress : True, False, or None to show it after three seconds"""
     if isinstance(progress, np.bool_):

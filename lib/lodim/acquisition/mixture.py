@@ -62,14 +62,14 @@ class Mixture:
         return replace(self, **scales, contamination=contamination)
 
     def features(self, X):
-        """Return the values from which the mixture predicts: normal scores of X (n, p), or X."""
+        """Return X (n, p), as normal scores if this mixture was fitted to normal scores."""
         if not self.knots.size:
             return X
         columns = zip(X.T, self.knots, self.scores, strict=True)
         return np.column_stack([np.interp(*column) for column in columns])
 
     def refit(self, X, y, weight, seed, settings):
-        """Return a Mixture fitted to other rows; temperature, repetition and contamination stay.
+        """Fit a Mixture to other rows; keep this one's temperature, repetition and contamination.
 
         X : (n, p), from `features`; settings : dict with per_class, pooling, independence"""
         n_classes = max(self.label.max() + 1, 0)
@@ -167,8 +167,8 @@ def group(X, y, weight, n_classes, seed, per_class):
 def _shrink_differences(label, common, share, rows, mean, cov):
     """Shrink differences between clusters of different classes; return new shares and means.
 
-    label, share, rows, mean, cov : class, share, size, mean and covariance matrix of each cluster
-    common : index of each cluster's start centre; clusters that share one become more similar"""
+    label, share, rows, mean, cov : per cluster, the class, share of weight, number of rows, moments
+    common : (clusters,) number of the k-means start; clusters that share one become more similar"""
     same_class, same_cluster = label[:, None] == label, common[:, None] == common
     equal = (same_class @ share) * (same_cluster @ share)
     found = rows.sum() * ((share - equal) ** 2 / equal).sum()
@@ -220,7 +220,7 @@ def shrink(parts, p, pooling, independence):
 def learn(X, y, weight, n_classes, seed, per_class, pooling, independence):
     """Fit a Mixture to rows X, with at most `per_class` clusters (components) per class.
 
-    n_classes : 0 for a numeric y; pooling : weight, in rows, of the clusters' mean covariance
+    n_classes : 0 for a numeric y; pooling : weight of the mean covariance, as a number of rows
     independence : covariances between different columns are multiplied by 1 - independence"""
     parts = group(X, y, weight, n_classes, seed, per_class)
     return shrink(parts, X.shape[1], pooling, independence)
@@ -241,7 +241,7 @@ def choose(X, y, weight, fold, n_classes, item_of, seed):
 
 
 def _choose(X, y, weight, fold, n_classes, item_of, seed):
-    """Return a Mixture whose settings cross-validation chose, and a dict of settings and losses.
+    """Return a Mixture whose settings cross-validation chose, and a dict of these and the loss.
 
     fold : (n,) fold that holds out a row, or -1; n_classes : 0 for a numeric y
     item_of : (p,) data column of each feature; features of one column are known together"""
@@ -317,7 +317,7 @@ def _normal_scores(X):
 
 
 def _masks(column_of, rng):
-    """Return 40 random sets of features; features of one column (column_of) stay together."""
+    """Return 40 random sets of feature positions; features with equal column_of stay together."""
     G, out = column_of.max() + 1, []
     for _ in range(MASKS):
         items = rng.permutation(G)[: rng.integers(1, G + 1)]

@@ -48,7 +48,7 @@ def spans_of(rows, n):
 
 
 def span_of(rows, first):
-    """Return the Span of a chunk: complete rows at positions `rows`, after `first` earlier ones."""
+    """Return the Span of complete rows at positions `rows`; `first` complete rows precede it."""
     start, stop = int(rows[0]), int(rows[-1]) + 1
     whole = stop - start == len(rows)
     return Span(first, start, stop, ALL_ROWS if whole else rows - start, len(rows))
@@ -100,7 +100,7 @@ class TableChunks(Chunks):
         return self.n <= ROWS_PER_CHUNK
 
     def gather(self, rows, names):
-        """Return a Table of the complete rows at positions `rows`, or of all if None."""
+        """Return a Table of the complete rows at positions `rows` (None: all), with all columns."""
         return self.table if rows is None else self.table.take(rows)
 
     def map(self, work, names):
@@ -133,9 +133,10 @@ class RowPlace:
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """Row labels for messages: labels[i] has the number of row i within its file, and the file.
+    """Row labels for messages: labels[i] is a RowPlace: row i's file, and its number in this file.
 
-    runs : per range of a file's rows, (its start in all rows, start in the file, file)"""
+    runs : per range of a file's rows, (first position in the data, first number in the file, file)
+    rows : positions of the labelled rows in the data"""
 
     runs: list
     rows: object
@@ -164,7 +165,7 @@ class Cutter:
         self.held, self.stop = [], stop
 
     def put(self, start, stop, read):
-        """Append the rows at positions start to stop - 1; read : dict name -> Column of them."""
+        """Append the rows from `start` to stop - 1; `read` is a dict name -> Column of them."""
         self.stop = stop
         if stop > start:
             self.held.append((start, stop, read))
@@ -182,15 +183,15 @@ class Cutter:
 
 @dataclass(frozen=True, eq=False)
 class ChunkStore:
-    """Data not in memory, in pieces such as files; `starts` : positions of their first rows."""
+    """Data not in memory; starts[i] is the position of the first row of piece i, such as a file."""
 
     source: object
     starts: tuple[int, ...]
 
     def read(self, names, start=0):
-        """Yield (first row, end, dict name -> column) for successive ranges of rows.
+        """Yield (first position, end, dict name -> Column) for successive ranges of rows.
 
-        The first range is at the start of the file that contains row `start`."""
+        The first range begins with the piece of data, such as a file, that contains row `start`."""
         first = bisect_right(self.starts, start) - 1
         at = self.starts[first]
         for piece in self.source.pieces[first:]:
@@ -320,9 +321,9 @@ class SourceChunks(Chunks):
 
 
 def batch_reader(design, chunks, inputs):
-    """Return a function that reads chunk k of SourceChunks as a Batch; Dask workers can call it.
+    """Return a function of k that reads chunk k of SourceChunks as a Batch, also on Dask workers.
 
-    inputs : RowInputs (weights, offset etc.) of all rows of the data, complete or not"""
+    inputs : RowInputs (weights, offset etc.) of all rows, including incomplete ones"""
     ranges = [(span.start, span.stop) for span in spans_of(chunks.table.rows, chunks.n)]
     inputs = RowInputs(inputs.weights, inputs.offset).arrays()
     return partial(_read_batch, design=design, store=chunks.store, ranges=ranges, inputs=inputs)
@@ -348,7 +349,7 @@ def bare_table(table, span):
 def part_task(store, span, table, work, names):
     """Read columns `names` of a chunk on a Dask worker; return work(span, table with the columns).
 
-    store : ChunkStore; span, table : position of the chunk, and its Table without columns"""
+    store : ChunkStore that reads them; span : position of the chunk; table : without columns"""
     return work(span, replace(table, columns=store.columns(names, span)))
 
 
@@ -386,7 +387,7 @@ class WorkerChunks(SourceChunks):
         return cls(chunks.store, chunks.table, chunks.n_rows, chunks.known, client)
 
     def map(self, work, names):
-        """Return [work(span, table), ...] from Dask workers; `names` : columns of the tables."""
+        """Return [work(Span, Table), ...] for all chunks, from Dask workers; `names` : columns."""
         if not names:
             return super().map(work, names)
         spans = spans_of(self.table.rows, self.n)
@@ -394,10 +395,10 @@ class WorkerChunks(SourceChunks):
         return dask_cluster.run_tasks(self.client, part_task, self.store, each)
 
     def tiles(self, design, all_inputs, inputs):
-        """Compute features on Dask workers; return X as WorkerTiles, y (n,), and RowInputs.
+        """Compute features on Dask workers; return X (WorkerTiles), y (n,) or None, and RowInputs.
 
-        all_inputs : the user's RowInputs of all rows, complete or not, which the workers read
-        inputs : RowInputs of the complete rows; weights and offset are replaced by those read"""
+        all_inputs : RowInputs (weights, offset etc.) of all rows, which the workers read
+        inputs : RowInputs of the complete rows; the result has weights and offset as read"""
         make = batch_reader(design, self, all_inputs)
         X = workers.read_parts(self.client, make, self.n, len(design.names), design.dtype)
         here = {name: values for name, (values, _) in X.beside.items()}

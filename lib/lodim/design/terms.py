@@ -56,7 +56,7 @@ def _codes(keys):
 
 
 def _learning(keys):
-    """Return the keys of the factors that learn more than levels from rows, such as bs(x)."""
+    """Return the factors, as keys, that learn constants such as knots from rows, e.g. bs(x)."""
     codes = [c for c in _codes(keys) if not factors.is_category(c) and factors.remembers(c)]
     return [(None, code) for code in codes]
 
@@ -99,7 +99,7 @@ def _identifies(name, _, table):
 
 
 def learn(keys, parts, summaries, fills, missing, reference_levels):
-    """Learn terms from training rows; return them, a dict of names, and the number of sampled rows.
+    """Learn terms from training rows; return (terms, dict of names, number of sampled rows).
 
     keys : terms, as tuples of (column, None) or (None, text of a call); parts : Chunks of the rows
     summaries : dict column -> Summary; fills : Fills that replace missing values, or ()
@@ -139,9 +139,9 @@ def _count_computed(_, table, keys, fills):
 
 
 def _rows_to_learn(keys, parts, summaries, fills):
-    """Return a Table of the rows from which terms learn splines and means, and the number sampled.
+    """Read the rows from which terms learn means, knots etc.; return a Table and the sample size.
 
-    The number is 0 if all rows are used. If terms have no splines or means, return (None, 0).
+    The size is 0 if all rows are used; without such terms, return (None, 0).
     keys : terms, as tuples of (column, None) or (None, text of a call); parts : Chunks
     summaries : dict column -> Summary; fills : Fills that replace missing values"""
     learning = _learning(keys)
@@ -155,9 +155,9 @@ def _rows_to_learn(keys, parts, summaries, fills):
 
 
 def draw_rows(parts, ends, size):
-    """Return positions of about `size` random rows of positive weight, and whether there are more.
+    """Draw about `size` rows of positive weight; return positions, and whether rows were left out.
 
-    parts : Chunks; if they have at most `size` rows, the positions are None, which means all rows
+    parts : Chunks of n rows; if n is at most `size`, positions are None, which means all rows
     ends : positions that every sample includes, e.g. of a column's smallest and largest value"""
     if parts.n <= size:
         return None, False
@@ -179,7 +179,7 @@ def _learn_factors(keys, summaries, table, missing, reference_levels):
 
 
 def _against_reference(keys):
-    """Return per term of `keys` the set of its factors without a column for their first level."""
+    """Return, per term, the set of factors to be coded without a column for the first level."""
     # The product of the term's other factors, or the intercept, is in the model, too (Chambers &
     # Hastie 1992).
     reduced, covered = {}, {frozenset()}
@@ -215,7 +215,9 @@ def widths(terms):
 
 
 def names(terms, sizes):
-    """Return names of features and terms, and each feature's term (p,); sizes : from `widths`."""
+    """Return names of features, names of terms, and the position of each feature's term, (p,).
+
+    sizes : number of features per term"""
     letters = sum(w * sum(map(factors.letters, t)) for w, t in zip(sizes, terms, strict=True))
     if letters > MAX_LETTERS:
         what = f"the names of the features would have {letters:,} letters"
@@ -235,7 +237,7 @@ def names(terms, sizes):
 
 
 def column_choices(term):
-    """Return a tuple per feature of a term: a column number per factor, such as (1, 0) for a:b."""
+    """Return one tuple per feature of a term: each factor's column number, as (1, 0) for a:b."""
     widths = [range(factors.width(part)) for part in term]
     return [choice[::-1] for choice in itertools.product(*reversed(widths))]
 
@@ -248,7 +250,7 @@ def check_ways(monotone):
 
 
 def ways(monotone):
-    """Return 1 (increasing), -1 (decreasing) or None (invalid) per entry of the dict `monotone`."""
+    """Return 1 (increasing), -1 (decreasing) or None (invalid) per value of the dict `monotone`."""
     return [WAYS.get(way) if isinstance(way, str) else None for way in monotone.values()]
 
 
@@ -322,7 +324,7 @@ def compress(keys, written, parts, summaries):
 
 
 def compressing_text(name, x, weight):
-    """Return formula text that compresses values x of column `name`; None without heavy tails."""
+    """Return text such as "np.arcsinh((age - 9) / 5)" for a column; None without heavy tails."""
     if not len(x) or _kurtosis(x, weight) <= KURTOSIS:  # before the outliers, which raise it
         return None
     limits = find_limits(x, name)

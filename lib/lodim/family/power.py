@@ -29,7 +29,7 @@ def loss_slope(power, constant, y, f, weight):
 
 @scalar
 def curvature(power, y, f, weight):
-    """Return the second derivative of a weighted loss in the log mean f; variance: mean**power."""
+    """Return the second derivative in the log mean f of a weighted loss (variance mean**power)."""
     up, down = like(2.0 - power, f), like(power - 1.0, f)
     return weight * (up * exp_bounded(up * f) + down * y * exp_bounded(-down * f))
 
@@ -98,5 +98,5 @@ def _log(y):
 
 
 def _log_sum(log, weight):
-    """Return log(sum(weight * exp(v))) without overflow, where log(i) returns v of rows i."""
+    """Return log(sum(weight * exp(v))) without overflow; log(i) returns v of the rows i (slice)."""
     return sum_rows(lambda i: logsumexp(log(i), b=weight[i]), len(weight), np.logaddexp)

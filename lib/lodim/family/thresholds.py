@@ -56,10 +56,10 @@ def best_thresholds(sums, shares, thresholds):
 
 
 def threshold_sums(y, f, weight, thresholds):
-    """Return a loss and its first two derivatives per threshold between classes, (K - 1, 3).
+    """Return, per threshold, sums of a logistic loss and its first two derivatives, (K - 1, 3).
 
-    It is the logistic loss of being above or below the threshold, with the logit f + threshold,
-    summed over the rows of the two classes next to the threshold."""
+    The sums are over the rows of the two classes next to the threshold; the logit of being above it
+    is f + threshold. y, f, weight : (n,) class codes, linear predictors, row weights"""
     y, f = np.ascontiguousarray(y, np.float64), np.ascontiguousarray(f)
     return sum_rows(lambda i: _threshold_sums(y[i], f[i], weight[i], thresholds), len(y))
 

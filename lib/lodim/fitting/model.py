@@ -190,7 +190,7 @@ class Model:
         return problem
 
     def refuse_unused(self, problems: list[Problem]) -> None:
-        """Raise ArgumentError for a setting without effect; there is a problem per response."""
+        """Raise ArgumentError for a setting without effect in every problem (one per response)."""
         known = {field.name for field in dataclasses.fields(self.settings)}
         own = inspect.signature(self.function).parameters.items()
         usual = self.settings(**{name: p.default for name, p in own if name in known})
@@ -242,17 +242,17 @@ class Model:
         """Return the Fit of a problem, given its estimates and the optimizer's log.
 
         selection : table of tried settings, or None
-        for_path : True to leave out slow results, SPREAD to keep those for SDs of responses"""
+        for_path : True leaves out slow results; SPREAD does so except for SDs of responses"""
         raise NotImplementedError
 
     def reweigh(self, problem: Problem, fit: Any) -> tuple | None:
-        """Return (estimates, log) of `fit` for new row weights; None if it must be refitted."""
+        """Return (estimates, log) of `fit` for the weights of `problem`; None if not supported."""
         return None
 
     def cv_grid(self, problem: Problem, n: int) -> tuple[dict, tuple | None]:
-        """Return the default grid of cv(), and (estimates, log) of a fit made to find it, or None.
+        """Return a dict setting -> values for cv() to compare, and a fit to all rows, or None.
 
-        The grid is {first penalty: n values, or the value in the call}; {} without penalties."""
+        The setting is the first penalty ({} if there is none). A fit is a pair (estimates, log)."""
         for penalty in self.penalties:
             value = problem.arguments[penalty]
             fixed = isinstance(value, int | float)

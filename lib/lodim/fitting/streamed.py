@@ -130,7 +130,7 @@ class MethodCall:
 
 
 def _features(fit, only_used):
-    """Return a fit's data columns, with offset; if `only_used`, those that predictions need."""
+    """Return the data columns for a fit's features and offset; only used ones if `only_used`."""
     design = fit._reader if only_used else fit.design
     return [*design.features, *([design.offset] if design.offset else [])]
 
@@ -178,7 +178,7 @@ def _frame(chunk, source, stop=None):
 
 
 def _with_place_of_errors(function, chunk, source, offset):
-    """Return function(rows, **offset) for a Chunk of a Source; errors name the chunk and row."""
+    """Return function(frame, **offset) for a Chunk; name chunk and row at fault in a DataError."""
     frame = _frame(chunk, source)
     try:
         return function(frame, **offset)
@@ -223,7 +223,6 @@ def predictions(fit, data, *arguments, **keywords):
 
 
 def _together(call, source):
-    """Return the results of a MethodCall for all chunks of a source, as one frame."""
     data, answers = zip(*call.of_source(source), strict=True)
     answers = pd.concat(answers, ignore_index=True)
     if not call.includes_data:
@@ -232,7 +231,6 @@ def _together(call, source):
 
 
 def _lazily(call, data):
-    """Return the result of a MethodCall for a Dask frame as a lazy Dask object."""
     if _Offsets(call.keywords.get("offset")).is_array:
         why = "its partitions have no known length"
         raise ArgumentError(f"offset= of a Dask frame must be a column name: {why}")
@@ -245,7 +243,7 @@ def _lazily(call, data):
 def _of_partition(data, *, fit, name, given, like, partition_info=None, **keywords):
     """Return the result of the method `name` of a fit for one Dask partition `data`.
 
-    given, keywords : other arguments; like : result with these dtypes; partition_info : Dask's"""
+    given, keywords : other arguments; like : example of the result; partition_info : from Dask"""
     try:
         answers = getattr(fit, name)(data, *given, **keywords)
     except DataError as error:
@@ -283,7 +281,7 @@ def evaluation(fit, data, offset, new_levels):
 
 
 def _scored_source(fit, source, offset, new_levels):
-    """Return a Source's rows with response: Batch without X, scores (n, K), dict of losses (n,)."""
+    """Return Batch without X, scores (n, K), dict name -> losses (n,) of a Source's rows with y."""
     offsets, parts = _Offsets(offset), []
     design = fit.design
     wanted = {*_features(fit, True), design.weights, *factors.columns_of(design.response.key)}
@@ -309,7 +307,7 @@ def _scored_source(fit, source, offset, new_levels):
 
 
 def _scored_rows(fit, frame, offset, new_levels):
-    """Return a Frame's rows with response: Batch, scores (n, K), dict of losses (n,)."""
+    """Return a Batch, scores (n, K), dict name -> losses (n,) of a Frame's rows with a response."""
     reader = replace(fit._reader, weights=None)
     batch = reader.apply(frame, offset=offset, response=True, new_levels=new_levels)
     weights = RowInputs(weights=fit.design.weights).read(frame).weights

@@ -27,7 +27,7 @@ class Plan:
 def local_effects(rows, feature, others):
     """Return the Plan of a feature's accumulated local effect.
 
-    others : other Features; unordered levels are sorted so that neighbours have similar values"""
+    others : other Features; unordered levels with similar values of these become neighbours"""
     rows, x, at = known_rows(rows, feature)
     if feature.levels is not None:
         return _of_levels(rows, feature, x, [other.take(at) for other in others])
@@ -137,7 +137,7 @@ def slopes(rows, feature):
 
 
 def known_rows(rows, feature):
-    """Return rows of positive weight that have a feature, its values, and their positions."""
+    """Return the rows of positive weight with a value of a feature, these values, and positions."""
     at = np.flatnonzero(np.isfinite(feature.values) & (rows.weight > 0.0))
     if not at.size:
         raise ArgumentError(f"every row of the data has a missing value of {feature.name!r}")

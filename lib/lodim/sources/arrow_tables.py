@@ -263,7 +263,7 @@ def _pieces(fragment: Any, place: str, schema: Any, rows: Any) -> Iterator[Fragm
 
 
 def _categories(fragments: Sequence[Any], schema: Any) -> Any:
-    """Return the schema of columns that are categories of one type in all (Parquet) fragments."""
+    """Return a schema of the columns with the same categorical type in all Parquet fragments."""
     pa, in_files = arrow(), []
     for fragment in fragments:
         if not _is_parquet(fragment):
@@ -277,7 +277,7 @@ def _categories(fragments: Sequence[Any], schema: Any) -> Any:
 
 
 def _with_categories(pieces: tuple[Any, ...], categories: Any) -> tuple[Any, ...]:
-    """Return the pieces with levels over all pieces, for columns of the schema `categories`."""
+    """Return `pieces` with levels from all pieces, for the columns in schema `categories`."""
     if not categories.names:
         return pieces
     pa, found = arrow(), gather_levels(pieces, categories)

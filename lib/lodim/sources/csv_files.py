@@ -120,7 +120,7 @@ def read_csv(files: Sequence[FileState], sep: str = ",", decimal: str = ".") -> 
 
 
 def _cuts(file: FileState, n: int) -> list[Cut]:
-    """Return the pieces of a file of n rows; the bytes are None if the file is one piece."""
+    """Return Cuts that divide a file of n rows into chunks; a single Cut has None for the bytes."""
     whole: list[Cut] = [(0, n, None, None)]
     if n <= ROWS_PER_CHUNK or file.name.lower().endswith(PACKED):
         return whole

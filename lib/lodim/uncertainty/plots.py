@@ -60,7 +60,7 @@ LONGEST_GROUP = 28  # largest number of characters of a group's name
 
 
 def draw_conformal(conformal, kind=None, ax=None, **arguments):
-    """Draw a Conformal: kind "intervals" (default; sizes of sets for classes) or "coverage"."""
+    """Draw a Conformal's intervals (for classes: sizes of prediction sets), or its "coverage"."""
     kinds = {"intervals": sets if conformal.says.of_classes else intervals, "coverage": coverage}
     if kind is not None:
         one_of("kind", kind, kinds)
@@ -70,7 +70,7 @@ def draw_conformal(conformal, kind=None, ax=None, **arguments):
 
 
 def intervals(conformal, ax=None, *, data, level=None, top=MAX_INTERVALS):
-    """Draw a Conformal's intervals, and responses, of `top` rows of data against predictions."""
+    """Draw Conformal intervals and responses of at most `top` rows of data against predictions."""
     frame, y = conformal._beside(data, level)
     if not len(y):
         raise ArgumentError("data must have a row without missing values to draw")
