@@ -75,9 +75,9 @@ class Costnet(Model):
         return with_network(super().validate(problem))
 
     def cv_grid(self, problem, n):
-        """Return a dict setting -> values for cv() to compare, and a fit to all rows or None.
+        """Return a dict setting -> values that cv() compares, and a fit (Estimates, log) or None.
 
-        The setting is the budget, with prices of models, or a given lambda_, without a fit."""
+        The setting is the budget, with prices of the fit's models, or a given lambda_ (no fit)."""
         if problem.settings.lambda_ is not None:
             return {"lambda_": [problem.settings.lambda_]}, None
         found = next(fit_stages(problem.batch, problem.family, problem.settings))[:2]
@@ -139,10 +139,10 @@ def _prices(frontier):
 
 
 def _choose(problem, frontier, selection):
-    """Choose the budget by held-out loss; return the problem with it, and a table of losses.
+    """Return the problem with a budget chosen by held-out loss, and a table of losses by budget.
 
     frontier : Frontier, the best model at each price, with held-out losses
-    selection : table to return unchanged, or None to make it from the frontier"""
+    selection : an existing table of losses to return, or None to make it from the frontier"""
     settings, draws = problem.settings, frontier.held_out.shape[1]
     priced = settings.costs is not None
     of_draws = [frontier.best(priced, draw) for draw in range(draws)] if draws > 1 else []

@@ -14,7 +14,7 @@ from lodim.models.costnet.penalty import passes
 
 @dataclass(frozen=True, eq=False)
 class TrainingRows:
-    """Rows that models are fitted to; the response is divided by `spread`."""
+    """Rows to which models are fitted, with the response divided by a unit, `spread`."""
 
     X: np.ndarray  # in blocks of 64 rows
     given: tuple  # y (n,), weight (n,) of sum one, offset (n, K), in units of the data
@@ -61,7 +61,7 @@ class TrainingRows:
         return self._tiles(self.given[2], self.spread)
 
     def _tiles(self, values, spread=1.0):
-        """Return values per row, (n,) or (n, K), divided by `spread`, in blocks of 64 rows."""
+        """Return values (n,) or (n, K) / spread as blocks, (n_tiles, 64) or (n_tiles, K, 64)."""
         if on_host(self.X):
             return passes.padded(values, len(self.X), spread)
         there = self.X.column(values)
@@ -72,10 +72,10 @@ class TrainingRows:
         return self.given[2].shape[1]
 
     def derivatives(self, f, columns, curvatures=0, step=None, least=None):
-        """Return loss, negative gradient (K, C), second moments, and the row sum of l'^2 / l''.
+        """Return loss, negative gradient (K, C), second moments (J, J, C, C) and a sum over rows.
 
-        l' and l'' are derivatives of a row's loss l by a linear predictor. The gradient is by the K
-        coefficients of C `columns`. The columns' moments, (J, J, C, C), are weighted by l''.
+        The sum is of l'^2 / l'', where l' and l'' are derivatives of a row's loss by a linear
+        predictor. The gradient is by K coefficients of C `columns`, whose moments have weights l''.
         f : linear predictors; step : (K, C) change of the coefficients to make first, or None
         curvatures : J^2: K^2 for all second derivatives, 1 for their mean, 0 for no moments
         least : smallest curvature of a row of weight one, by default that of the loss"""
@@ -98,9 +98,9 @@ class TrainingRows:
 
 
 def next_least(least, size):
-    """Return the new lower limit of the rows' curvatures, which damps Newton steps.
+    """Return the lower limit of rows' curvatures for the next Newton step; a high one damps it.
 
-    least : present limit; size : relative size of the last step, 1 for a full step"""
+    least : limit for the last step; size : fraction of that step that was taken, 1 for all"""
     return least * (0.2 if size == 1.0 else 1.0 / size)
 
 
@@ -121,7 +121,7 @@ def response_weights_offset(batch, n_scores):
 
 
 def _on_workers(batch, n_scores, rows):
-    """Send the last two of `rows` (response, weights, offset) to Dask workers; return `rows`."""
+    """Send the last two of `rows` = (response, weights, offset) to Dask workers; return `rows`."""
     X, (_, weight, offset) = batch.X, rows
     X.know(weight, batch.worker_weight)
     X.know(offset, X.column(batch.offset).map(_of_scores, n_scores, shape=(n_scores, TILE)))

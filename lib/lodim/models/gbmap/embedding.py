@@ -66,10 +66,10 @@ def drift_indicators(learners, reference, batch, k, numeric, threads):
 
 
 def path_distances(Z, W, learners, tolerance):
-    """Return path distances (n, r) between n rows and r other rows, exact to `tolerance`.
+    """Return the path distances (n, r) of n rows from r other rows, with errors up to `tolerance`.
 
-    A distance is the integral of |df/dt| along the segment between two rows, summed over classes
-    (Eq. 6 of Patron et al. 2024). Z (n, M), W (r, M) : intercept_j + w_j'x of the rows"""
+    A path distance is the integral of |df/dt| between two rows, summed over classes (Eq. 6, Patron
+    et al. 2024); f is the sum of the M `learners`. Z (n, M), W (r, M) : intercept_j + w_j'x"""
     out = np.zeros((len(Z), len(W)))
     shape = learners.beta, learners.activation, tolerance / learners.n_scores
     for k in range(learners.n_scores):
@@ -97,9 +97,10 @@ def _change(z0, z1, sign, s, t, beta, activation):
 
 @njit(cache=True, nogil=True, forceinline=True)
 def _path_length(z0, z1, sign, beta, activation, tolerance):
-    """Return the total variation of f on the segment between z0 and z1, and a bound on its error.
+    """Return the total variation of f on the segment from z0 to z1, and a bound on its error.
 
-    f = sum_j sign_j g(z_j), g of sharpness beta; the method uses Lemma 3 of Patron et al. (2024)"""
+    f = sum_j sign_j g(z_j); g is the `activation` of sharpness beta. The segment is halved until
+    the bound is at most `tolerance` (Lemma 3 of Patron et al. 2024)."""
     left, right = np.empty(64), np.empty(64)
     left[0], right[0], depth = 0.0, 1.0, 1
     length, error = 0.0, 0.0

@@ -28,7 +28,7 @@ TOLERANCE = 1e-10  # change of the estimates, per standard deviation of the feat
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
-    """Fit the model to the rows `batch`; yield one tuple: Estimates, a log, linear predictors.
+    """Fit the model to the rows `batch`; yield one tuple (Estimates, dict of measures, predictors).
 
     The linear predictors (n, K) are those of the rows `eval_batch`; None if eval_batch is None."""
     with single_blas():
@@ -44,7 +44,8 @@ def _fit(rows, settings):
     basis = Basis.from_triangle(R, kept)
     if family.name == "quantile":
         return quantile.fit(rows, basis, combination)
-    start = at_null = Sums.of_rows(rows, basis, np.outer(_level(rows), basis.R[:, 0]), True)
+    null = np.outer(_null_intercepts(rows), basis.R[:, 0])
+    start = at_null = Sums.of_rows(rows, basis, null, True)
     X, n_before = None, 0
     if rows.batch.n <= MAX_MEMORY_ROWS:
         X, y, weight, offset = rows.in_memory(kept)
@@ -83,8 +84,7 @@ def _restricted(free, matrix):
     return matrix if free is None else free.T @ matrix @ free
 
 
-def _level(rows):
-    """Return the intercepts (S,) of the intercept-only model, one per linear predictor."""
+def _null_intercepts(rows):
     batch, family = rows.batch, rows.family
     level = family.null_intercept(batch.y, batch.weight, batch.offsets(family.n_scores))
     return level[1:] - level[0] if family.name == "multinomial" else level
@@ -147,8 +147,8 @@ def theta_error(problem, estimates):
 def maximize(rows, basis, start, at_null, max_iter):
     """Maximize the likelihood by Newton steps; return Sums, whether it converged, number of steps.
 
-    basis : Basis of the coefficients; max_iter : largest number of steps
-    start, at_null : Sums at a first guess and at the intercept-only model, the possible starts"""
+    Sums hold coefficients, deviance, gradient and information. start, at_null : Sums of a first
+    guess and of the intercept-only model, the possible starts; basis : Basis of the coefficients"""
     found = start if start.deviance <= at_null.deviance else at_null
     step, reached, n_iter = 0.0, False, 0
     while n_iter < max_iter and not reached:
@@ -175,7 +175,9 @@ def maximize(rows, basis, start, at_null, max_iter):
 
 
 def _step(rows, found):
-    """Return a Newton step from the Sums `found`, and twice the predicted fall of deviance."""
+    """Return a Newton step (S, q), and twice the fall of deviance that the step should bring.
+
+    rows : Rows; found : Sums with the gradient and information at the present coefficients"""
     S, q = found.coef.shape
     free = rows.free_directions(S, q)
     if free is None:
@@ -229,7 +231,9 @@ def is_separated(family, X, y, H, zero_limit, free=None):
 
 
 def _separating_conditions(family, X, y):
-    """Return sparse A, B: coefficients d separate the classes if A d >= 0, A d != 0 and B d = 0."""
+    """Return sparse matrices A, B: d separates the rows if A d >= 0, A d != 0 and B d = 0.
+
+    d : coefficients (S q,) of the columns of X (n, q), one linear predictor after the other"""
     if family.name == "binomial":
         mixed = (y > 0.0) & (y < 1.0)  # proportions strictly between 0 and 1 fix the score
         return csr_array((2.0 * y - 1.0)[~mixed, None] * X[~mixed]), csr_array(X[mixed])
@@ -243,7 +247,7 @@ def _separating_conditions(family, X, y):
 
 
 def _likelier_directions(family):
-    """Return pairs (k, change (S,) of the linear predictors that makes class k more likely)."""
+    """Return pairs (k, d): adding d (S,) to linear predictors favours class k over another."""
     S = family.n_linear
     if family.shared_slopes:
         unit = np.eye(S)

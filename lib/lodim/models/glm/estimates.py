@@ -137,9 +137,9 @@ def _scores(estimates, family, X):
 
 
 def score_nodes(estimates, family, features, offset):
-    """Return expressions of the linear predictors, and of conditions for rows without prediction.
+    """Return two lists of expressions: linear predictors, and conditions for missing predictions.
 
-    features, offset : expressions of the inputs of an export"""
+    features, offset : expressions of the features and of the offset, in an export"""
     X = [ONE, *features]
     columns = [X[j] for j in estimates.kept]
     linear = [weighted(0.0, [*b, 1.0], [*columns, offset], "score") for b in estimates.coef.T]
@@ -149,9 +149,9 @@ def score_nodes(estimates, family, features, offset):
 
 
 def _not_estimable(estimates, X, columns):
-    """Return expressions, one per aliased column, that are true if a row is not estimable.
+    """Return expressions, one per aliased column, that are true if a prediction is not estimable.
 
-    X, columns : expressions of all columns of the design matrix, and of those not aliased"""
+    X : expressions of all columns of the design matrix; columns : those of columns not aliased"""
     left_out = np.setdiff1d(np.arange(len(X)), estimates.kept)
     found = []
     for j, made_of in zip(left_out, estimates.combination.T, strict=True):

@@ -1,4 +1,4 @@
-"""Derivatives, weights and residuals of families, for covariances and tests."""
+"""Log-likelihood derivatives, IRLS weights and Pearson residuals of rows, for each family."""
 
 import numpy as np
 from scipy.special import gammaln, xlogy

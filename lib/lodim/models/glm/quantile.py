@@ -14,9 +14,9 @@ IQR = 1.34  # interquartile range of normal numbers per standard deviation, as i
 
 
 def fit(rows, basis, combination):
-    """Fit a quantile regression; return Estimates and a dict of measures.
+    """Fit a quantile regression to Rows; return Estimates and a dict of measures.
 
-    basis : Basis of independent columns; combination : matrix by which these give the others"""
+    basis : Basis of independent columns; combination : matrix to make aliased columns of them"""
     X, y, weight, offset = rows.in_memory(basis.kept)
     y, X, share = weight * (y - offset[:, 0]), weight[:, None] * X, rows.family.quantile
     coef, log = _minimize(X, y, share)

@@ -95,9 +95,9 @@ def _shrinkage(rows, values, share, n, shrinkage_factor):
 
 
 def _with_means(vectors, values, between, varies):
-    """Add to eigenvectors the directions in which class means differ but rows of a class do not.
+    """Add directions in which only class means differ, not rows of a class; return both arrays.
 
-    Return eigenvectors (p, m) and eigenvalues, which are 0 for the new directions.
+    vectors, values : eigenvectors (p, m), eigenvalues (m,); new directions have eigenvalue 0
     between : (C, p) centred class means; varies : (p,) bool, features that may contribute"""
     rest = np.where(varies, between, 0.0)
     rest = rest - rest @ vectors @ vectors.T
@@ -166,10 +166,10 @@ def _intensity(mean, square, fourth, n, p):
 
 
 def class_covariance(X, weight, kind, into, kept=1.0, added=0.0):
-    """Return a class's shrunk covariance (r, r) in coordinates X @ into, from rows X (n, p).
+    """Return a class's shrunk covariance (r, r) in coordinates X @ into, from its rows X (n, p).
 
     kind : "ledoit-wolf" shrinks the covariance of X towards a multiple of the identity; "shrunk"
-        shrinks kept * covariance + added in the coordinates towards a multiple of the pooled one"""
+        does so for kept * C + added, where C is the covariance of the coordinates"""
     if kind == LEDOIT_WOLF:
         cov = into.T @ ledoit_wolf(X, weight) @ into
     else:
@@ -233,9 +233,9 @@ class Sample:
 
     @classmethod
     def from_rows(cls, X, code, weight, basis, covariance=SHRUNK):
-        """Return the Sample of rows X (n, p) of classes `code`, without rows of weight zero.
+        """Return the rows X (n, p) of positive weight as a Sample, in the coordinates of a Basis.
 
-        covariance : "shrunk" or "ledoit-wolf", kind of the class covariances"""
+        code : (n,) classes; covariance : kind of class covariance, "shrunk" or "ledoit-wolf" """
         order = np.argsort(code, kind="stable")
         order = order[weight[order] > 0]
         C = int(code.max()) + 1
@@ -262,7 +262,7 @@ class Sample:
 def draw_by_class(key, code, n_rows, least, seed):
     """Return positions of about `n_rows` random rows, at least `least` per class, class by class.
 
-    key (n,) : numbers from `row_keys.keys`, on which the draw depends; code (n,) : classes"""
+    key (n,) : numbers computed from the rows' content, so that the order of rows has no effect"""
     rows = []
     for c in np.unique(code):
         of_class = np.flatnonzero(code == c)

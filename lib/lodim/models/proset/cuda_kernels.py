@@ -131,10 +131,10 @@ def _similarities(tile, j, stage, G):
 
 @cuda.jit(device=True)
 def _leave_out(own, t, index, D, J, first, G):
-    """Set the similarities G of rows with themselves to zero, among this thread's candidates.
+    """Set this thread's similarities G (4, 4) to zero where row and candidate are the same row.
 
-    own[t, i] is the number of the candidate that is row i of block t itself, or -1. index[D:] are
-    the J candidates' numbers; the thread has some of the 64 from position `first` on."""
+    own[t, i] : number of the candidate that is row i of block t, or -1; index[D + j] : number of
+    candidate j, out of J; first : position j of the first of the 64 candidates that are compared"""
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     for c in range(ROWS_PER_THREAD):
         j = first + yours + SIDE * c
@@ -173,10 +173,10 @@ def _slopes(y, a, b, weight, loss):
 
 @cuda.jit(device=True)
 def _estimates(tile, rows, own, J, live, normal, loss, stage, G, A, B, room):
-    """Write this thread's part of the two sums that estimate each of 64 rows to `room`.
+    """Compute this thread's part of the sums A_i, B_i for 64 rows i, and write them to `room`.
 
-    The estimate of row i is sum_j w_j G_ij h_ij / sum_j w_j G_ij over the first `live` of J points,
-    with weights w_j, similarities G_ij and agreements h_ij.
+    A_i / B_i estimates row i: A_i = sum_j w_j G_ij h_ij and B_i = sum_j w_j G_ij over the first
+    `live` of J points j, with weights w_j, similarities G_ij and agreements h_ij.
     tile : see `_stage`; own : see `_leave_out`; normal, loss : see `_agreement`
     stage, room : shared memory; A, B, G : this thread's arrays"""
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
@@ -213,9 +213,9 @@ def _column_sum(room, start, i):
 def _feature_sums(tile, j, stage, C, zero, room, out):
     """Add sum_ij C_ij (v_d (x_id - x_jd))^2 / 2 over 64 rows i and 64 points j to out[d].
 
-    C_ij is w_j dL_i/dw_j, for the weight w_j of point j and the loss L_i of row i; C (4, 4) is the
-    part of this thread. The features x and their weights v are in `tile` (see `_stage`); points
-    start at j. `zero` is 0 in the precision of the sums; `stage` and `room` are shared memory."""
+    C_ij is w_j dL_i/dw_j, for the weight w_j of point j and the loss L_i of row i. C (4, 4) is the
+    part of this thread. tile : see `_stage`, has features x and weights v; j : the first point
+    zero : 0 in the precision of the sums; stage, room : shared memory for features and sums"""
     D, (row, point) = tile[5], stage
     thread = cuda.threadIdx.x
     mine, yours = thread % SIDE, thread // SIDE
@@ -252,9 +252,9 @@ def _feature_sums(tile, j, stage, C, zero, room, out):
 def _loss_gradient(X, rows, own, index, theta, points, D, J, live, loss, partials):
     """Write the loss of a thread block's rows, and its derivatives, to a row of `partials`.
 
-    The row has the loss, the derivative by u, `_feature_sums`, and derivatives by the J candidates'
-    weights. theta has D feature weights, J weights and `normal` of `_agreement`; index has the
-    positions of features and candidates. The first `live` points have positive weight."""
+    The row has the loss, the derivative by u, D `_feature_sums`, and J derivatives by weights.
+    theta : D feature weights, the J candidates' weights, and the four numbers `normal`
+    index : positions of D features, then of J candidates; live : number of positive weights"""
     row = cuda.shared.array((CHUNK, TILE), X.dtype)
     point = cuda.shared.array((CHUNK, TILE), X.dtype)
     room = cuda.shared.array(N_EXCHANGED, X.dtype)
@@ -313,7 +313,6 @@ def _loss_gradient(X, rows, own, index, theta, points, D, J, live, loss, partial
 
 @cuda.jit(cache=True)
 def _add_partials(partials, sums):
-    """Sum `partials` over its rows into `sums`, with one thread per column."""
     k = cuda.grid(1)
     if k < sums.size:
         total = 0.0
@@ -349,11 +348,11 @@ def _kernel_sums(X, active, v, points, values, out):
 
 
 def upload_rows(X, scoring, x, target):
-    """Copy rows and candidates for prototypes to the GPU; return the arrays for `loss_gradient`.
+    """Copy rows and candidate prototypes to the GPU; return arrays (rows, own, candidates, points).
 
     rows : (n_tiles, 4, 64), fields y, a, b and weight of the ScoringRows `scoring`
-    own : number of the candidate that is the row itself, or -1
-    candidates : (p + 1, J), their features x and responses `target`; points : a work array"""
+    own : (n_tiles, 64) position of each row among the J candidates, or -1
+    candidates : (p + 1, J) from features x (J, p) and responses `target`; points : zeros to fill"""
     rows = np.stack([scoring.y, scoring.a, scoring.b, scoring.weight], axis=1)
     room = np.zeros((x.shape[1] + 2, padded_size(len(x))), X.dtype)
     return upload(rows), upload(scoring.own), upload(np.vstack([x.T, target])), upload(room)

@@ -62,9 +62,9 @@ ASSIGNMENT_DEFAULTS |= {"tolerance": Settings.tolerance, "smooth": Settings.smoo
 
 
 def _with_method(problem):
-    """Return a problem with the settings `method` and `axes`; raise if method="vote" is impossible.
+    """Return a problem with `method` and `axes` set; raise if method="vote" is impossible.
 
-    `method` becomes "assignment" if the response or an argument needs it, else is the user's."""
+    `method` becomes "assignment" if the response or an argument requires it, else is unchanged."""
     s = problem.settings
     reasons = [
         ("needs a response; use 'assignment'", task_of(problem.family) == CLUSTERS),
@@ -93,7 +93,7 @@ def largest_lambda(batch, family, settings):
 
 
 def cv_grid(problem, n):
-    """Return the values of lambda_ that cv() compares, as a dict, and None in place of a fit.
+    """Return a dict with the values of lambda_ that cv() compares, and None: no fit to reuse.
 
     The values are n penalties and None (the model's choice), or the only value that is possible."""
     lambda_ = problem.arguments["lambda_"]
@@ -167,7 +167,7 @@ def vote_ensemble(search):
 
 
 def build_ensemble(search, views, shares, k, lambda_):
-    """Return the Ensemble of the selected feature sets `views`, fitted to the rows of `search`.
+    """Return the Ensemble of the selected feature sets `views`, fitted to a ViewSearch's rows.
 
     shares : (rows, views) share of each view in a row; k : neighbours; lambda_ : penalty, or NaN"""
     s, B = search.settings, np.zeros((len(search.y), len(views)))
@@ -219,7 +219,7 @@ def _cluster_views(common, search):
 def calibrate(evidence, y, weight):
     """Return the factors t (2,) that calibrate class probabilities softmax(t[1] vote - t[0] ratio).
 
-    evidence : ratio (log ratio of distances), vote (log share of votes), (rows, views, classes)"""
+    evidence : (ratio, vote), log distance ratio and log vote share, each (rows, views, classes)"""
     ratio, vote = evidence
     view = nearest_view(ratio)
     known = np.flatnonzero((view >= 0) & np.isfinite(y) & (weight > 0))
@@ -263,8 +263,9 @@ def fit_shared(problems):
 
 
 def _select_shared(searches, losses, weight, ks):
-    """Choose one penalty for all responses; return the penalty, and the Assignment of all rows.
+    """Choose a penalty for all responses by leave-one-out error; return it and its Assignment.
 
+    The Assignment has the rows of all responses, one response after the other, as has `weight`.
     searches, losses, ks : per response, a ViewSearch, losses (rows, views), number of neighbours"""
     s, threads = searches[0].settings, searches[0].threads
     grid, path = assignment_path(

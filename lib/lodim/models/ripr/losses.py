@@ -69,7 +69,7 @@ class ReferenceGroups:
 
     @classmethod
     def from_sample(cls, n, rows):
-        """Return two groups of positions: data rows `rows`, and as many random points from n on."""
+        """Return two groups: data rows `rows`, and as many random points, from position n on."""
         members = [rows, n + np.arange(len(rows))]
         return cls(members, np.array([0]), np.array([1]), np.zeros(1), np.ones(n, bool))
 

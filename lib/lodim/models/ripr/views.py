@@ -54,7 +54,7 @@ def by_content(X):
 
 
 def _coarse(x):
-    """Return x with 24 binary digits: sums in another order of rows give the same value."""
+    """Return x rounded to 24 binary digits, so that the order of a sum makes no difference."""
     digits, power = np.frexp(x)
     return np.ldexp(np.round(digits * 2.0**24), power - 24) + 0.0
 
@@ -154,7 +154,7 @@ def screened_views(p, min_dim, max_dim, losses_of, max_views, weight=None):
 
 
 def extensions(parents, p):
-    """Return all sets of features that add one of p features to a set (row) in `parents`."""
+    """Return the sets (as rows) that add one of p features to a set in `parents` (sets, d)."""
     out = {}  # keeps the order of insertion
     for view in parents.tolist():
         for f in range(p):
@@ -168,9 +168,9 @@ def extensions(parents, p):
 
 @dataclass(frozen=True, eq=False)
 class Axes:
-    """Axes on which distances are measured: a number, or a factor with all its levels.
+    """Axes on which views measure distances: each is a numeric feature or a whole factor.
 
-    of : (p,) axis of each feature; scaled : whether features have unit standard deviation"""
+    of : (p,) position of each feature's axis; scaled : whether features have unit SD"""
 
     of: np.ndarray
     scaled: bool
@@ -222,7 +222,7 @@ def axis_values(X, axis_of):
 
 
 def spread_codes(A, category_distance):
-    """Return A (rows, axes) with codes of factor levels multiplied so that no two codes are close.
+    """Return A (rows, axes) with rescaled codes of factor levels: no two codes are close.
 
     category_distance : (axes,), squared distance of two levels of a factor; 0 for numbers"""
     # Twice the distance of the levels, so that no two codes are close.

@@ -68,15 +68,16 @@ def voters_of(e):
 
 
 def evidence_of(e, voters, X=None, threads=1):
-    """Return the evidence for each class by the nearest voters of each row, (views, rows, classes).
+    """Return each view's evidence for each class from a row's nearest voters, (views, rows, C).
 
-    X : rows; by default the training rows of VotingViews e, which do not vote for themselves"""
+    e : VotingViews (which define evidence); voters : its training rows, as Voters
+    X : rows; by default the training rows of e, which do not vote for themselves"""
     X, own = e.queried(X)
     return voters.evidence(voters.sums(e.views, e.k, X, threads, own))
 
 
 def calibrated(e, threads=1):
-    """Return VotingViews e with the factor of least leave-one-out loss, and with assigned views."""
+    """Return VotingViews e with its best factor by leave-one-out loss, and each row's main view."""
     voters = voters_of(e)
     evidence, known = evidence_of(e, voters, threads=threads), e.complete(e.X)
     total = evidence[:, e.references].sum(axis=0)
@@ -88,9 +89,9 @@ def calibrated(e, threads=1):
 
 
 def scores(e, voters, evidence):
-    """Return linear predictors (rows, K) of VotingViews e; for a numeric response, the predictions.
+    """Return the linear predictors (rows, K) of VotingViews e; for numbers, predictions (rows, 1).
 
-    voters : Voters; evidence : (views, rows, C) from `evidence_of`"""
+    voters : the training rows of e; evidence : (views, rows, C) from `evidence_of`"""
     total = e.factor * evidence.sum(axis=0)
     if not voters.classes:
         return voters.mean + voters.spread * total
@@ -99,7 +100,7 @@ def scores(e, voters, evidence):
 
 
 def shares(e, voters, evidence, known):
-    """Return each view's share of the evidence for a row's prediction, (rows, views).
+    """Return how much each view contributes to a row's prediction: shares of sum 1, (rows, views).
 
     e, voters : VotingViews and their Voters; evidence : (views, rows, C) from `evidence_of`
     known : (rows, views) bool, whether the row has all features of the view; if not, share 0
@@ -117,17 +118,19 @@ def shares(e, voters, evidence, known):
 
 
 def codes(e, voters, evidence):
-    """Return each row's most probable class, (rows,), from evidence (views, rows, C) of Voters."""
+    """Return each row's most probable class, (rows,), by the views' evidence (views, rows, C)."""
     return best_class(e, np.log(voters.prior) + e.factor * evidence.sum(axis=0))
 
 
 def best_class(e, z):
-    """Return the class of the largest score in each row of z (rows, C); e.preferred orders ties."""
+    """Return the class of the largest score in each row of z (rows, C); e.preferred breaks ties."""
     return e.preferred[ties.argmin(-z[:, e.preferred])]
 
 
 def predictions_by_view(e, voters, evidence, known):
-    """Return class or number predicted by each view, (rows, views); NaN if `known` is False."""
+    """Return the class code or number that each view predicts, (rows, views); NaN if not known.
+
+    evidence : (views, rows, C) from `evidence_of`; known : (rows, views) bool, features present"""
     if voters.classes:
         each = [best_class(e, np.log(voters.prior) + own) for own in evidence]
     else:

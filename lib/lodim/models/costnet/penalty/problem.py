@@ -45,26 +45,26 @@ class PathProblem(TrainingRows):
         return self.groups.feature[self.layout.at]
 
     def at_offset(self):
-        """Return a quadratic loss at zero coefficients, its negative gradients, and second moments.
+        """Return the loss at zero coefficients, two negative gradients, and the columns' moments.
 
-        The gradients are by penalized (K, A) and by unpenalized (K, F) coefficients.
-        The moments of the columns, (1, 1, F + A, F + A), have the unpenalized ones first."""
+        The gradients are by penalized (K, A) and by unpenalized coefficients (K, F). Moments are
+        weighted sums of products of two columns, (1, 1, F + A, F + A), unpenalized ones first."""
         columns, F = np.r_[self.free_columns, self.columns], len(self.free_columns)
         loss, gradient, G, _ = self.derivatives(self.offset, columns, 1)
         return loss, gradient[:, F:], gradient[:, :F], G
 
     def at_scores(self, f):
-        """Return the loss at linear predictors f, its negative gradients, and a sum over rows.
+        """Return the loss at linear predictors f, two negative gradients, and a sum over rows.
 
-        The gradients are by penalized (K, A) and by unpenalized (K, F) coefficients.
-        The sum is that of l'^2 / l'', where l is a row's loss."""
+        The gradients are by penalized (K, A) and by unpenalized coefficients (K, F). The sum is
+        of l'^2 / l'', for derivatives of a row's loss l by a linear predictor."""
         loss, gradient, _, bend = self.derivatives(f, np.arange(-1, self.X.shape[1]))
         return loss, *(gradient.take(at, axis=1) for at in self._at), bend
 
     def moments_at(self, f, columns, least=None):
-        """Return second moments of columns, weighted by the rows' curvatures, (K, K, C, C).
+        """Return second moments of C `columns`, weighted by the rows' curvatures, (K, K, C, C).
 
-        f : linear predictors; least : lower limit of curvature / weight, None for the usual"""
+        f : linear predictors; least : lower limit of curvature / weight, None for the default"""
         return self.derivatives(f, columns, self.n_scores**2, least=least)[2]
 
     @cached_property
@@ -72,7 +72,9 @@ class PathProblem(TrainingRows):
         return 1 + self.columns, 1 + self.free_columns
 
     def by_column(self, w, b):
-        """Return coefficients (..., K, 1 + p), intercept first, from penalized w and free b."""
+        """Return coefficients (..., K, 1 + p) of all columns of X, intercept first.
+
+        w : (..., K, A) penalized coefficients; b : (..., K, F) unpenalized ones, intercept first"""
         out = np.zeros((*w.shape[:-1], 1 + self.X.shape[1]))
         for at, own in zip(self._at, (w, b), strict=True):
             np.add.at(out, (..., at), own)
@@ -154,7 +156,7 @@ class ReducedQuadratic:
 
     @classmethod
     def from_moments(cls, G, n_free):
-        """Return the quadratic; G : second moments of columns, n_free unpenalized ones first."""
+        """Return the quadratic; G (J, J, C, C) : moments of C columns, n_free unpenalized first."""
         J, F, A = G.shape[0], n_free, G.shape[2] - n_free
         flat = G.transpose(0, 2, 1, 3)
         inverse, least = _pseudo_inverse(flat[:, :F, :, :F].reshape(J * F, J * F), J)
@@ -169,17 +171,17 @@ class ReducedQuadratic:
     def slope(self, c, free):
         """Return the negative gradient (J, A) of the loss minimized over unpenalized coefficients.
 
-        c, free : negative gradients of the loss by penalized (J, A) and unpenalized (J, F) ones"""
+        c, free : negative gradients by penalized (J, A) and by unpenalized coefficients (J, F)"""
         return (c - self._multiply(free, self.elimination.T).reshape(c.shape)) * self.alone
 
     def free_step(self, free, step):
-        """Return the step (J, F) of the unpenalized coefficients that minimizes the loss.
+        """Return the step (J, F) of the unpenalized coefficients with the lowest loss.
 
-        free : (J, F) negative gradient by unpenalized ones; step : (J, A) step of penalized ones"""
+        free : (J, F) minus the gradient by these; step : (J, A) step of penalized coefficients"""
         return self._multiply(free, self.inverse) - self._multiply(step, self.elimination)
 
     def decrement(self, free):
-        """Return twice the loss decrease of the best unpenalized step; free : negative gradient."""
+        """Return twice the loss decrease of the best unpenalized step; free : minus gradient."""
         return float((free * self._multiply(free, self.inverse)).sum())
 
     def _multiply(self, v, matrix):
@@ -207,9 +209,9 @@ def _pseudo_inverse(M, J):
 
 
 def batch_beyond_null(batch, family):
-    """Subtract offset and mean from a gaussian response; return the batch and the mean, (1,).
+    """Return the batch with a gaussian response minus offset and mean, and this mean, (1,).
 
-    For other families, return the batch unchanged, and zeros (K,)."""
+    The new batch has no offset. For other families, return the batch unchanged, and zeros (K,)."""
     if family.name != "gaussian":
         return batch, np.zeros(family.n_scores)
     offset = batch.offsets(1)

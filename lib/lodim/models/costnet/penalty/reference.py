@@ -101,7 +101,7 @@ def _power_loss(power, constant, y, score):
 
 
 def _compressed(problem):
-    """Return R, t, s: coefficients v, free ones first, have mean squared error |R v - t|^2 + s."""
+    """Return R, t, s: |R v - t|^2 + s is the mean squared error of coefficients v, free first."""
     loss, slope, free, G = problem.at_offset()
     G = G[0, 0]
     value, vector = np.linalg.eigh(G)

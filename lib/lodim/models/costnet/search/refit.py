@@ -137,9 +137,7 @@ def _fit_with_signs(refits, on):
 
 
 def _slopes(refits, on, intercept, coef):
-    """Return minus the gradient (r,) of half the mean deviance by the coefficients of columns `on`.
-
-    intercept, coef : (1,), (r, 1), the model at which the gradient is computed"""
+    """Return minus the gradient (r,) of half the mean deviance by coefficients of columns `on`."""
     if refits.data.family.name == "gaussian":
         return (refits.at_null.target[on] - refits.at_null.gram[np.ix_(on, on)] @ coef)[:, 0]
     theta = np.vstack([intercept, coef])
@@ -147,7 +145,7 @@ def _slopes(refits, on, intercept, coef):
 
 
 def _least_squares(refits, on):
-    """Return the Refit of the columns `on` for a gaussian family."""
+    """Return the least-squares Refit of columns `on`, from the Gram matrix in `refits` (Refits)."""
     at, null = refits.at_null, refits.null
     gram, target = at.gram[np.ix_(on, on)], at.target[on]
     coef = np.linalg.solve(gram + _ridge(refits, on), target)
@@ -193,9 +191,9 @@ def _newton(refits, on, cold=False):
 
 
 def _start(refits, on, null):
-    """Return starting coefficients (1 + r, K) of Newton's method for the r columns `on`.
+    """Return coefficients (1 + r, K) at which Newton's method for the r columns `on` starts.
 
-    They come from a sample of the rows or, without one, from a Newton step at the model `null`."""
+    They come from a refit to a sample of rows or, without one, from a Newton step at `null`."""
     at = refits.at_null
     if refits.near is not None:
         fit = refits.near(on)

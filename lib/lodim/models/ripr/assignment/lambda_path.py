@@ -11,8 +11,8 @@ from lodim.models.ripr.views import row_blocks
 def assignment_path(L, unit, least, *, weight=None, threads=1):
     """Assign rows to views (feature sets) for many penalties; return penalties and Assignments.
 
-    L : (rows, views) losses; unit : unit of the penalties; weight : row weights, or None
-    least : smallest share of rows of a view that counts when the range of penalties is chosen"""
+    L : (rows, views) losses; unit : factor that multiplies the penalties; weight : row weights
+    least : share of the rows from which a view counts as selected when the range is chosen"""
 
     def at(penalty):
         return assign(L, unit * penalty, weight=weight, threads=threads)
@@ -60,7 +60,7 @@ def select_lambda(path, errors_of, settings, weight=None):
 def _errors(path, views, errors_of):
     """Return leave-one-out errors (penalties, rows), computed once for equal assignments.
 
-    path : Assignment per penalty; views : its selected views; errors_of : function of these two"""
+    path, views : per penalty, an Assignment and the views it selects, as arguments of errors_of"""
     known, errors = {}, []
     for a, J in zip(path, views, strict=True):
         key = tuple(J), a.mass[np.isin(a.views, J)].tobytes()
@@ -75,7 +75,7 @@ def class_errors(ratios, y, columns):
 
     A row gets the class with the smallest distance ratio in any view of J. Errors are 0 or 1, or
     between if classes tie, and NaN if y or all ratios are missing. The Assignment has no effect.
-    ratios : (rows, views, classes) log distance ratios; columns : numbers of these views"""
+    ratios : (rows, views, classes) log distance ratios; columns : ascending numbers of the views"""
 
     def errors_of(_, J):
         own = ratios[:, np.searchsorted(columns, J)]
@@ -92,9 +92,9 @@ def class_errors(ratios, y, columns):
 def number_errors(near, y, L, weight=None):
     """Return a function errors_of(assignment, J): squared errors (n,) of predictions by views J.
 
-    Rows are assigned again among the views J, with penalties from the Assignment; each is predicted
-    in the view to which most of its neighbours are assigned. Errors are of standardized y.
-    near : distances and positions of the rows' neighbours, by view; L : (rows, views) losses"""
+    The function reassigns rows to views J with the assignment's penalties. Each row is predicted in
+    the view to which most of its neighbours belong. Errors are of standardized y.
+    near : dict view -> (distances, positions) of rows' neighbours; L : (rows, views) losses"""
 
     def errors_of(assignment, J):
         if not len(J):
@@ -108,7 +108,7 @@ def number_errors(near, y, L, weight=None):
 
 
 def mean_row_variance(L):
-    """Return the variance within rows of finite losses L (rows, views), averaged; 1 if it is 0."""
+    """Return the mean variance of the finite losses in a row of L (rows, views); 1 if it is 0."""
     total = 0.0
     for rows in row_blocks(L):
         finite = np.isfinite(L[rows])
