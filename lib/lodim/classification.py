@@ -29,7 +29,7 @@ def auc(positive, score, weight):
 
 
 def macro_auc(code, probability, weight):
-    """Return the mean AUC of the K classes in `code`, each against the rest; NaN for one class."""
+    """Return the mean over classes k of the AUC of probability[:, k] for k; NaN with one class."""
     areas = np.array([auc(code == k, p, weight) for k, p in enumerate(probability.T)])
     known = areas[~np.isnan(areas)]
     return float(known.mean()) if known.size else np.nan

@@ -66,7 +66,7 @@ def play_within(mean_price, oracle, X, own, limit):
     """Simulate purchases for rows X at a mean price up to `mean_price`; return a list of Played.
 
     limit : budgets of each row (price, then resources), or None
-    own : positions of the training rows by which the trade-off of loss and price is chosen"""
+    own : positions of training rows on which to tune the trade-off of loss and price"""
     trade_offs = [1e-9, 1e6]  # loss of the standardized response per unit of price
     prices = [np.inf, 0.0]
     for _ in range(HALVINGS):
@@ -83,10 +83,10 @@ def play_within(mean_price, oracle, X, own, limit):
 
 
 def choose_contamination(oracle, fold, settings, trade_off):
-    """Choose the share of outliers that a mixture assumes, by held-out loss; return this share.
+    """Return the share of outliers for a Gaussian mixture to assume, chosen by held-out loss.
 
     Outliers offset overconfidence: a policy stops buying when a prediction looks certain by chance.
-    oracle : Oracle with the mixture; settings : dict with which the mixture is fitted per fold
+    oracle : Oracle with the fitted mixture; settings : dict of settings to fit the mixture again
     fold : (n,) fold that holds out a row, or -1; trade_off : loss that a unit of price must save"""
     rows = np.random.default_rng(oracle.seed).permutation(np.flatnonzero(fold >= 0))[:HELD_OUT]
     scales = [(*oracle.mixture.arrays[-1][:2], share) for share in CONTAMINATIONS]
@@ -110,7 +110,7 @@ def finished(oracle, items, state):
 
 
 def buy_all(oracle, X, items):
-    """Return a list of Played for rows X, if row i buys the columns at positions items[i]."""
+    """Simulate buying columns items[i] (positions) for each row i of X; return a list of Played."""
     return [
         finished(oracle, bought, oracle.buy(oracle.start(x), bought, x))
         for x, bought in zip(X, items.tolist(), strict=True)
@@ -118,7 +118,7 @@ def buy_all(oracle, X, items):
 
 
 def fixed_order(oracle):
-    """Return column positions in one buying order for all rows: most loss saved per price first."""
+    """Return column positions in greedy buying order: next is the most loss saved per price."""
     items = oracle.items
     rows = np.flatnonzero(oracle.weight > 0.0)
     rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(ROWS, len(rows))).astype(int))]

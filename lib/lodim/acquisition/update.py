@@ -96,7 +96,7 @@ def update(
 def _recent_surprises(policy, X, y):
     """Return loss minus expected loss of the last rows, at most 100, including the new rows X, y.
 
-    If these differences have a significantly higher mean than in training, warn and return none."""
+    If the mean difference is significantly above training, warn and return an empty array."""
     n_classes, found = len(policy.levels or ()), []
     for x, v in zip(policy.mixture.features(X), y[:, None], strict=True):
         columns = np.flatnonzero(~np.isnan(x))

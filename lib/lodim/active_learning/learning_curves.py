@@ -340,7 +340,7 @@ def learning(frame, ax=None, *, measure):
 
 @literal
 def winloss(frame, ax=None, *, of, runs):
-    """Draw `frame`, LearningCurves.wins(of): signed -log10 p; runs : names of all, for colours."""
+    """Draw the table `frame` of wins(of), a line per run; runs : names of all runs, for colours."""
     ax = ensure_axes(ax)
     ends, x = {}, frame.index.to_numpy()
     for name in frame:

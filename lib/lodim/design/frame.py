@@ -26,7 +26,7 @@ EAGER = (PANDAS, "polars", "pyarrow", "modin", "cudf")  # readable kinds of fram
 
 
 def read_narwhals(data, allowed):
-    """Return the module narwhals, and its DataFrame of `data`; allowed : text for an error."""
+    """Return narwhals and `data` as its DataFrame; else raise "data must be <allowed>"."""
     kind = f"{type(data).__module__}.{type(data).__qualname__}"
     if is_path(data):
         path = os.fspath(data) if isinstance(data, str | os.PathLike) else data
@@ -208,7 +208,7 @@ READABLE = "a pandas or polars DataFrame, a pyarrow Table, or a dict of columns"
 
 @dataclass(frozen=True)
 class Frame:
-    """Named columns of a frame of the package `kind`, each read on demand by fetch(keys[name])."""
+    """Named columns of a frame of the package `kind`; fetch(keys[name]) reads one on demand."""
 
     names: tuple[str, ...]
     index: pd.Index
@@ -384,7 +384,7 @@ def check_numeric_text(column, levels, n, answer=False):
 
 
 def _are_many(levels, others):
-    """Return whether `others`, the levels that are not numbers (or dates), are more than typos."""
+    """Return whether `others`, levels that are not numbers (or dates), are too many for typos."""
     return len(levels) - len(others) < 2 or len(others) > max(2, len(levels) // 10)
 
 
@@ -426,5 +426,5 @@ def _cure(name, levels, answer):
 
 
 def _category(name, answer):
-    """Return Python code that makes a column (the response, if `answer`) a category."""
+    """Return advice to a user: code that makes a column (the response, if `answer`) categorical."""
     return f"df[{name!r}].astype('category')" if answer else f"C({quote(name)}) in the formula"

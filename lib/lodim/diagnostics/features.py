@@ -280,7 +280,7 @@ def drift(subject):
 def moved_means(fit, batch):
     """Return significant changes of features' means from training to `batch`: dict name -> change.
 
-    Changes are in SDs, at least 0.25, largest first. A skipped check returns its reason as text."""
+    Changes are in SDs, at least 0.25, largest first. If no test is possible, return why (text)."""
     if batch.n < LEAST_NEW:
         return f"fewer than {LEAST_NEW} rows"
     if fit.arguments.get("weights") is not None:

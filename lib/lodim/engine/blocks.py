@@ -142,10 +142,10 @@ def runs_of(used):
     return list(zip(ends[::2].tolist(), ends[1::2].tolist(), strict=True))
 
 
-def each(work, items, numbers, threads=None):
-    """Return [work(item) for item in items], in threads if `numbers`, the items' size, is large."""
+def each(work, items, n_values, threads=None):
+    """Return [work(item) for item in items], in threads if items have many values (`n_values`)."""
     items, threads = list(items), min(8, threads or available_threads())
-    if numbers < THREADED or threads == 1:
+    if n_values < THREADED or threads == 1:
         return [work(item) for item in items]
     size = -(-len(items) // (HANDED_OVER * threads))
     some = [items[i : i + size] for i in range(0, len(items), size)]
@@ -269,10 +269,10 @@ def over_tiles(work, X, *arrays):
 
 
 def each_tile(work, tiles, *args):
-    """Return work(tiles, *args); if Dask workers hold the tiles, each worker passes its own."""
+    """Return work(tiles, *args); if Dask workers hold the tiles, each computes its own part."""
     return work(tiles, *args) if on_host(tiles) else tiles.map(work, *args)
 
 
 def sum_tiles(work, X, *arrays):
-    """Return the sum of work(X, *arrays) over spans of 65,536 rows; see `over_tiles`."""
+    """Return the sum of work(X, *arrays) over parts of 65,536 rows; arrays are (n_tiles, ...)."""
     return reduce(np.add, over_tiles(work, X, *arrays))

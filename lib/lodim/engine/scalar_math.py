@@ -94,7 +94,7 @@ _LOG32 = (0.1407888918155454, 0.13982578872598633, 0.20012297615351873, 0.333331
 
 
 def _polynomial(coefficients, kind):
-    """Return a compiled polynomial; its even and odd powers are two sums, added up in parallel."""
+    """Return a compiled polynomial; coefficients : highest power first; kind : type of numbers."""
     even, odd = (tuple(kind(c) for c in coefficients[::-1][i::2][::-1]) for i in range(2))
     even_first, even_rest, odd_first, odd_rest = even[0], even[1:], odd[0], odd[1:]
 
@@ -113,7 +113,6 @@ def _polynomial(coefficients, kind):
 
 @overload(exp_negative, jit_options=FAST)
 def _exp_negative(x):
-    """Return exp(x) for x <= 0 as 2**k exp(r), where x = k ln 2 + r (Cody & Waite)."""
     if x == types.float64:
         kind, coefficients = np.float64, _EXP64
         numbers = (-708.0, 1.5 * 2**52, 6.93147180369123816490e-01, 1.90821492927058770002e-10)
@@ -122,6 +121,7 @@ def _exp_negative(x):
         numbers = (-87.0, 1.5 * 2**23, 0.693359375, -2.12194440e-4)
     lowest, shift, high, low = (kind(v) for v in numbers)
     log2e, exp_rest = kind(1.0 / math.log(2.0)), _polynomial(coefficients, kind)
+    # exp(x) = 2**k exp(r), where x = k ln 2 + r (Cody & Waite).
 
     def impl(x):
         x = max(x, lowest)
@@ -147,14 +147,12 @@ def _atanh(x):
 
 @overload(log1p_unit, jit_options=FAST)
 def _log1p_unit(e):
-    """Return log(1 + e) for 0 <= e <= 1 as 2 atanh(s) with s = e / (2 + e)."""
     atanh, two = _atanh(e), (np.float64 if e == types.float64 else np.float32)(2.0)
     return lambda e: two * atanh(e / (two + e))
 
 
 @overload(softplus, jit_options=FAST)
 def _softplus(z):
-    """Return log(1 + exp(z)) and its derivative by one division, which takes as long as 8 sums."""
     kind = np.float64 if z == types.float64 else np.float32
     atanh, zero, one, two = _atanh(z), kind(0.0), kind(1.0), kind(2.0)
 
@@ -172,7 +170,6 @@ def _softplus(z):
 
 @overload(log_positive, jit_options=FAST)
 def _log_positive(x):
-    """Return log(x) as k ln 2 + log(m), where x = 2**k m and 1 <= m < 2."""
     kind, shift = (np.float64, 1.5 * 2**52) if x == types.float64 else (np.float32, 1.5 * 2**23)
     one, shift, ln2 = kind(1.0), kind(shift), kind(math.log(2.0))
 

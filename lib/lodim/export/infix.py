@@ -25,7 +25,7 @@ LETTERS = 40  # largest number of characters of a name
 
 
 def alike(template, names):
-    """Return an `Infix.functions` entry per name: the template with this name (asin for arcsin)."""
+    """Return an `Infix.functions` entry per word in `names`: template with it (asin for arcsin)."""
     known = {name: name.replace("arc", "a") for name in names.split()}
     return {name: (template.format(short), ATOM, LOOSE) for name, short in known.items()}
 
@@ -170,7 +170,7 @@ class Program(Infix):
         return [*lines, f"return {values}{self.end}"]
 
     def points(self):
-        """Yield the name and table of each sum of Gaussian kernels; rows are [weight, *point]."""
+        """Yield, per sum of Gaussian kernels, a table's name and rows, [weight, *point] each."""
         for node in self.order:
             if isinstance(node, Kernels) and id(node) in self.tables:
                 rows = zip(node.weights.tolist(), node.points.tolist(), strict=True)

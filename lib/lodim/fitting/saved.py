@@ -83,7 +83,7 @@ def load(path: FilePath) -> Any:
 def read_state(kind: str, state: dict[str, Any], where: str, sizes: dict[str, int]) -> Any:
     """Return the object of a kind, such as a fit "gbmap", from the contents `state` of its file.
 
-    where : name of the object in error messages; sizes : known lengths of arrays, by letter"""
+    where : name of the object in errors; sizes : known lengths of arrays, such as {"p": 3}"""
     module, name = STORED[kind]
     return forms.part(getattr(import_module(module), name)).read(state, where, sizes)
 
@@ -123,7 +123,6 @@ FRAME: Any = forms.Form(_read_frame, lambda frame: frame.to_dict("list"))
 
 
 def _read_any_fit(value, where, sizes):
-    """Return a fit of the model value["model"] from its dict in a file; where : name for errors."""
     kind = forms.choice(*MODELS).read(value.get("model"), f"{where}.model", sizes)
     return read_state(kind, {k: v for k, v in value.items() if k != "model"}, where, {})
 
@@ -132,7 +131,7 @@ ANY_FIT: Any = forms.Form(_read_any_fit, lambda fit: {"model": fit.name} | forms
 
 
 def settings(kind: type, **others: forms.Form) -> Any:
-    """Return the Form that reads, checks and writes a settings class; others : Forms by field."""
+    """Return a Form to read, check and write settings of class `kind`; others : Forms by field."""
     of_fields = {field.name: forms.modest() for field in fields(kind)} | others
 
     def read(value, where, sizes):
@@ -144,7 +143,7 @@ def settings(kind: type, **others: forms.Form) -> Any:
 
 
 def check_call(fit: Any) -> None:
-    """Raise ValueError unless a fit's arguments suit its model and its table of tried settings."""
+    """Raise ValueError unless a loaded fit's arguments and table of tried settings are valid."""
     parameters = signature(model_function(fit.name)).parameters.values()
     named = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY} - {"progress", "client"}
     if set(fit.arguments) != named:
@@ -172,7 +171,7 @@ def _check_selection(selection, chosen, settings):
 
 
 def nearest_loss(selection: pd.DataFrame, settings: Any) -> float | None:
-    """Return the held-out deviance in `selection` nearest to `settings`; None for other losses."""
+    """Return the held-out deviance of the tried settings nearest to `settings`, or None."""
     if MEASURE in selection:
         return None
     distance = np.zeros(len(selection))

@@ -300,7 +300,7 @@ class _Reader:
         return self.read(self.text[token.place : end], token.place)
 
     def read(self, code, place):
-        """Return the Leaf of `code`, such as bs(x), found at `place`; check that it is allowed."""
+        """Return `code`, such as bs(x), found at `place`, as a Leaf; fail if it is not allowed."""
         try:
             tree = language.read(code)
             if not isinstance(tree, ast.Name):  # not a Q('name')

@@ -22,7 +22,7 @@ class TermEffect:
 
 @dataclass(frozen=True)
 class Question:
-    """Kind of effect, such as "ale", requested of a fit and its bootstrap replicates."""
+    """Request for effects of one kind, such as "ale", of a fit and its bootstrap replicates."""
 
     fits: list  # the fit first, then the replicates
     kind: str
@@ -38,9 +38,9 @@ class Question:
         return [self._planned(rows, features, term, drawn) for term in shown]
 
     def _planned(self, rows, features, term, drawn):
-        """Return the TermEffect of a term, from predictions for changed values of its features.
+        """Return the TermEffect of a term: a feature's name, or a tuple of names (interaction).
 
-        drawn : positions of the rows over which partial dependence is averaged, or None"""
+        features : dict name -> Feature; drawn : rows that partial dependence averages, or None"""
         if isinstance(term, tuple):
             plan = plans.interaction(rows, [features[name] for name in term])
         elif self.kind == "ale":

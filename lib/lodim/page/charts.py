@@ -162,7 +162,7 @@ def _in_turn(alt, classes, marks, times=1):
 def _beside_colour(alt, encoding, picture, names, marks):
     """Return a dict with an altair encoding of a Picture's classes by `marks`, such as shapes.
 
-    The dict is empty unless classes share a colour. encoding : altair class, such as alt.Shape"""
+    The dict is empty unless there are more classes than colours. encoding : such as alt.Shape"""
     many = _many_classes(picture)
     if not many:
         return {}
@@ -184,7 +184,7 @@ def _position(alt, picture, names):
 
 
 def _names_across(alt, picture):
-    """Return a dict: how altair shows names below a picture, in row order, rotated if too long."""
+    """Return altair options as a dict: names on the x axis in row order, rotated if too long."""
     lengths = [len(str(value)) for value in picture.frame[picture.x].unique()]
     fit = len(lengths) * max(lengths, default=0) <= LETTERS
     return {"sort": None, "axis": alt.Axis(labelAngle=0 if fit else -40)}

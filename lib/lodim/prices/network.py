@@ -15,7 +15,7 @@ class Network:
     """Graph of V nodes with costs; a node needs its parents, and everything that they need.
 
     A node is a column, a term or another purchase. A series is a set of alternative nodes. A node
-    that needs a series has one copy, of the same name, per node of the series."""
+    that needs one of a series is stored as one copy per alternative, with the same name."""
 
     names: tuple[str, ...] = forms.several("V")  # parents before children
     cost: np.ndarray = forms.real("V", least=0)  # (V,) costs, at least zero
@@ -54,7 +54,7 @@ class Network:
         return tuple(tuple(sorted(set(nodes))) for nodes in out)
 
     def closed(self, on):
-        """Return the nodes marked in `on` and all that they need, as a mask (V,)."""
+        """Return a mask (V,) of the nodes marked in `on` and all their direct or indirect needs."""
         on = np.array(on, dtype=bool)
         for v in range(len(self) - 1, -1, -1):
             if on[v] and self.parents[v]:
@@ -94,7 +94,7 @@ def _copies(names, parents, sources, uses, source_of):
     """Copy each node once per combination of the alternatives that it needs.
 
     Return a list of copies and a dict from each node to the position of its first copy. A copy is a
-    pair (node, positions of needed copies), after the copies that it needs.
+    pair (node, positions of the copies that it needs), and comes after these copies.
     parents, uses : per node, the nodes and the series (sets of alternatives) that it needs
     sources : per series, its nodes; source_of : dict from a node to its series"""
     used = [[u for k in series for u in sources[k]] for series in uses]
@@ -122,8 +122,8 @@ def _copies(names, parents, sources, uses, source_of):
 def _combined_sources(v, parents, source_of, serving):
     """Return a dict from each series (set of alternatives) to its node that a copy of node v uses.
 
-    The result is None if the copy would use two nodes of one series.
-    parents : positions of the copies that this copy needs; serving : the results for earlier copies
+    Return None if the copy would use two nodes of one series.
+    parents : positions of the copies that the new copy needs; serving : each earlier copy's dict
     source_of : dict from a node to its series"""
     combined = {source_of[v]: v} if v in source_of else {}
     for u in parents:
@@ -134,12 +134,11 @@ def _combined_sources(v, parents, source_of, serving):
 
 
 def _choices(v, parents, uses, sources, copies):
-    """Yield each consistent way to pick one copy of every node that node v needs.
+    """Yield the consistent sets of copies, one of each node that node v needs, as pairs.
 
-    A way is a pair: a choice (a dict from each series of alternative nodes to the node used), and
-    the positions of the picked copies.
-    parents, uses : per node, the nodes and the series that it needs
-    sources : per series, its nodes; copies : per earlier node, its pairs (choice, position)"""
+    A pair has a dict from each series (set of alternatives) to the alternative used, and the
+    positions of the copies. copies : per earlier node, a list of pairs (such a dict, position)
+    parents, uses : per node, the nodes and the series it needs; sources : per series, its nodes"""
     options = [copies[u] for u in parents[v]]
     for k in uses[v]:
         options.append([({k: s} | c, at) for s in sources[k] for c, at in copies[s]])
@@ -153,7 +152,6 @@ def _choices(v, parents, uses, sources, copies):
 
 
 def _topological_order(parents):
-    """Yield positions of nodes, parents before their children, otherwise in the given order."""
     seen: set[int] = set()
     for root in range(len(parents)):
         stack = [(root, iter(parents[root]))] if root not in seen else []

@@ -229,9 +229,9 @@ class _Grid:
 
 
 def _shown(table: Table, whole: str) -> tuple[str, _Grid, list[str]]:
-    """Return title, texts and notes of a table.
+    """Return a table's title, its cells as a grid of texts, and its notes.
 
-    whole : code that shows all rows, named below a shortened long table; "" shows all rows here"""
+    whole : code that shows all rows, named in a note if a table is shortened; "" never shortens"""
     grid, notes = _grid(table), list(table.notes)
     if not whole or (table.keep is None and len(grid.rows) <= _LONG):
         return table.title, grid, notes
