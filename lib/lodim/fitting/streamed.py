@@ -223,6 +223,7 @@ def predictions(fit, data, *arguments, **keywords):
 
 
 def _together(call, source):
+    """Return the results of a MethodCall for all chunks of a source, as one frame."""
     data, answers = zip(*call.of_source(source), strict=True)
     answers = pd.concat(answers, ignore_index=True)
     if not call.includes_data:
@@ -231,6 +232,7 @@ def _together(call, source):
 
 
 def _lazily(call, data):
+    """Return the result of a MethodCall for a Dask frame as a lazy Dask object."""
     if _Offsets(call.keywords.get("offset")).is_array:
         why = "its partitions have no known length"
         raise ArgumentError(f"offset= of a Dask frame must be a column name: {why}")

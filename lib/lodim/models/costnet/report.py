@@ -175,6 +175,7 @@ def _purchases(fit):
 
 
 def _coefficients(fit, full):
+    """Return the table of coefficients, the largest first; all of them if `full`, else 30."""
     frame = frontier_models.terms(fit)
     intercept = frame["std_estimate"].isna()
     size = frame["std_estimate"].abs()
@@ -286,6 +287,7 @@ def _model_in_use(fit):
 
 
 def _rule_of_choice(fit):
+    """Return text on how held-out rows chose the model; empty if they did not."""
     if "budget" not in fit.chosen or fit.limit < np.inf:
         return ""
     if fit.settings.costs is None and not _by_function(fit):

@@ -159,9 +159,7 @@ class Settings:
         return self.smooth and not (exact or given)
 
     def tolerances(self, exact, preconditioned):
-        """Return a dict of the tolerances tol and ftol, strict if rows are few (`exact`).
-
-        preconditioned : whether L-BFGS is preconditioned by a Hessian; ftol is then stricter"""
+        """Return a dict of tol, ftol: small with few rows (`exact`), smaller if preconditioned."""
         tol, ftol = (1e-8, 1e-12 if preconditioned else 1e-8) if exact else (1e-5, 1e-6)
         if not self.softplus:  # estimates of linear models must be accurate
             tol, ftol = 1e-8, 1e-13
