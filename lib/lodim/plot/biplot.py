@@ -60,7 +60,7 @@ def aspect(ax):
 
 @dataclass(frozen=True)
 class Ground:
-    """Background of a plane plot: densities and scores of C classes on a grid x (m,), y (l,)."""
+    """Background of a plane plot: densities and decision scores of C classes on a grid x, y."""
 
     x: np.ndarray
     y: np.ndarray

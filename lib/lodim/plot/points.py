@@ -165,7 +165,6 @@ def classes(x, y, P, key, names, ax=None, **over):
 
 
 def _scatter(ax, points, key, zorder, **style):
-    """Draw Points in the colours of a Key in layer `zorder`, those of unknown value below it."""
     style |= {"zorder": zorder, "unknown": {"zorder": zorder - 0.5}}
     return scatter_values(ax, points.xy, points.value, key, **style)
 

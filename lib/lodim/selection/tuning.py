@@ -65,7 +65,7 @@ def side_by_side(problem):
 
 
 def count_draws(batch, most=None):
-    """Return the number of sets of random folds: `most` (default 2), fewer with many rows."""
+    """Return how many random divisions into folds to use: up to `most` (2), fewer if n is large."""
     if count_units(batch) <= FOLDS:  # each unit is a fold of its own in every draw
         return 1
     return min(most or MOST_DRAWS, max(1, QUICK_ROWS // max(batch.n_positive, 1)))
@@ -75,10 +75,10 @@ def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs
     """Choose settings by held-out deviance; return the Problem with them, and a frame of the grid.
 
     The settings are the rounded mean of the grid points; points with a low loss weigh most.
-    grid : dict setting -> values; most_draws : most random divisions into folds that are averaged
+    grid : dict setting -> values; most_draws : largest number of random divisions into folds
     spread, tie : weights are exp(-(loss - lowest) / max(tie, spread * SE of the lowest loss))
     parts : number of equal log steps between two penalties, to which their mean is rounded
-    runs : dict Settings -> StageLosses, held-out losses to reuse and extend"""
+    runs : dict Settings -> StageLosses, held-out losses to use again; new ones are added"""
     grid = {name: values_of(name, values, problem.model) for name, values in grid.items()}
     points = points_of(grid, problem.model)
     draws = count_draws(problem.batch, most_draws)
@@ -97,11 +97,12 @@ def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs
 
 
 def _centre(problem, grid, points, losses, draws=1, *, spread, parts, tie):
-    """Average the grid points, weighted by low loss; return settings, and a frame of the points.
+    """Return Settings, the mean of the grid points by weights, and a frame of points and weights.
 
     grid : dict setting -> values; points : combinations of these, as dicts setting -> value
     losses : per point (stages, folds, 3): mean loss, weight and standard error of each fold
-    draws : sets of folds; spread, tie : scale of the weights; parts : steps between penalties"""
+    draws : number of divisions into folds; parts : steps between two penalties, for rounding
+    spread, tie : weights are exp(-(loss - lowest) / max(tie, spread * SE of the lowest loss))"""
     stages = problem.model.stage_setting
     open_stages = stages and getattr(problem.settings, stages) is None
     weight = weights(losses, draws, open_stages, spread, tie)
@@ -134,7 +135,7 @@ def weights(losses, draws, stages_open, spread=0.5, tie=0.0):
 
 
 def central_count(weight):
-    """Return the mean number of stages by `weight`, rounded to 1, ..., 10, 12, 15, 20, ...."""
+    """Return the mean of 1, ..., n by `weight` (n,), rounded to a count 1, ..., 10, 12, 15, ...."""
     mean = 1.0 + weight @ np.arange(len(weight)) / max(weight.sum(), 1e-300)
     tens = 10.0 ** np.arange(1.0, 1.0 + np.log10(max(len(weight), 10)))
     counts = np.append(np.arange(1.0, 10.0), np.outer(tens, ROUND).ravel())
@@ -184,9 +185,9 @@ def grid_ends(problem, frame, names, at):
 
 
 def _goes_on(problem, name, value, neighbour):
-    """Return whether a grid of a setting can be extended beyond `value`, its end.
+    """Return whether the grid of the setting `name` can be extended beyond its extreme `value`.
 
-    neighbour : the value before the end, which gives the step to the next value"""
+    neighbour : the grid value next to the extreme one, which gives the step to the new value"""
     model = problem.model
     if name == model.shared_setting and name not in model.penalties:
         return False  # prices: the ends mean no columns, and all columns

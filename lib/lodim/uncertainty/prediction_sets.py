@@ -460,12 +460,12 @@ class Conformal(FitResult, Generic[FitT_co]):
             warn(f"{what}; {cure}", DataWarning)
 
     def _answers(self, data, offset, new_levels, response=False):
-        """Return the predictions (K, q, m) of K fits for m rows, and a Batch of these rows.
+        """Return predictions (K, q, m) by K fits, and a Batch of the m rows that all fits can read.
 
-        For classes, they are the conformity scores of q classes. For numbers, they are low, high
-        and step: a score t means the interval from low - t step to high + t step.
-        Only rows that all fits can read are predicted (with `response`, those with a response).
-        If a prediction is missing, intervals are infinite, and sets have all classes."""
+        For classes, these are the conformity scores of q classes. For numbers, they are low, high
+        and step: a score t means the interval from low - t step to high + t step. A missing
+        prediction gives infinite intervals, or sets of all classes.
+        offset, new_levels : as for `predict`; response : leave out rows without a response"""
         how = {"offset": offset, "new_levels": new_levels}
         full = self.fit._reader.apply(data, response=response, **how)
         rows = full.rows if not response else full.rows[~np.isnan(full.y)]
@@ -493,9 +493,7 @@ class Conformal(FitResult, Generic[FitT_co]):
         return frame[known], y[known]
 
     def _limits(self, answers, level):
-        """Return lower and upper prediction limits, (m,) each, at a coverage level.
-
-        answers : (K, 3, m), low, high and step of each fit, from `_answers`"""
+        """Return lower, upper limits (m,) from `answers` (K, 3, m): low, high and step per fit."""
         low, high, step = np.moveaxis(answers, 1, 0)
         lower = -self.held_out.upper(-low, step, level)
         upper = self.held_out.upper(high, step, level)
@@ -506,7 +504,6 @@ class Conformal(FitResult, Generic[FitT_co]):
 
 
 def _at(batch, rows):
-    """Return a Batch reduced to the rows whose positions in the data are in `rows`."""
     if np.array_equal(batch.rows, rows):
         return batch
     return subset(batch, np.searchsorted(batch.rows, rows))

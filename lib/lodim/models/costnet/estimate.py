@@ -35,8 +35,8 @@ LARGE = 200_000  # rows x columns x classes from which several classes use fewer
 def fit_stages(batch, family, settings, eval_batch=None):
     """Fit the penalized path and the frontier (best models by price); yield a result per budget.
 
-    A result is (Estimates, {}, linear predictors (n, K) of `eval_batch` or None). Held-out losses
-    choose the model if the budget is None. With a given lambda_, there is no frontier."""
+    A result is (Estimates, empty dict, linear predictors (n, K) of `eval_batch` or None). Without
+    a budget, held-out losses choose the model. With a given lambda_, there is no frontier."""
     batch, level = batch_beyond_null(batch, family)
     p, monotone = batch.X.shape[1], settings.monotone
     groups = Groups.from_network(settings.network, settings.dependents, p, monotone)
@@ -93,7 +93,6 @@ def _frontier(batch, family, settings, path, draws):
 
 
 def _penalties(settings, p):
-    """Return a dict from search rule to its penalty (Groups): "group", and "lasso" if different."""
     groups = Groups.from_network(settings.network, settings.dependents, p, settings.monotone)
     lasso = rules.lasso_groups(settings.network, p, settings.monotone)
     return {"group": groups} | ({} if groups.same_as(lasso) else {"lasso": lasso})

@@ -99,7 +99,6 @@ class Settings:
 
 
 def _rules(rules):
-    """Return the search rules' names as a tuple in fixed order; raise ArgumentError for others."""
     names = [rules] if isinstance(rules, str) else listed(rules)
     for rule in [rules] if names is None else names:
         if not isinstance(rule, str) or rule not in RULES:

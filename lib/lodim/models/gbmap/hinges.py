@@ -243,8 +243,9 @@ class HingeArrays(NamedTuple):
 def draw_starts(X, slope, curvature, waves, ridge, hinges, n_starts, room=None):
     """Return the best starting learners, (q, 2 + p) with q <= 2 n_starts, and their signs (q,).
 
-    X : (p, n); slope, curvature : (n,) loss derivatives; waves : (n, MIXTURES) random numbers
-    ridge : penalty of squared weights; hinges : False for linear learners; room : HingeArrays"""
+    X : (p, n); slope, curvature : (n,) loss derivatives; ridge : penalty of squared weights
+    waves : (n, MIXTURES) random numbers, for random sums of rows as directions of the learners
+    hinges : False for linear learners; room : HingeArrays to work in, or None"""
     room = room or HingeArrays.of_size(2 + 2 * MIXTURES, *X.shape, n_starts)
     room.clear()
     k = find_directions(X, slope, curvature, waves, room.U, room.Z, room.Q)
@@ -252,7 +253,7 @@ def draw_starts(X, slope, curvature, waves, ridge, hinges, n_starts, room=None):
 
 
 def starts_along(U, X, slope, curvature, ridge, n_starts):
-    """Return the best starting learners along the directions U (k, p), and their signs.
+    """Return the best starting learners along the directions U (k, p), and the learners' signs.
 
     Learners are rows (constant, intercept, p weights), at most n_starts per sign.
     X : (p, n); slope, curvature : (n,) loss derivatives; ridge : penalty of squared weights"""

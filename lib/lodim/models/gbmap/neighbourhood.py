@@ -64,10 +64,9 @@ def distance(
 
 
 def neighbours(fit: Any, data: Data, k: int = 10) -> pd.Series | pd.DataFrame:
-    """Return the mean response of the k nearest training rows in the embedding (metric of Eq. 7).
+    """Return the mean response of the k nearest training rows, by `distance` in the embedding.
 
-    A numeric response is averaged minus its offset; for classes, columns are the
-    neighbours' shares of each class. Each training row counts once, whatever its weight.
+    The offset is first subtracted from a numeric response. Row weights are ignored.
 
     Parameters
     ----------
@@ -78,7 +77,7 @@ def neighbours(fit: Any, data: Data, k: int = 10) -> pd.Series | pd.DataFrame:
 
     Returns
     -------
-    Series or DataFrame
+    Series, or DataFrame with the share of each class
         NaN in rows where an input is missing.
 
     Raises

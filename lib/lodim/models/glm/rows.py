@@ -63,9 +63,9 @@ class Rows:
         return int(self.batch.clusters.max()) + 1
 
     def free_directions(self, S, q):
-        """Return a basis (S q, r) of possible changes of coefficients; None if all are possible.
+        """Return a basis (S q, r) of the steps that coefficients may take; None if all are allowed.
 
-        Each of S predictors has q coefficients. Those of unordered classes without rows are fixed.
+        Each of S predictors has q coefficients. An unordered class without rows keeps them.
         Ordered classes share slopes, and thresholds without rows between them change together."""
         if S == 1:
             return None
@@ -143,7 +143,7 @@ class Basis:
         return cls(kept, R, solve_triangular(R, np.eye(len(R))))
 
     def of_features(self, matrix):
-        """Convert coefficients `matrix` (S q, k) of z, for S predictors, to those of columns x."""
+        """Convert coefficients `matrix` (S q, k) of z = T'x, for S predictors, to those of x."""
         q, k = len(self.T), matrix.shape[1]
         return np.einsum("ab,sbk->sak", self.T, matrix.reshape(-1, q, k)).reshape(-1, k)
 

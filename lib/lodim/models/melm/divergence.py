@@ -17,7 +17,7 @@ MIN_GPU_PAIRS = 2**22  # pairs of rows from which "auto" uses a GPU
 
 
 def shares(size, average=False):
-    """Return the weights s_AB (C, C) of the divergence, the sum of s_AB log int f_A f_B for A <= B.
+    """Return weights s (C, C): the divergence is the sum of s[A, B] log int f_A f_B over A <= B.
 
     size : (C,) total weights of classes A with densities f_A; for one class, the sum is the entropy
     average : whether to average over pairs of classes, by products of sizes, instead of adding"""
@@ -34,11 +34,11 @@ def shares(size, average=False):
 
 
 class Divergence:
-    """Objective to minimize: minus the Cauchy-Schwarz divergence of classes projected by V (r, k).
+    """Function to minimize: minus the Cauchy-Schwarz divergence of C classes in k dimensions.
 
-    For a single class it is minus the entropy. q projections are evaluated at once.
-    sample, h2 : Sample of the classes' rows, and squared bandwidths of the classes (C,)
-    engine : "cpu", "auto" or "cuda"; share : (C, C) weights of the pairs of classes"""
+    For one class it is minus the entropy. A call returns values and gradients of q projections.
+    sample : Sample of the rows, in r coordinates; share : (C, C) weights of the pairs of classes
+    h2 : (C,) squared bandwidths; engine : "cpu", "auto" or "cuda", where sums are computed"""
 
     precision, scaled = 1e-14, False
 
@@ -115,9 +115,10 @@ class Divergence:
         return potential
 
     def _sum_pairs(self, rows, root, shift, totals, forces, threads):
-        """Sum kernels of all pairs of rows into `totals`, kernels times differences into `forces`.
+        """Fill `totals` (..., C, C) with sums of kernels over pairs of rows, per pair of classes.
 
-        rows : projected rows (q, k, n), or on a GPU projections (q, r, k)
+        forces : (..., C, k, n), filled with each row's sums of kernels times differences of rows
+        rows : projected rows (q, k, n), or on a GPU the projections (q, r, k)
         root : kernels' inverse Cholesky factors; shift : numbers added to the kernels' exponents"""
         if self._tiles is not None:
             totals[:], forces[:] = self._tiles.run(pair_sums, *self._classes, rows, root, shift)
@@ -126,9 +127,9 @@ class Divergence:
         for_blocks(pair_sums, len(totals), *args, totals, forces, threads=threads)
 
     def _shift_to_closest(self, V, root, shift):
-        """Fill shift (q, C, C), to be added to log kernels, so that sums of kernels are not 0.
+        """Fill shift (q, C, C): add it to log kernels to make the largest kernel of two classes 1.
 
-        The closest rows of two classes get kernel 1.
+        The sum of the kernels of two classes is then not 0, however far apart their rows are.
         V (q, r, k) : projections; root (q, C, C, k, k) : kernels' inverse Cholesky factors"""
         spans = [slice(*ends) for ends in pairwise(self._sample.start)]
         for q, P in enumerate(V.transpose(0, 2, 1) @ self._sample.Z):
@@ -159,9 +160,10 @@ def kernel_widths(sample, theta, gamma):
 
 
 def _boxes(Z, weight, width):
-    """Return m boxes around the rows Z (n, k) of a class, as corners (m, 2, k), and mass outside.
+    """Return m boxes around the rows Z (n, k) of a class, (m, 2, k), and the mass outside, (m,).
 
-    The mass (m,) is an upper bound of the class's probability; width : (k,) SDs of the kernels"""
+    A box is (lower, upper corner). The mass is an upper bound of the class's probability outside.
+    weight : (n,) row weights; width : (k,) SDs of the kernels"""
     share = weight / weight.sum()
     # Boxes leave out up to 10% of the rows on each side, and extend by up to four kernel widths.
     cut = np.quantile(Z, [(c, 1.0 - c) for c in (0.0, 0.005, 0.02, 0.05, 0.1)], axis=0)

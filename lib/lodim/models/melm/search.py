@@ -46,7 +46,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Manifold:
-    """Projection that a search found."""
+    """Projection that a search found, and the results of the search from each start."""
 
     V: np.ndarray  # (p, k) orthonormal, for centred features
     potential: np.ndarray  # (C, C) log integrals of products of class densities
@@ -101,7 +101,7 @@ def steps(first, last):
 
 
 def make_basis(X, code, weight, settings):
-    """Return the Basis of rows X (n, p) with classes code (n,), shrunk as in `settings`, a Plan."""
+    """Return the Basis of rows X (n, p) in classes code (n,), with the shrinkage in `settings`."""
     shrunk = settings.covariance == SHRUNK and code.any()
     return Basis.from_rows(X, code, weight, settings.shrinkage_factor if shrunk else 0.0)
 
@@ -114,26 +114,26 @@ def _search(sample, basis, plan, theta, names):
     objective = make_objective(few, plan)
     once = few is sample and len(theta) == 1
     ftol = plan.ftol if once else plan.rough
-    ends = _minimize(objective, theta.reshape(len(theta), -1), plan, ftol)
+    results = _minimize(objective, theta.reshape(len(theta), -1), plan, ftol)
     if few is not sample:
         sample = sample.thinned(FINE, plan.seed + 1)
         objective = make_objective(sample, plan)
-        value, _ = objective(ends.theta, np.arange(len(ends.theta)))
-        ends = replace(ends, value=value)
+        value, _ = objective(results.theta, np.arange(len(results.theta)))
+        results = replace(results, value=value)
     if not once:
-        ends = _continue(objective, ends, plan)
-    return _manifold(sample, objective, ends, names, basis, plan)
+        results = _continue(objective, results, plan)
+    return _manifold(sample, objective, results, names, basis, plan)
 
 
-def _continue(objective, ends, plan):
-    """Minimize `objective` from the best L-BFGS results `ends` to plan.ftol; return all results."""
-    best = distinct(ends.value)[: plan.refined]
-    more, new = _minimize(objective, ends.theta[best], plan, plan.ftol), {}
-    more = replace(more, n_iter=ends.n_iter[best] + more.n_iter)
+def _continue(objective, results, plan):
+    """Refine the best of the L-BFGS `results` to tolerance plan.ftol; return all, updated."""
+    best = distinct(results.value)[: plan.refined]
+    more, new = _minimize(objective, results.theta[best], plan, plan.ftol), {}
+    more = replace(more, n_iter=results.n_iter[best] + more.n_iter)
     for name in ("theta", "value", "n_iter", "converged"):
-        new[name] = getattr(ends, name).copy()
+        new[name] = getattr(results, name).copy()
         new[name][best] = getattr(more, name)
-    return replace(ends, **new)
+    return replace(results, **new)
 
 
 def distinct(value):
@@ -153,18 +153,20 @@ def make_objective(sample, plan):
     return Divergence(sample, share, h2, plan.k, plan.threads, plan.engine)
 
 
-def _manifold(sample, objective, ends, names, basis, plan):
-    """Return the best of the L-BFGS results `ends` as a Manifold; names : kinds of the starts."""
-    best = int(np.argmin(ends.value))
-    V = principal_axes(basis.directions(ends.theta[best].reshape(-1, plan.k)), basis, sample)
+def _manifold(sample, objective, results, names, basis, plan):
+    """Return the best of the L-BFGS `results` as a Manifold; names : kinds of the starts."""
+    best = int(np.argmin(results.value))
+    V = principal_axes(basis.directions(results.theta[best].reshape(-1, plan.k)), basis, sample)
     theta = basis.of_directions(V)
-    log = tuple(names), -ends.value, ends.n_iter, ends.converged
+    log = tuple(names), -results.value, results.n_iter, results.converged
     of_rows = basis.rank, basis.separates, len(sample.weight)
     return Manifold(V, objective.potentials(theta), *log, *of_rows)
 
 
 def principal_axes(V, basis, sample):
-    """Return principal axes (p, k) of a Sample projected on V (p, k); largest loadings positive."""
+    """Rotate V (p, k) within its span to the principal axes of projected rows; return these axes.
+
+    The largest loadings are positive. sample : Sample of rows, in coordinates of the Basis"""
     Q = np.linalg.qr(V)[0]
     theta = basis.of_directions(Q)
     turned = Q @ np.linalg.eigh(theta.T @ sample.total_covariance() @ theta)[1][:, ::-1]
@@ -173,7 +175,7 @@ def principal_axes(V, basis, sample):
 
 
 def _extreme_entropy(sample, basis, plan):
-    """Return the Manifold on which a one-class Sample has the largest (or smallest) entropy."""
+    """Return the Manifold of largest entropy of one class, or of smallest if plan.smallest."""
     theta = _principal_components(sample, basis, plan.k, plan.smallest)
     V = principal_axes(basis.directions(theta), basis, sample)
     entropy = normal_entropy(sample.cov[0], basis.of_directions(V))

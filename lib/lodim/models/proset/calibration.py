@@ -16,7 +16,9 @@ RARE = 1e-4  # smallest level of a response; more extreme levels are not reliabl
 
 
 def calibrate(problem, prototypes, widen=True):
-    """Return the Calibration of a fit; widen : whether to enlarge errors to held-out size."""
+    """Return a fit's Calibration: percentiles of familiarity, and of errors for a numeric response.
+
+    widen : whether to multiply errors by held-out error divided by training error, of refits"""
     state = _state_with(problem, problem.batch, prototypes)
     familiarity = _percentiles(state.b - 1.0, state.weight)
     none = np.empty(0)
@@ -56,16 +58,13 @@ def _growth(problem):
 
 
 def _error_sizes(state, prototypes):
-    """Return absolute leave-one-out errors (n,) of the training rows, in SDs of the response.
-
-    With loss="density", an error is |z|, z being the normal quantile of the estimated P(Y <= y)."""
     if state.loss == DENSITY:
         return np.abs(ndtri(_cdf_at_response(state, prototypes)))
     return np.abs(state.y - state.a / state.b)
 
 
 def _new_error_sizes(state, prototypes, batch):
-    """Return absolute errors (n,) of rows `batch` that are not in the fit, in SDs of the response.
+    """Return absolute prediction errors (n,) of held-out rows, a Batch, in SDs of the response.
 
     With loss="density", an error is |z|, z being the normal quantile of the estimated P(Y <= y)."""
     y = (batch.y - batch.offset_matrix(1)[:, 0] - state.level) / state.scale
@@ -80,8 +79,8 @@ def _new_error_sizes(state, prototypes, batch):
 def _variances(state, prototypes):
     """Return variances of prototypes (M,) and of the null model, and residual / SD per row (n,).
 
-    A prototype's variance is the mean squared residual of its rows. A row's variance is a weighted
-    mean of the prototypes' (weight times similarity) and of the null model's (weight 1)."""
+    A prototype's variance is the mean squared residual of its rows; the null model's, of all rows.
+    A row's variance is their mean by weight: w_j times similarity, and 1 for the null model."""
     residual = state.y - state.a / state.b
     square = residual**2
     null = float(state.weight @ square)

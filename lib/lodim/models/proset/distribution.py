@@ -95,9 +95,9 @@ def density(prototypes, X, n, y, threads):
 
 
 def _mixed(prototypes, X, n, y, threads, normal):
-    """Return the weighted mean of normal(z, SD) over each row's mixture of normals, (n,).
+    """Return the weighted mean, per row (n,), of a function over the normals in the row's mixture.
 
-    X has n rows with standardized responses y; z is (y - mean) / SD for a normal's mean and SD."""
+    normal(z, SD) is the function, with z = (y - mean) / SD; y : (n,) standardized responses"""
     width, out = _widths(prototypes), np.empty(n)
     for rows, W, total in _mixtures(prototypes, X, n, threads):
         values = normal((y[rows, None] - prototypes.y) / width, width)
@@ -116,5 +116,4 @@ def _mixtures(prototypes, X, n, threads):
 
 
 def _widths(prototypes):
-    """Return the SD of the normal density around each prototype's response, (M,)."""
     return 1.0 / np.maximum(prototypes.u[prototypes.batch - 1], 1e-300)

@@ -76,7 +76,7 @@ class BatchState:
         return float(self.scale**2 * (self.weight @ (self.moment / self.b - self.y) ** 2))
 
     def split(self, c):
-        """Return the Split for batch c: candidates for prototypes, and rows whose loss counts."""
+        """Draw the Split for batch c: candidates for prototypes, and rows whose loss counts."""
         s, goodness, label = self.settings, -self.losses(self.a, self.b), self.code
         at = np.flatnonzero(self.weight)
         groups = candidates.easy_and_hard(label[at], goodness[at], s.hard_share)
@@ -100,45 +100,46 @@ class BatchState:
         weight[i], own[i] = split.scoring_weight, split.own
         return ScoringRows.from_tiles(X, self.y, self.a, self.b, weight, own)
 
-    def estimates_with(self, part):
-        """Return numerators and denominators (n,) of the estimates with prototypes `part` added."""
-        if not len(part):
+    def estimates_with(self, prototypes):
+        """Return numerators and denominators, (n,), of estimates with `prototypes` added."""
+        if not len(prototypes):
             return self.a, self.b
-        a, b = self._with_sums(part, self.loss, self.a)
+        a, b = self._with_sums(prototypes, self.loss, self.a)
         # By rounding, the remainder of a heavy prototype may be negative.
         return a if self.loss == SQUARED else np.maximum(a, self.a), np.maximum(b, self.b)
 
-    def _with_sums(self, part, loss, numerators):
-        """Add prototypes `part` to estimates of the rows; return numerators and denominators (n,).
+    def _with_sums(self, prototypes, loss, numerators):
+        """Add prototypes to the rows' estimates a / b, without changing self; return a and b, (n,).
 
-        numerators : (n,) numerators so far; self.b has the denominators so far
-        loss : CLASSES, SQUARED or DENSITY, which decides what numerators sum (see `agreement`)"""
+        numerators : (n,) a without these prototypes; b is then self.b
+        loss : CLASSES, SQUARED or DENSITY: a / b is P(class), mean, or density at the response"""
         X, n = self.batch.X, self.batch.n
         y, a, b = (tiles.pad(z, len(X)) for z in (self.y, numerators, self.b))
-        points = batch_points(part, 1, np.arange(len(part)))
+        points = batch_points(prototypes, 1, np.arange(len(prototypes)))
         active, points = points.active, points._replace(active=np.arange(len(points.active)))
         for lo in range(0, len(X), TILES_ON_GPU):
             at = slice(lo, lo + TILES_ON_GPU)
             exact = X[at][:, active].astype(np.float64, order="C")
-            rest = y[at], points, part.u[0], loss, a[at], b[at]
+            rest = y[at], points, prototypes.u[0], loss, a[at], b[at]
             run_kernel(agreement_sums, exact, self.threads, *rest)
         a, b = a.ravel()[:n], b.ravel()[:n]
-        i, w = self.prototype_rows(part)
-        peak = {CLASSES: 1.0, SQUARED: self.y[i], DENSITY: part.u[0] / ROOT_TAU}[loss]
+        i, w = self.prototype_rows(prototypes)
+        peak = {CLASSES: 1.0, SQUARED: self.y[i], DENSITY: prototypes.u[0] / ROOT_TAU}[loss]
         a[i] -= w * peak
         b[i] -= w
         return a, b
 
-    def prototype_rows(self, part):
-        """Return positions of the rows merged into prototypes `part`, and each row's weight."""
-        share = part.w / np.maximum(np.bincount(part.member_of, minlength=len(part)), 1)
-        return np.searchsorted(self.batch.rows, part.member), share[part.member_of]
+    def prototype_rows(self, prototypes):
+        """Return positions of the rows merged into `prototypes`, and each row's share of weight."""
+        size = np.bincount(prototypes.member_of, minlength=len(prototypes))
+        share = prototypes.w / np.maximum(size, 1)
+        return np.searchsorted(self.batch.rows, prototypes.member), share[prototypes.member_of]
 
-    def add(self, part):
-        """Add the prototypes `part` to numerators a and denominators b of the rows' estimates."""
-        a, b = self.estimates_with(part)
-        if self.loss == DENSITY and len(part):
-            self.moment = self._with_sums(part, SQUARED, self.moment)[0]
+    def add(self, prototypes):
+        """Add `prototypes` to the estimates a / b of the rows."""
+        a, b = self.estimates_with(prototypes)
+        if self.loss == DENSITY and len(prototypes):
+            self.moment = self._with_sums(prototypes, SQUARED, self.moment)[0]
         self.a, self.b = a, b
         if self.loss == SQUARED:
             self.moment = a

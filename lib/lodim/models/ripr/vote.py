@@ -36,7 +36,9 @@ class Voters:
 
     @classmethod
     def from_rows(cls, A, category_distance, y, weight, n_classes):
-        """Return Voters with rows A (n, axes) and responses y: codes, or numbers if n_classes=0."""
+        """Return Voters with rows A (n, axes), responses y: class codes, or numbers if n_classes=0.
+
+        category_distance : (axes,) squared distance of two levels; 0 on axes of numbers"""
         weight = weight / weight.mean()
         if n_classes:
             target = (y[:, None] == np.arange(n_classes)).astype(np.float64)
@@ -139,9 +141,9 @@ def choose_views(voters, seed, *, min_dim, max_dim, k, n_views, max_views, threa
 
 
 def _axes_to_compare(*samples):
-    """Return positions of the axes (columns) that vary in the first of the samples with such axes.
+    """Return positions of the columns that vary in the first sample (if none, in the next, etc.).
 
-    If no axis varies in any sample, return the axes with a known value in the last sample."""
+    If no column varies in any sample, return the columns with a known value in the last sample."""
     for A in samples:
         varies = [len(np.unique(x[~np.isnan(x)])) > 1 for x in A.T]
         if any(varies):
@@ -164,9 +166,9 @@ def sample(voters, most, seed):
 
 
 def compare(voters, on, bounds, k, max_views, threads):
-    """Return up to 200 views of lowest leave-one-out loss, and the number of views compared.
+    """Return up to 200 views (sets of axes) of lowest leave-one-out loss, and the number compared.
 
-    on : positions of axes (features or factors); bounds : smallest and largest number per view
+    on : positions of axes (features or factors); bounds : least and most axes per view
     k : neighbours that predict a voter; max_views : limit, by default 2,000 per number of axes
     If there are more views, only extensions of the best views with one axis less are compared."""
     low, high = bounds
@@ -223,7 +225,9 @@ def best_factors(voters, total, new, threads=1):
 
 
 def forward_selection(voters, views, k, most, threads=1):
-    """Select up to `most` views one by one; return positions, and losses with 0, 1, ... views."""
+    """Select up to `most` views one by one; return positions in `views`, and leave-one-out losses.
+
+    views : (m, features) feature sets; k : neighbours that vote; losses : with 0, 1, ... views"""
     evidence = voters.evidence(voters.sums(views, k, threads=threads))
     total, size = np.zeros_like(voters.target), dims(views)
     null = best_factors(voters, total, evidence[:1] * 0.0)[1][0]

@@ -135,9 +135,9 @@ def stop_at_zero(w, d, sign, lo, hi):
 
 @njit(**INNER)
 def _zero_crossings(w, d, groups, g0, g1):
-    """Return per group the t < 1 at which coefficients w + t d cross zero, or inf; and the least t.
+    """Return the t < 1 at which each group of w + t d crosses zero (inf if none), and the least t.
 
-    A group crosses zero if w'(w + t d) = 0 for its coefficients; the groups are g0 to g1 - 1."""
+    Groups are g0 to g1 - 1; a group crosses zero where w'(w + t d) = 0 for its coefficients."""
     start, member = groups.start, groups.member
     out, nearest = np.full(g1 - g0, np.inf), np.inf
     for g in range(g0, g1):
@@ -171,12 +171,12 @@ def _move(H, c, w, lo, hi, d):
 
 @njit(**INNER)
 def _proximal_step(b, groups, H, c, w, dual, lam, L, u, d, eps):
-    """Make a proximal gradient step on the coefficients w of block b, in place.
+    """Make a proximal gradient step on the coefficients w (K, A) of block b, in place.
 
-    The negative gradient c, and the dual vectors `dual` of overlapping groups, are updated. Return
-    the squared length of the step, and whether the same coefficients are zero as before.
-    lam : factor of the group penalty; eps : negligible gain; u, d : work arrays (K, A)
-    L : largest eigenvalue of the Hessian H in the block"""
+    Return the squared length of the step, and whether the same coefficients are zero as before.
+    H, c : Hessian and negative gradient, updated in the block; L : largest eigenvalue of H there
+    lam : penalty factor; dual : dual vectors of overlapping groups, updated
+    u, d : work arrays (K, A); eps : negligible decrease of the objective"""
     lo, hi = groups.block[b], groups.block[b + 1]
     g0, g1 = groups.first[b], groups.first[b + 1]
     t, length, same_support = 1.0 / L, 0.0, True

@@ -76,10 +76,11 @@ def prox_overlapping(u, dual, t, lam, groups, g0, g1, tol):
 
 @njit(**FAST)
 def _dual_ascent(u, dual, t, lam, on, groups, g0, g1, tol):
-    """Solve the proximal map of a penalty of overlapping groups by ascent in their dual vectors.
+    """Find the dual vectors of overlapping groups that solve a proximal map with step length t.
 
-    on : (g1 - g0,) bool, groups whose vectors in `dual` change; tol : change at which to stop
-    u : (argument of the map) - t (sum of dual vectors), updated; lam : penalty factor"""
+    u : argument of the map minus t times the sum of the vectors; updated, in the end the result
+    dual : vectors to update, of groups g0 to g1 - 1 with `on`, (g1 - g0,) bool
+    lam : penalty factor; tol : largest change of the vectors at which to stop"""
     start, member, cost = groups.start, groups.member, groups.cost
     K, i0, i1 = u.shape[0], start[g0], start[g1]
     old = dual[:, i0:i1].copy()
@@ -108,7 +109,6 @@ def _dual_ascent(u, dual, t, lam, on, groups, g0, g1, tol):
 
 @njit(**INNER)
 def _inside_ball(dual, limit, i0, i1):
-    """Return whether a group's dual vector, dual[:, i0:i1], is clearly shorter than `limit`."""
     square = 0.0
     for i in range(i0, i1):
         for k in range(dual.shape[0]):
@@ -118,10 +118,10 @@ def _inside_ball(dual, limit, i0, i1):
 
 @njit(**FAST)
 def _update_dual(u, dual, t, limit, i0, i1, member):
-    """Set a group's dual vector, up to `limit` long, to minimize ||u||; return its largest change.
+    """Set a group's dual vector, at most `limit` long, to minimize ||u||; return the change.
 
-    i0, i1 : the vector is dual[:, i0:i1], for the coefficients member[i0:i1]
-    u : (argument of the proximal map) - t (sum of all dual vectors), updated"""
+    dual[:, i0:i1] is the vector; member[i0:i1] are the positions of the group's coefficients in u
+    u : argument of a proximal map minus t times the sum of all dual vectors; updated"""
     square = 0.0
     for i in range(i0, i1):
         for k in range(u.shape[0]):
@@ -184,9 +184,9 @@ def duality_gap(w, c, dual, lam, groups, u, tol):
 
 @njit(**INNER)
 def _dual_residual(w, dual, lam, groups, g0, g1, u, tol):
-    """Subtract from u, in place, the subgradient of the group penalty at w that minimizes ||u||.
+    """Subtract from u, in place, the subgradient of lam sum_g cost_g ||w_g|| that minimizes ||u||.
 
-    dual : gets the parts of the subgradient, one per group from g0 to g1 - 1; tol : precision"""
+    dual : subgradients of groups g0 to g1 - 1, start values are overwritten; tol : precision"""
     start, member, cost = groups.start, groups.member, groups.cost
     K, zero, least = w.shape[0], np.empty(g1 - g0, np.bool_), np.inf
     for g in range(g0, g1):

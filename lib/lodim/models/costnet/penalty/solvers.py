@@ -131,7 +131,10 @@ class NewtonSolver:
         self._last_lam = self.lambda_max
 
     def solve(self, lam, ridge, target, max_iter):
-        """Solve for penalties lam, ridge to a gap of `target`; return w, b, loss, gap, n_iter."""
+        """Solve for the next penalty of a path, lam sum_g cost_g ||w_g|| + ridge |w|^2 / 2.
+
+        target : duality gap to reach. Return penalized and unpenalized coefficients, half the mean
+        deviance, the duality gap, and the number of Newton steps, at most `max_iter`."""
         gap, n_iter = self._solve(lam, ridge, target, max_iter)
         return self.w, self.b, self.loss, gap, n_iter
 
@@ -158,7 +161,6 @@ class NewtonSolver:
         return model.decrement(np.hstack([self.slope, self.c - ridge * self.w]))
 
     def _set_scores(self, f, known=None):
-        """Set the linear predictors to f; `known` has loss and derivatives there, if computed."""
         self.f = f
         self.loss, self.c, self.slope, self.bend = known or self.problem.at_scores(f)
 
@@ -196,10 +198,7 @@ class NewtonSolver:
         return 0.0
 
     def _adapt(self, moved):
-        """Adapt the lower limit of the rows' curvatures to a step; return whether to continue.
-
-        moved : share of the step that was moved; if 0, the limit is reset to its first value
-        Return False if nothing was moved and the limit had this value already."""
+        """Adapt the least curvature to a step of relative size `moved`; return whether to go on."""
         first, last = self.problem.loss[1], self._least
         self._least = next_least(last, moved) if moved else first
         return moved > 0.0 or last < first
@@ -234,7 +233,7 @@ class NewtonSolver:
         return gap + over * self.problem.penalty(self.w, 1.0)
 
     def _solve(self, lam, ridge, target, max_iter):
-        """Solve for penalties lam, ridge to a gap of `target`; return the gap and iterations."""
+        """Find w and b for penalties lam, ridge; return the duality gap and the number of steps."""
         wanted = self.w.any(axis=0)
         if lam < self.lambda_max:
             wanted = self._strong_set(lam, ridge, target)
@@ -259,7 +258,7 @@ class NewtonSolver:
         return gap, max_iter
 
     def _strong_set(self, lam, ridge, target):
-        """Return which coefficients, (A,) bool, can be nonzero at penalty lam; target : gap."""
+        """Return which coefficients may be nonzero at penalty lam, (A,) bool, by a strong rule."""
         before, self._last_lam = self._last_lam, lam
         _, left = self._gap(max(2.0 * lam - before, 0.1 * lam), ridge, target)
         return self.w.any(axis=0) | (np.abs(left).max(axis=0) > 0.0)
@@ -273,7 +272,7 @@ class NewtonSolver:
         return False
 
     def _renew_model(self, keep, ridge):
-        """Store the quadratic model of coefficients in `keep`, with ridge penalty; return True."""
+        """Compute the quadratic model in the coefficients `keep`, (A,) bool; return True."""
         p, model = self.problem, self._model
         G = p.moments_at(self.f, np.r_[p.free_columns, p.columns[keep]], self._least)
         same = model is not None and np.array_equal(keep, model.keep)
@@ -283,9 +282,10 @@ class NewtonSolver:
         return True
 
     def _model_step(self, lam, ridge, target):
-        """Minimize the quadratic model plus penalties; return steps of w and b, and their gain.
+        """Minimize the quadratic model plus penalties; return steps of w and b, and the total gain.
 
-        lam, ridge : penalty factors; target : gap of the fit, here reached to a thousandth"""
+        lam, ridge : penalty factors
+        target : duality gap allowed in the fit, of which the model may use a thousandth"""
         model = self._model
         # compress() keeps rows contiguous, unlike indexing by a mask.
         w, c = self.w.compress(model.keep, axis=1), self.c.compress(model.keep, axis=1)

@@ -20,8 +20,8 @@ MIN_IMPROVEMENT = 0.5  # smallest decrease of the criterion by a more expensive 
 class CostFrontier:
     """Frontier of M models of increasing cost, for p standardized columns and K linear predictors.
 
-    Each model has a lower loss than all cheaper ones: held-out loss with cross-validation,
-    otherwise deviance, without and with a charge per coefficient. V : number of priced items."""
+    Each model has a lower loss than all cheaper ones: with cross-validation the held-out loss,
+    otherwise both deviance and search criterion, such as BIC. V : number of priced items."""
 
     cost: np.ndarray = forms.ascending(forms.real("M", least=0))  # price to be paid
     intercept: np.ndarray = forms.real("M", "K")
@@ -126,7 +126,8 @@ def _blended(search, candidate, relax):
 def blend(refits, space, candidate):
     """Return intercept (K,), coefficients (r, K) and deviance of a CandidateModel of r columns.
 
-    refits : Refits, unpenalized models of the rows; space : SearchSpace of the candidates"""
+    These are a mean of unpenalized estimates, with weight candidate.relax, and penalized ones.
+    refits : Refits, which fits unpenalized models to the rows; space : SearchSpace"""
     intercept, coef = estimates_of(refits, space, candidate)
     on = space.columns_of(candidate.state.used)
     # The deviance of a gaussian refit has rounding errors: it is computed again from the rows.
@@ -161,7 +162,6 @@ def simplicity(space, used):
 
 
 def _is_simpler(space, state, other):
-    """Return whether the model `state` is as good as `other`, of the same price, and simpler."""
     if abs(state.value - other.value) > MIN_FALL:
         return False
     return simplicity(space, state.used) < simplicity(space, other.used)

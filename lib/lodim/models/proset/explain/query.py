@@ -1,4 +1,4 @@
-"""The row to explain or draw, its familiarity, and active features (with positive weight)."""
+"""Rows to explain: reading a row, choice of active features (positive weight), and familiarity."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from lodim.typing import Data
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """A complete row to explain."""
+    """A row to explain: its Batch, row label, standardized active features and response."""
 
     batch: object
     label: object
@@ -57,7 +57,9 @@ def active_names(fit):
 
 
 def select_features(fit, features):
-    """Return positions of active features: all by importance (None), the first few, or by name."""
+    """Return the positions of the chosen active features (those with positive weight).
+
+    features : number of the most important ones, list of names, or None for all by importance"""
     names, order = active_names(fit), by_importance(fit)
     if features is None:
         return order
@@ -107,7 +109,6 @@ def _missing(fit, data):
 
 
 def _response(fit, data):
-    """Return the response of `data`, a frame of one row, as code or number; NaN if unknown."""
     if not fit.design.has_response(data):
         return np.nan
     batch = fit.design.apply(data, offset=zero_offset(fit), response=True)
@@ -168,14 +169,13 @@ def familiarity(
 
 
 def familiarity_quantile(fit, value):
-    """Return the share of training rows at most as familiar as `value`; NaN if unknown."""
+    """Return the share of training rows at most as familiar as `value`; NaN if not calibrated."""
     if fit.calibration is None:
         return np.nan
     return float(_share_below(fit.calibration.familiarity, value))
 
 
 def _known_values(fit, held_out):
-    """Return familiarities of rows `held_out`, sorted; for None, percentiles of training rows."""
     if held_out is None:
         return fit._calibrated().familiarity
     values = fit._familiarity(fit.design.apply(held_out, offset=zero_offset(fit)))

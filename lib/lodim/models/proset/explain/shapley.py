@@ -97,18 +97,18 @@ def shapley(
 
 
 def _levels(fit):
-    """Return the classes that have a column in predict(type="response")."""
     if fit.levels is None:
         return [fit.design.response.name]
     return list(fit.levels) if len(fit.levels) > 2 else [fit.levels[1]]
 
 
 def _values_of_row(fit, terms, x, r, base, n_permutations, rng):
-    """Return Shapley values of one row and their SE, (2, 1 + P, K), for P terms and K estimates.
+    """Return Shapley values of P terms for one row, and their SE, (2, 1 + P, K), K values per row.
 
     Entry 0 of the second axis is the prediction at the reference.
     x, r : (A,) active features of the row and of the reference; base : (1, K) offset
-    terms : (P,) positions in the design; n_permutations : None: exact values if terms are few"""
+    terms : (P,) numbers of the terms in the design
+    n_permutations : number of random orders; None: 200, or exact values for at most 12 terms"""
     t = fit.estimates
     player = np.searchsorted(terms, fit.design.term_of[t.features])
     mixture = Mixture.from_prototypes(t, base)
@@ -142,7 +142,7 @@ def coalition_values(at_row, at_reference, w, mixture):
     """Return a function that predicts for C sets of P terms: (C, P) bool -> predictions (C, K).
 
     Terms of the formula that are in a set have the row's values, others the reference's.
-    at_row, at_reference : (M, P) results of `half_squares` for the row and the reference
+    at_row, at_reference : (M, P) decrease of log similarity to M prototypes by each term
     w : (M,) prototype weights times similarity in terms that row and reference have in common
     mixture : Mixture, which computes predictions from weighted sums over the M prototypes"""
 
@@ -159,7 +159,7 @@ def coalition_values(at_row, at_reference, w, mixture):
 
 
 def exact_values(value, P):
-    """Return exact Shapley values (P, K) from all 2^P sets; `value` is from `coalition_values`."""
+    """Return exact Shapley values (P, K); value(S) predicts (C, K) for sets of terms S (C, P)."""
     code = np.arange(2**P)
     S = (code[:, None] >> np.arange(P)) & 1 == 1
     v, size = value(S), S.sum(axis=1)
@@ -172,7 +172,7 @@ def exact_values(value, P):
 
 
 def sampled_values(value, P, n_permutations, rng):
-    """Return Shapley values (P, K) and SE from random orders; `value` : from `coalition_values`."""
+    """Return Shapley values (P, K), and SE; value(S) predicts (C, K) for sets of terms S (C, P)."""
     pairs = []
     for _ in range(n_permutations):
         order = rng.permutation(P)
