@@ -31,7 +31,6 @@ class Form:
 
 
 def _checked(check):
-    """Return a Form whose values are stored as they are; check(value, where, sizes) may raise."""
 
     def read(value, where, sizes):
         check(value, where, sizes)
@@ -78,7 +77,7 @@ def size(symbol: str) -> Any:
 
     def check(value, where, sizes):
         whole().read(value, where, sizes)
-        expected = _bound(symbol, value, sizes)
+        expected = _required_length(symbol, value, sizes)
         if value != expected:
             raise ValueError(f"{where} is {value}, not {expected}")
 
@@ -184,7 +183,7 @@ def several(count: Size | None, inner: Any = text()) -> Any:  # noqa: B008
     def read(value, where, sizes):
         if not isinstance(value, list | tuple):
             raise ValueError(f"{where} is a {type(value).__name__}, not a list")
-        expected = len(value) if count is None else _bound(count, len(value), sizes)
+        expected = len(value) if count is None else _required_length(count, len(value), sizes)
         if len(value) != expected:
             raise ValueError(f"{where} has {len(value)} entries, not {expected}")
         return tuple(one.read(each, f"{where}[{k}]", sizes) for k, each in enumerate(value))
@@ -259,8 +258,8 @@ def one_of(*kinds: type) -> Any:
 def record(kind: type[T]) -> type[T]:
     """Decorate a class to make it a frozen dataclass whose fields are checked when read from files.
 
-    The class has a Form per stored field, such as `names = several("p")` for p texts, and a default
-    value per other field. Its method `_check_fields`, if any, checks the fields together."""
+    A stored field has a Form (rule) in place of a default: `names = several("p")` means p texts.
+    Other fields have a default. A method `_check_fields`, if any, checks all fields together."""
     take_forms(kind)
     return dataclass(frozen=True, eq=False)(kind)
 
@@ -337,13 +336,14 @@ def _check_array(value, where, dtype, shape, sizes):
         raise ValueError(f"{where} is {kind}, not an array of {np.dtype(dtype)}")
     if value.ndim != len(shape):
         raise ValueError(f"{where} has {value.ndim} dimensions, not {len(shape)}")
-    expected = tuple(_bound(*pair, sizes) for pair in zip(shape, value.shape, strict=True))
+    expected = tuple(
+        _required_length(*pair, sizes) for pair in zip(shape, value.shape, strict=True)
+    )
     if value.shape != expected:
         raise ValueError(f"{where} has shape {value.shape}, not {expected}")
 
 
-def _bound(size, actual, sizes):
-    """Return the length that `size` (3, "p" or "2 + p") requires; a new "p" is set to `actual`."""
+def _required_length(size, actual, sizes):
     if isinstance(size, str) and size.isidentifier():
         return sizes.setdefault(size, actual)
     return _evaluated(size, sizes)

@@ -110,9 +110,10 @@ class _Growing:
         return bought[k] if k < len(bought) else -1
 
     def node(self, rows, bought, depth, questions=QUESTIONS):
-        """Return the Node, with all below it, for `rows`, whose first purchases are `bought`.
+        """Return the Node of a tree for the rows at positions `rows`, with all nodes below it.
 
-        At most `depth` purchases follow, the first after at most `questions` splits by values."""
+        bought : item numbers of the first purchases, the same for all these rows
+        depth : most purchases below; questions : most splits by values before the next purchase"""
         k = len(bought)
         actions = np.array([self.action(r, k) for r in rows])
         item, count = Counter(actions.tolist()).most_common(1)[0]
@@ -215,7 +216,7 @@ class _Growing:
         return f"{name} {low} or more" if high is None else f"{name} {low} to {high}"
 
     def _codes(self, X, columns, n_levels):
-        """Return each row's level number; X : (rows, q) scaled features `columns`, of a factor."""
+        """Return level numbers (r,) from X (r, q), a factor's columns at positions `columns`."""
         raw = self._original(X, columns)
         code = raw.argmax(axis=1)
         if len(columns) < n_levels:  # the first level has no column

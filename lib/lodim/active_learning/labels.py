@@ -86,7 +86,6 @@ def _levels(x):
 
 
 def _in_order(levels, columns):
-    """Return `levels` sorted; if a column is categorical, as in the column with the most levels."""
     if any(isinstance(x.dtype, pd.CategoricalDtype) for x in columns):
         longest = max((_levels(x) for x in columns), key=len)
         return [*longest, *[level for level in levels if level not in set(longest)]]
@@ -116,9 +115,9 @@ def to_series(labels, response):
 
 
 def check_labels(labels, learner, new):
-    """Return labels as a Series by row label; raise DataError for rows outside the learner's pool.
+    """Return `labels` as a Series by row label; raise DataError if the learner cannot use them.
 
-    new : whether to accept classes that no labelled row has, as is always done before a fit"""
+    Only rows of the pool may have labels. A new class needs new=True, or a learner without fit."""
     labels = to_series(labels, learner.response)
     unknown = labels.index.difference(learner.pool.index)
     if len(unknown):

@@ -122,9 +122,10 @@ def columns_of(key):
 
 
 def learn(key, summaries, table, missing, polynomials=False):
-    """Learn the factor of a key, (column, None) or (None, text of a call), from the training rows.
+    """Return the factor (Numeric, Levels or Expression) of a key, learned from the training rows.
 
-    summaries : dict of Summary by column name, or by key for computed values in C()
+    key : (column, None), or (None, text of a call such as "bs(x)")
+    summaries : dict of Summary by column name or, for computed values in C(), by key
     table : Table of the training rows; missing : "drop", "keep" or "indicator"
     polynomials : whether orthogonal polynomials code ordered categories"""
     name, code = key
@@ -267,7 +268,7 @@ def letters(factor):
 
 
 def least_width(key):
-    """Return the least number of columns of a factor that is not yet learned, given its key."""
+    """Return a factor's least number of columns; key : (column, None) or (None, call as text)."""
     return 1 if key[1] is None else language.width(tree(key[1]))
 
 
@@ -292,7 +293,7 @@ def prepare(factor, table):
         return values
     if not factor.called:
         return columns.recode(table.columns[factor.name], factor.levels, table.rows, CURE)
-    source, rows = _inner(factor.name, tree(factor.name).args[0], table)
+    source, rows = _argument(factor.name, tree(factor.name).args[0], table)
     cure = CURE if column_with_levels(factor) else NO_CURE
     return columns.recode(source, factor.levels, rows, cure)
 
@@ -352,7 +353,6 @@ def _in_order(factor, polynomials):
 
 
 def _shown(levels):
-    """Return the labels of 0/1 columns: all levels, but only the second if there are two."""
     return tuple(str(level) for level in (levels[1:] if len(levels) == 2 else levels))
 
 
@@ -427,19 +427,18 @@ def is_read_as_number(factor, name):
     return computed and name in needs(factor)
 
 
-def _inner(code, node, table):
-    """Return the argument `node` of the call `code` as a Column, and positions of rows to use."""
+def _argument(code, node, table):
     name = language.column_name(node)
     if name is not None:
         return table.columns[name], table.rows
     return as_column(code, node, expressions.evaluate(code, node, table)[:, 0]), ALL_ROWS
 
 
-def as_column(code, node, values):
-    """Return values of the expression `code` as a Column, of levels if its tree is a condition."""
+def as_column(name, node, values):
+    """Return `values` (n,) as a Column: levels if the syntax tree `node` is a condition."""
     if language.is_condition(node):
-        return columns.Column(code, "level", None, values.astype(np.int8), TRUTH)
-    return columns.Column(code, "number", values)
+        return columns.Column(name, "level", None, values.astype(np.int8), TRUTH)
+    return columns.Column(name, "number", values)
 
 
 def check_levels(levels, name, least):

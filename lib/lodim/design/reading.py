@@ -49,9 +49,9 @@ class Reading:
         return dask_cluster.checked_client(self.client)
 
     def reader(self, data, source, request, answers, inputs, missing):
-        """Return a function that reads the complete rows, and the RowInputs with which to call it.
+        """Return a function, RowInputs -> Rows, that reads the complete rows, and its RowInputs.
 
-        The function maps RowInputs to Rows; it is called again if weights depend on the response.
+        It is called again with other RowInputs if weights are computed from the response.
         data : Frame or Source; source : the same Source, or None for data in memory
         request : ColumnRequest of the features; answers : names of the response's columns
         inputs : RowInputs of all rows; missing : "drop", "keep" or "indicator", for features"""
@@ -198,7 +198,6 @@ class _FirstPass:
             self._learn(chunks.ROWS_PER_CHUNK)
 
     def _weights(self, read, n):
-        """Return the weights of the next n rows as a Column, default 1; read : dict of Columns."""
         weights = self.inputs.weights
         if isinstance(weights, str):
             return read[weights]
@@ -247,7 +246,6 @@ class _FirstPass:
 
 
 def _without_labels(value, n):
-    """Return values as an array if their row labels are 0 to n - 1; else unchanged."""
     if isinstance(value, pd.Series | pd.DataFrame) and value.index.equals(pd.RangeIndex(n)):
         return value.to_numpy()
     return value

@@ -160,10 +160,12 @@ def _merge(parts, moments):
     return replace(summary, **_merge_levels(column, parts))
 
 
-def _merge_extremes(parts, moments):
-    """Return positions of the minimum and maximum (in `moments`) of all `parts`; -1 for none."""
+def _merge_extremes(summaries, moments):
+    """Return positions of the rows with a column's minimum and maximum; -1 if there is none.
+
+    summaries : Summary of each chunk; moments : of all rows, ends with the minimum and maximum"""
     ends, first = [-1, -1], 0
-    for part in parts:
+    for part in summaries:
         for side, at in enumerate(part.extremes):
             if ends[side] < 0 <= at and part.moments[3 + side] == moments[3 + side]:
                 ends[side] = first + at
@@ -279,7 +281,7 @@ class Tails:
         return cls(sum(part.n for part in parts), low, high)
 
     def limits(self, feature):
-        """Return a feature's range without extreme outliers (Limits); None if there are none."""
+        """Return Limits, a feature's range without extreme outliers; None if it has no outliers."""
         few = most_wild(self.n)
         deep = min(DEPTH * few, (self.n - 1) // 2)
         if few and self.low[deep] == self.high[-1 - deep]:
@@ -307,7 +309,7 @@ class Tails:
 
 
 def find_limits(x, name):
-    """Return the range of x (n,) without extreme outliers (Limits); None if there are none."""
+    """Return the Limits of x (n,): its range without extreme outliers; None if x has none."""
     return Tails.of_values(x, tail_size(len(x))).limits(name)
 
 
@@ -318,9 +320,9 @@ def limits_by_position(limits, names):
 
 
 def apply_limits(x, rows, limits):
-    """Replace outliers of a feature; return its values, and the rows' positions in these values.
+    """Replace the outliers of a feature; return new x and rows.
 
-    x, rows : values, and the rows' positions in x (empty: row i has x[i])
+    x, rows : values, and each row's position in x (empty: row i has x[i])
     limits : (lower, upper, middle), values outside become the middle; None changes nothing"""
     if limits is None:
         return x, rows

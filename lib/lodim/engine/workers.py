@@ -51,12 +51,12 @@ class WorkerTiles(OnWorkers):
         return WorkerTiles(self.cluster, futures, self.n, shape, np.float64)
 
     def over_rows(self, kernel, *args):
-        """Add values per row that a kernel computes, as in `add`, to the array args[-1]."""
+        """Run a kernel (compiled loop) on all rows; add its output to args[-1], tiles of rows."""
         *args, out = args
         out += self.add(kernel, out.shape[1:], *args).gather()
 
     def sum_blocks(self, kernel, shape, *args):
-        """Return the sum over all rows, of this `shape`, that a kernel (compiled loop) computes."""
+        """Return the sum over rows that a kernel (compiled loop) computes, an array (*shape,)."""
         parts = self.cluster.results(self._run(_span_sums, kernel, shape, *args))
         return reduce(np.add, (span for part in parts for span in part))
 
@@ -143,14 +143,15 @@ class WorkerTiles(OnWorkers):
         return self.cluster.groups
 
     def _run(self, work, kernel, *args):
-        """Start work(group, tiles, kernel's name, *args) on the workers; return futures."""
         # Pickling a compiled kernel would compile it again.
         name = kernel.__module__, kernel.__name__
         return self.cluster.submit(work, self, name, *args, name=kernel.__name__)
 
 
 def read_parts(client, make, n, p, dtype):
-    """Let Dask workers read n rows, chunk k by make(k) as Batch; return X (n, p) as WorkerTiles."""
+    """Let Dask workers read n rows with p features; return the features as WorkerTiles.
+
+    make(k) returns chunk k of the rows as a Batch"""
     cluster = Cluster(client, n)
     cluster.check_room(p * np.dtype(dtype).itemsize)
     rows = WorkerTiles(cluster, cluster.submit(_read, make), n, (tiles.count(n),), dtype)
@@ -171,7 +172,7 @@ def _field(rows, n, name, width, dtype=np.float64):
 
 
 def _read(group, make):
-    """Read a Group of rows, chunk k by make(k); return X, y, weights, offset as a dict of tiles."""
+    """Read the chunks k of a Group by make(k); return a dict of tiles: X, y, weights and offset."""
     out, n_tiles = {}, tiles.count(group.n_rows)
     for k in range(group.lo, group.hi):
         part = make(k)
@@ -216,7 +217,7 @@ def _fill(group, X, name, onto, *args):
 
 
 def _span_sums(group, X, name, shape, *args):
-    """Return sums (n_spans, *shape) by the kernel `name`, one per 65,536 rows of a worker's X."""
+    """Return sums (n_spans, *shape) of a worker's X by the kernel `name`, one per 65,536 rows."""
     n_blocks = count_blocks(X)
     partials = np.empty((n_blocks, *shape))
     for_blocks(_find(name), n_blocks, partials, X, *args, threads=available_threads())

@@ -34,8 +34,8 @@ def build(kind, design, family, new_levels, scores):
     """Return the Equation of a fit; raise ArgumentError if a part of it cannot be written as code.
 
     kind : name of the model; new_levels : "error" or "missing", the treatment of new levels
-    scores : function of features and offset that returns linear predictors (without a response,
-        pairs of a label and an expression), and conditions under which a row has no prediction"""
+    scores : function (features, offset) -> linear predictors, conditions for no prediction; a fit
+        without a response gives pairs (label, expression) in place of linear predictors"""
     inputs = Inputs(design, new_levels)
     offset = _offset(inputs)
     found, unknown = scores(inputs.features, offset)
@@ -53,7 +53,7 @@ def build(kind, design, family, new_levels, scores):
 
 
 def _offset(inputs):
-    """Return a fit's offset as an expression: a column of the data, added to `inputs`, or zero."""
+    """Return a fit's offset as an expression: zero, or a data column, also added to `inputs`."""
     design = inputs.design
     if not design.offset_given:
         return ZERO

@@ -38,7 +38,7 @@ def loss_slope(y, f, weight):
 
 @scalar
 def curvature(y, f, weight):
-    """Return the second derivative in f of a row's weighted loss -log P(class), coded by y."""
+    """Return the second derivative in f of a row's weighted loss -log P(class); y codes a class."""
     one, zero = like(1.0, f), like(0.0, f)
     if y >= zero:
         return logistic_curvature(y, f, weight)
@@ -80,7 +80,7 @@ class Ordinal(Family):
         return ORDERED, 0.05, 0.0, 0.0, 0.0
 
     def class_table(self, boundaries):
-        """Return (2, K): the code y of each class in `loss_slope`, and a shift to add to its score.
+        """Return (2, K): each class's code y in `loss_slope`, and the shift added to its score.
 
         boundaries : (K - 1,) thresholds; a class's shift is the mean of those next to it"""
         above, below = np.append(boundaries[0], boundaries), np.append(boundaries, boundaries[-1])
