@@ -39,7 +39,7 @@ def drift_split(formula: str, data: Data, *, seed: int = 0, **arguments: Any) ->
     Parameters
     ----------
     formula : str
-        Such as "y ~ ."; it must not name numeric features, since each of them is dropped once.
+        Such as "y ~ ."; it must not name numeric features, so that each can be dropped in turn.
     data : DataFrame (pandas), or a dict of columns
     seed : int
         Seed of the random halves.

@@ -131,8 +131,9 @@ class GbmapFit(Fit):
         data : frame
             Rows to predict, with the columns of the formula's right side.
         type : str
-            "response", "link", "class", "prob": as for all models. "embedding": the learners'
-            values f_1(x) to f_m(x). "local": slopes of the linear predictor per unit of a feature.
+            "response": mean, or probability of the second of two classes or of each class. "link":
+            linear predictors. "class": most probable class. "prob": all probabilities. "embedding":
+            learners' values f_1(x) to f_m(x). "local": slopes of "link" per unit of a feature.
         offset : array (n,) or column name, optional
             Known part of the linear predictor.
         new_levels : {"error", "missing"}
@@ -389,7 +390,7 @@ class GbmapFit(Fit):
     ) -> dict[int, pd.Series | pd.DataFrame]:
         """Return the predictions after each boost, as a dict {number of boosts: predictions}.
 
-        After a joint fit, they are from the sum of the jointly fitted learners up to each boost.
+        After a joint fit, entry j is from the jointly fitted learners of the first j boosts.
 
         Parameters
         ----------

@@ -104,10 +104,10 @@ def _newton_step(H, damping, slope, L, step):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _straighten(H, slope, b, beta, intercept, convex):
-    """Replace parameter a by c = a + b softplus(intercept), in place, in Hessian H and slope.
+    """Convert derivatives for a into derivatives for c = a + b softplus(intercept), in place.
 
-    slope : (d,) gradient; beta : sharpness of the softplus; b : its factor
-    convex : whether to leave out a term of the new Hessian if it is negative"""
+    H (d, d), slope (d,) : Hessian and gradient by (a, intercept, w); beta : softplus sharpness
+    convex : whether to leave out the softplus's curvature if it makes H[1, 1] smaller"""
     e = math.exp(-abs(beta * intercept))
     share = 1.0 / (1.0 + e) if intercept > 0.0 else e / (1.0 + e)
     t = b * share
@@ -126,10 +126,10 @@ def _softplus(z, beta):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _set_trial(theta, step, b, beta, unit, exact, trial):
-    """Write theta - step to `trial`, except that step[0] changes c = a + b softplus(intercept).
+    """Write the parameters (a, intercept, w) after a step, theta - step, to `trial`.
 
-    beta : sharpness of the softplus; unit : (d,) sizes of the parameters' units, powers of two
-    exact : if False, parameters are rounded to 2^-12 of the step, so that errors do not grow"""
+    But step[0] is for c = a + b softplus(intercept), not for a; beta : sharpness of the softplus
+    unit : (d,) units, powers of two; exact : if False, round parameters to 2^-12 of the step"""
     longest = 1e-150
     for k in range(2, theta.size):
         longest = max(longest, abs(step[k]) / unit[k])
@@ -146,7 +146,7 @@ def _set_trial(theta, step, b, beta, unit, exact, trial):
 def rounded(theta, unit, bits=FEW_BITS):
     """Round each learner's parameters, theta (r, d), to multiples of one power of two per learner.
 
-    unit : (d,) units of parameters; bits : number kept of the largest weight (all if it is 0)"""
+    unit : (d,) units; bits : bits kept of a learner's largest weight; zero weights: no rounding"""
     u = theta / unit
     exponent = np.frexp(np.abs(u[:, 2:]).max(axis=1, initial=0.0))[1]
     grid = np.ldexp(1.0, np.maximum(exponent, -500) - bits)[:, None]
@@ -160,15 +160,15 @@ def _tile_rows(room, t):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def newton(problem, y, f, theta, sign, ftol, of_one, results, room):
+def newton(problem, y, f, theta, sign, ftol, floor_one, results, room):
     """Minimize the losses of r learners on few rows by damped Newton steps; theta changes in place.
 
     Learner j is a + b softplus(intercept + w'x), with (a, intercept, w) in theta[j] and b in
     sign[j]. Steps follow Nocedal & Wright (2006), Sects. 3.4 and 10.3.
     problem : Problem; y, f : response, and sum of earlier learners, in blocks of 64 rows
-    ftol : a search ends after two gains in a row below ftol times the loss
-    of_one : if True, below ftol times max(loss, 1) instead
-    results : (r, 5); row j gets the fields of learner j's NewtonResult; room : NewtonArrays"""
+    ftol : a search ends after two successive steps with a gain below ftol times the loss
+    floor_one : whether to use max(loss, 1) instead of the loss; room : NewtonArrays
+    results : (r, 5), output; row j gets the fields of NewtonResult for learner j"""
     X, weight, beta, ridge = problem.X, problem.weight, problem.beta, problem.ridge
     unit, precision, tol = problem.unit, problem.precision, problem.tol
     # A literal activation would compile the called functions again.
@@ -200,7 +200,7 @@ def newton(problem, y, f, theta, sign, ftol, of_one, results, room):
                 steepest = max(steepest, abs(sums[1 + k]))
             gain = value - new
             if not started or last or gain > 0.1 * promised:
-                share = min(max(abs(new), 1e-6), 1.0) if of_one else 1.0
+                share = min(max(abs(new), 1e-6), 1.0) if floor_one else 1.0
                 enough = ftol * abs(new) / share
                 if started:
                     ratio = 0.0 if leapt else gain / promised
@@ -264,9 +264,9 @@ def newton(problem, y, f, theta, sign, ftol, of_one, results, room):
 
 
 def polish(objective, end, max_iter=10):
-    """Refine a learner's Minimum `end` by Newton steps, until gains are rounding errors.
+    """Return one learner's Minimum `end`, refined by Newton steps until gains are rounding errors.
 
-    objective : function of parameters and learners that `lbfgs` minimizes; it has a `hessian`"""
+    objective : function (theta, learners) -> (losses, gradients), with a method `hessian`"""
     theta, one = end.theta, np.arange(1)
     value, gradient = objective(theta, one)
     n_iter, n_eval, promised = 0, end.n_eval + 2, np.inf

@@ -77,10 +77,10 @@ def combine(parts):
     return parts[0] if "refit" in parts[0][1] else boost.combine(parts)
 
 
-def joint_refit(batch, family, settings, learners, log, from_boosts=True):
+def joint_refit(batch, family, settings, learners, log, round_start=True):
     """Optimize all parameters of `learners` together, but not their signs; return learners and log.
 
-    log : dict, returned with the results added; from_boosts : whether to round the start values"""
+    log : dict, returned with the results added; round_start : whether to round the start values"""
     state = BoostState.from_batch(batch, family, settings)
     level, start = np.zeros((len(learners), 1)), learners.theta.copy()
     first = [np.flatnonzero(learners.target == k)[0] for k in range(family.n_functions)]
@@ -93,7 +93,7 @@ def joint_refit(batch, family, settings, learners, log, from_boosts=True):
     ridge = penalize(settings, state.X.shape[1], state.p).ridge
     together = JointObjective(state, learners, ridge)
     objective = Rescaled(together, np.tile(state.unit, len(learners)))
-    u = rounded(start, state.unit) if from_boosts else start
+    u = rounded(start, state.unit) if round_start else start
     u = objective.to(u.reshape(1, -1))
     stop = {"tol": settings.tol or 0.0, "ftol": settings.ftol or 0.0}
     if settings.tol is None and settings.ftol is None:
@@ -130,17 +130,17 @@ def joint_refit(batch, family, settings, learners, log, from_boosts=True):
 
 
 def reweigh(problem, fit):
-    """Repeat a joint fit with new row weights; return learners and log, or None if not joint."""
+    """Repeat a fit's joint fit for a Problem; return (learners, log), or None if it had none."""
     if not fit.settings.joint:
         return None
     data = problem.batch, problem.family, problem.settings
-    return joint_refit(*data, fit.estimates, fit.log, from_boosts=False)
+    return joint_refit(*data, fit.estimates, fit.log, round_start=False)
 
 
 def _centred(learners, first, batch, threads):
-    """Shift all learners, but not the first of each class, to mean 0 over the rows; return them.
+    """Return learners with mean 0 over the rows, except the first of each class.
 
-    first : position of each class's first learner, to which the means of the others are added
+    first : positions of these first learners, to which the means of the others are added
     If there are several classes, the linear predictors get mean 0 over rows and classes."""
 
     work = partial(_weighted_embedding, learners, threads)
@@ -161,5 +161,5 @@ def _weighted_embedding(learners, threads, X, weight):
 
 
 def count_learners(batch, K):
-    """Return the default number of boosts of K learners in a joint fit; 0 if rows are too few."""
+    """Return the default m (boosts, each of K learners) of a joint fit; 0 if rows are too few."""
     return most_learners(batch.n_positive, int(varies(batch.X).sum()), K)

@@ -73,7 +73,9 @@ def _minimize_row(objective, theta, c, sign, **limits):
 
 
 def weight_signs(sign, monotone):
-    """Return, per learner, the signs (d,) of parameters that monotone effects need; 0: any."""
+    """Return an array (2 + p,) per learner: the required signs of parameters, 0 for any sign.
+
+    sign : factor b of each learner; monotone : (p,) required signs of slopes, 0 for any"""
     return [np.r_[0, 0, b * np.asarray(monotone)] for b in sign]
 
 
@@ -101,11 +103,11 @@ def start_by_sample(objective, penalty, state, k, rng, stop, warm_theta, warm_si
 
 
 def start_in_subspace(objective, penalty, state, k, warm_theta, warm_sign, rejected):
-    """Return a Start: learners for class k with weights in a subspace; None if the loss is flat.
+    """Return a Start for class k with weights in a subspace; None if no weight changes the loss.
 
-    Principal Hessian directions and the weights of given learners span the subspace.
-    objective(signs) returns the loss function; penalty : ElasticNet; state : BoostState
-    warm_theta, warm_sign : parameters and signs of learners fitted with another penalty
+    Principal Hessian directions span the subspace, with the weights in warm_theta and `rejected`.
+    objective(signs) : loss function of learners of these signs; penalty : ElasticNet
+    state : BoostState; warm_theta, warm_sign : learners fitted with another penalty
     rejected : (theta, sign) of the worse learner in the previous step, or None"""
     settings, p = state.settings, state.X.shape[1]
     n_starts = 1 if len(warm_theta) else settings.n_starts
@@ -143,19 +145,18 @@ def start_in_subspace(objective, penalty, state, k, warm_theta, warm_sign, rejec
     return replace(_best_of_each_sign(end, sign, theta, n_eval), null_value=float(value[0]))
 
 
-def _best_of_each_sign(end, sign, theta, n_eval):
-    """Return a Start with the learner of lowest loss for each sign.
-
-    sign, theta : learners; end : Minimum with their losses; n_eval : passes over all rows so far"""
+def _best_of_each_sign(minimum, sign, theta, n_eval):
+    """Return a Start: for each sign the learner of lowest loss; minimum : Minimum with losses."""
     groups = [np.flatnonzero(sign == b) for b in np.unique(sign)[::-1]]  # b = 1 first
-    lowest = [end.value[group].min() for group in groups]
-    tied = [end.value[group] <= v + TIED * abs(v) for group, v in zip(groups, lowest, strict=True)]
+    lowest = [minimum.value[group].min() for group in groups]
+    pairs = zip(groups, lowest, strict=True)
+    tied = [minimum.value[group] <= v + TIED * abs(v) for group, v in pairs]
     best = np.array([group[t.argmax()] for group, t in zip(groups, tied, strict=True)])
-    return Start(sign[best], theta[best], end.value[best], n_eval)
+    return Start(sign[best], theta[best], minimum.value[best], n_eval)
 
 
 def _slope_weighted_gram(state, X, y, score, weight):
-    """Return the function v -> X' diag(s) X v, where s are the rows' loss slopes at `score`."""
+    """Return the function v -> X' diag(s) X v; s : derivatives (n,) of the loss of y by `score`."""
     # Half the gradient of sum_i slope_i (v'x_i)^2, computed by the kernels for squared loss.
     if isinstance(score, WorkerTiles):
         columns = state.device.gram_problem(y, score, weight)
@@ -201,19 +202,19 @@ def _projected(X, V, threads):
 
 
 def draw_starts(X, slope, curvature, key, ridge, hinges, n_starts, rng):
-    """Return parameters (2 n_starts, 2 + p) and signs b of the learners that lower the loss most.
+    """Return the learners that lower the loss most: parameters (q, 2 + p) and signs (q,).
 
     X : (n, p) centred rows; slope, curvature : (n,) loss derivatives; n_starts : learners per sign
     ridge : penalty on squared weights; hinges : whether learners are hinges, otherwise linear
-    key : (n,) numbers from the rows' values: candidates do not depend on the rows' order"""
+    key : (n,) numbers computed from the values of rows, so that the order of rows has no effect"""
     waves, X = row_keys.waves(key, kernels.MIXTURES, rng), np.ascontiguousarray(X.T)
     return kernels.draw_starts(X, slope, curvature, waves, float(ridge), hinges, n_starts)
 
 
 def place_hinges(U, X, slope, curvature, ridge, n_starts):
-    """Return parameters and signs of the best hinges of X (n, p) along directions U (k, p).
+    """Return parameters (q, 2 + p) and signs (q,) of the best hinges along directions U (k, p).
 
-    slope, curvature : (n,) loss derivatives; ridge : penalty factor; n_starts : hinges per sign"""
+    X : (n, p); slope, curvature : (n,) loss derivatives; ridge : penalty; n_starts : per sign"""
     X = np.ascontiguousarray(X.T)
     return kernels.starts_along(U, X, slope, curvature, float(ridge), n_starts)
 

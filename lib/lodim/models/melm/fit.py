@@ -421,7 +421,7 @@ class MelmFit(Fit):
 
     @property
     def terms(self) -> tuple[float, float]:
-        """The terms (fitting, regularizing) of the divergence, which is their difference."""
+        """The two terms of divergence = fitting - regularizing, as (fitting, regularizing)."""
         pairs: Any = self.pairs()
         weight = pairs["weight"]
         return float(weight @ pairs["fitting"]), float(weight @ pairs["regularizing"])

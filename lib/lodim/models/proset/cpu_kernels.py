@@ -60,10 +60,10 @@ def multiply(V, T, Z):
 
 @njit(cache=True, error_model="numpy")
 def similarity_matrix(x, v, rows, columns):
-    """Return a matrix V whose product with a data row gives its log similarities with J points.
+    """Return a matrix V such that V q are the log similarities of J points with a data row.
 
-    Row j of V is (z, -|z|^2 / 2, 1), with z = v * x[rows[j], columns] for feature weights v. The
-    data row is (t, 1, -|t|^2 / 2), with t = v times its features. V is padded with zeros."""
+    Row j of V is (z, -|z|^2 / 2, 1), with z = v * x[rows[j], columns] for feature weights v. q is
+    (t, 1, -|t|^2 / 2), with t = v times the features of the data row. V is padded with zeros."""
     J, D = rows.size, columns.size
     V = np.zeros((-(-J // FOUR) * FOUR, -(-(D + 2) // FOUR) * FOUR), v.dtype)
     for j in range(J):
@@ -167,8 +167,8 @@ def add_impacts(G, first, stop, w, h, A, B):
 def weight_slope(G, j, w, slope):
     """Return the derivative of the loss of 64 rows by the weight w of candidate j.
 
-    slope (64,) has derivatives of the rows' losses by w times similarity. For the gradient by
-    feature weights, row j of the similarities G is multiplied by w and slope, in place."""
+    G : similarities G_ij, 64 per candidate; slope (64,) : derivatives of row i's loss by w G_ij
+    The 64 values of j in G become w * slope * G_ij, for the gradient by feature weights."""
     row, s = G[j * TILE : (j + 1) * TILE], w - w
     for i in range(TILE):
         c = row[i] * slope[i]
@@ -179,10 +179,10 @@ def weight_slope(G, j, w, slope):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def width_slope(G, j, y, target, u, h, alpha):
-    """Return prototype j's part of the derivative of 64 rows' loss by u, per unit of its weight.
+    """Return what prototype j of weight 1 adds to the derivative of 64 rows' loss by u.
 
-    u is the inverse SD of the normal densities, h (64,) the density of y around `target`. G are
-    similarities; alpha (64,) is the derivative of the loss by the estimates' numerators."""
+    u : inverse SD of normal densities; h (64,) : density of responses y around `target`
+    G : similarities, 64 per prototype; alpha (64,) : derivatives by the estimates' numerators"""
     row, narrow, s = G[j * TILE : (j + 1) * TILE], h.dtype.type(1) / u, u - u
     for i in range(TILE):
         d = y[i] - target
@@ -192,11 +192,11 @@ def width_slope(G, j, y, target, u, h, alpha):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def feature_sum(T, Y, k, last):
-    """Return what 64 rows add to the derivative of the loss by the weight of feature k.
+    """Return sum_ij C_ij (t_ik^2 - 2 t_ik z_jk) over 64 rows i and all points j, for feature k.
 
-    It is sum_i s_i t_i^2 - 2 t_i Y_ki, where t is row k of T: the feature times its weight. C_ij is
-    the weight of point j times the derivative of row i's loss by this weight. s, row `last` of Y,
-    sums C_ij over points j; row k sums C_ij times the weighted feature of point j."""
+    It is a part of the gradient by feature weights v. t and z are v times features of rows and of
+    points; C_ij is w_j times the derivative of row i's loss by the point's weight w_j.
+    T : t, 64 values per feature; Y : sum_j C_ij z_jk likewise, and in row `last` sum_j C_ij"""
     t, y = T[k * TILE : (k + 1) * TILE], Y[k * TILE : (k + 1) * TILE]
     reach, s = Y[last * TILE : (last + 1) * TILE], T[0] - T[0]
     for i in range(TILE):
@@ -213,7 +213,7 @@ def loss_gradient(lo, hi, partials, scoring, step, points, runs, u, loss):
     its response with that of row i.
     scoring : ScoringRows, where a_i and b_i are from earlier batches
     points : Points of the candidates, positive weights first
-    runs : start of each run of candidates with equal response and sign of weight; last, their end
+    runs : 0, each j at which the response or the sign of the weight changes, number of candidates
     u, loss : inverse SD of a normal density, and kind of loss, for `agreement`
 
     Row k of `partials`, for k from lo to hi - 1, has sums over `step` blocks of 64 rows:
@@ -281,7 +281,8 @@ def agreement_sums(lo, hi, X, step, y, points, u, loss, A, B):
     """Add prototypes j of `points` to the numerators A and denominators B of rows' estimates A / B.
 
     A_i grows by sum_j w_j h_ij G_ij, and B_i by sum_j w_j G_ij: w are weights, G similarities, h is
-    the `agreement` for u and loss. Blocks of 64 rows, lo * step to hi * step - 1, are processed."""
+    the `agreement` with responses y, which depends on u and loss. X, y, A and B are in blocks of 64
+    rows; those from lo * step to hi * step - 1 are processed."""
     V, w, kind = points.V, points.w, X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.empty(V.shape[0] * TILE, kind)
     h = np.empty(TILE, kind)
@@ -308,7 +309,7 @@ def kernel_rows(lo, hi, X, step, points, out):
 
 @njit(cache=True)
 def square_sums(V, c, out):
-    """Add sum_j c_j V_jk^2 to out[k], part of the gradient by feature weights; V : of Points."""
+    """Add sum_j c_j V_jk^2 to out[k], for points with weighted features V_jk and factors c_j."""
     for j in range(c.size):
         if c[j] != 0.0:
             for k in range(out.size):

@@ -172,7 +172,7 @@ def impacts(prototypes, X, n, threads=1):
 
 
 def batch_points(prototypes, c, at):
-    """Return Points (kernel input) of batch c, from 1; at : positions of the batch's prototypes."""
+    """Return batch c (first: 1) as Points for kernels; at : positions of the batch's prototypes."""
     t, v = prototypes, prototypes.v[c - 1]
     on = np.flatnonzero(v)
     x = np.ascontiguousarray(t.x)  # avoids another compilation of `similarity_matrix`
@@ -180,7 +180,7 @@ def batch_points(prototypes, c, at):
 
 
 def run_kernel(kernel, X, threads, *args):
-    """Run a compiled kernel on rows X, on CPU or GPU; the kernel writes to the last of `args`."""
+    """Run a compiled kernel with arguments `args` on rows X; it writes its results to args[-1]."""
     if on_host(X):
         for_blocks(kernel, -(-len(X) // STEP), X, STEP, *args, threads=threads)
     else:
@@ -205,10 +205,10 @@ def response_values(prototypes):
 
 
 def null_sums(null, base):
-    """Return the sums (n, Q) of n rows before prototypes are added: those of the null model.
+    """Return the sums (n, Q) per row to which weighted sums over prototypes are added.
 
-    For classes they are the K null class probabilities. For a numeric response they are 1 (sum of
-    weights) and 0 (weighted sum of standardized responses).
+    For classes these are the Q = K class probabilities of the null model. For a numeric response
+    they are 1 (sum of weights) and 0 (weighted sum of standardized responses).
     null : Prototypes or BatchState, with the null intercepts; base : (n, n_scores) offsets"""
     if null.loss == CLASSES:
         return prior(null.level, base, null.n_classes)
@@ -228,9 +228,9 @@ def link_scores(null, sums, base):
     return log - np.log(sums.sum(axis=1, keepdims=True))
 
 
-def prior(level, base, n_classes):
-    """Return class probabilities (n, n_classes) at linear predictors level (K,) + base (n, K)."""
-    score = level + base
+def prior(intercept, offset, n_classes):
+    """Return class probabilities (n, n_classes) for logits intercept (K,) + offset (n, K)."""
+    score = intercept + offset
     if n_classes > 2 or score.shape[1] > 1:
         return softmax(score, axis=1)
     p = expit(score[:, 0])
@@ -263,7 +263,7 @@ class Mixture:
 
 
 def estimates_at(prototypes, x, threads):
-    """Return estimates (n, K) at offset 0 and sums of weighted similarities (n,), for x (n, A)."""
+    """Return estimates (n, K) without offset and sums of weighted similarities (n,) of x (n, A)."""
     mixture = Mixture.from_prototypes(prototypes, np.zeros((len(x), len(prototypes.level))))
     active = replace(prototypes, features=np.arange(x.shape[1]))
     values = np.column_stack([mixture.targets, np.ones(len(prototypes))])
@@ -272,7 +272,7 @@ def estimates_at(prototypes, x, threads):
 
 
 def score_nodes(prototypes, features, offset):
-    """Return the linear predictors as a list of expressions, from expressions features, offset."""
+    """Return an expression per linear predictor; features, offset : expressions for the inputs."""
     t = prototypes
     values = response_values(t)
     sums = [_kernel_sum(t, values[:, q], features) for q in range(values.shape[1])]
@@ -289,9 +289,9 @@ def score_nodes(prototypes, features, offset):
 
 
 def _kernel_sum(t, values, features):
-    """Return sum of values (M,) times weight times similarity over prototypes t, as an expression.
+    """Return an expression: the sum over prototypes of values (M,) times weight times similarity.
 
-    features : expressions of the row's features, with which similarities are computed"""
+    t : Prototypes; features : expressions of the features of a row"""
     parts = []
     for c in range(1, t.n_batches + 1):
         of = t.of_batch(c)
@@ -309,7 +309,7 @@ def _kernel_sum(t, values, features):
 
 
 def _prior(prototypes, offset):
-    """Return the null model's class probabilities as expressions, given the offset's expression."""
+    """Return a list of expressions: class probabilities of the null model; offset : expression."""
     level = prototypes.level
     if isinstance(offset, Constant):
         p = prior(level, np.zeros((1, len(level))), prototypes.n_classes)[0]

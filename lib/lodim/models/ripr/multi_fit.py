@@ -247,7 +247,7 @@ class RiprFits(Summarized):
         Raises
         ------
         ArgumentError
-            If an argument is not allowed, or one of the call was not kept.
+            If an argument is unknown, or one of the call was an array, which a fit does not keep.
 
         See Also
         --------
@@ -348,7 +348,7 @@ class RiprFits(Summarized):
         storage.write(path, "ripr_fits", forms.write(self))
 
     def _views(self, title, notes=()):
-        """Return the table of feature sets, with rows and error per response, and with notes."""
+        """Return a Table of feature sets: features, and per response share of rows and error."""
         table = report.view_features(self._first)
         formats: dict[Any, Any] = {}
         for name, fit in self.fits.items():

@@ -47,7 +47,7 @@ def objective(fit, ax):
 
 
 def _rows(fit, data):
-    """Return rows' features, values to colour and predicting views; data : None for training."""
+    """Return X, response or cluster, and predicting view of rows `data` (None: training rows)."""
     e = fit.estimates
     if data is None:
         X, served, y = e.X, e.assigned_view, e.y
@@ -72,9 +72,9 @@ def _query(fit, row):
 
 
 def _view(fit, j, X, served, star, training):
-    """Return a View (panel) of rows X in feature set j; served[i] : view that predicts row i.
+    """Return a panel (View) of rows X in feature set j; served : (n,) set that predicts each row.
 
-    star : values, view, label of a queried row, or None; training : whether X are training rows"""
+    star : None, or (features, set, label) of a row to mark; training : for training rows"""
     e = fit.estimates
     at = e.columns(j)
     chosen, near, place = False, None, None

@@ -7,9 +7,9 @@ DIGITS = 9  # digits of shares and means that order views
 
 
 def merge_close(X, counted):
-    """Return X in which values of a feature that differ only by rounding are made equal.
+    """Return X (n, p) in which values of a feature that differ only by rounding are made equal.
 
-    Values become those of close rows among `counted`, (n,) bool; without such rows, they stay."""
+    A value becomes the lowest close value in the rows `counted`, (n,) bool, if there is one."""
     own = X[counted]
     for x in own.T:
         order = np.argsort(x, kind="stable")[: np.count_nonzero(~np.isnan(x))]
@@ -22,7 +22,7 @@ def merge_close(X, counted):
 
 
 def match_close(Q, X):
-    """Return rows Q, where a value is replaced by the value in X that it equals up to rounding."""
+    """Return Q (m, p); values equal up to rounding to one in the same column of X are set to it."""
     out = Q.copy()
     for q, x in zip(out.T, X.T, strict=True):
         value = np.unique(x[~np.isnan(x)])

@@ -55,8 +55,8 @@ def sweep(gram, target, k):
 def enter(gram, target, variance, on):
     """Add the columns `on` to a least-squares model, in place; return which entered, (q,) bool.
 
-    Linear combinations of the model's columns do not enter. gram, target : products of the columns
-    in their present state (see `sweep`); variance : (q,) diagonal of gram before all sweeps"""
+    Linear combinations of the model's columns do not enter. gram, target : matrices that `sweep`
+    changes for each column that enters; variance : (q,) diagonal of gram before all sweeps"""
     within = np.empty(gram.shape[0], np.bool_)
     within[:] = False
     for k in on:
@@ -108,19 +108,19 @@ def gains(model, drops, adds, allowed, sign):
 
 
 @njit(cache=True, error_model="numpy", inline="always")
-def _eliminate(M, v, variance, at, going, size, sign):
+def _eliminate(M, v, variance, at, n_dropped, size, sign):
     """Exchange columns of a least-squares model; return fall of deviance and change of rank.
 
-    at : positions of `size` columns; the first `going` are dropped, the others added
-    M, v : the model's gram and target at these columns (see `sweep`); both arrays are overwritten
-    variance, sign : of all columns; a column of wrong sign or without own variance is not added"""
+    at : positions of `size` columns, of which the first n_dropped leave and the others enter
+    M, v : entries of the model's gram and target for these columns (see `sweep`); overwritten
+    variance, sign (q,) : a column that is aliased, or gets another sign than `sign`, stays out"""
     total, rank = 0.0, 0
     for k in range(size):
         pivot = M[k, k]
         wrong_sign = sign[at[k]] * v[k, 0] < 0.0
-        if k >= going and (wrong_sign or pivot <= ALIASED * variance[at[k]]):
+        if k >= n_dropped and (wrong_sign or pivot <= ALIASED * variance[at[k]]):
             continue
-        rank += -1 if k < going else 1
+        rank += -1 if k < n_dropped else 1
         for c in range(v.shape[1]):
             total += v[k, c] * v[k, c] / pivot
         for i in range(k + 1, size):

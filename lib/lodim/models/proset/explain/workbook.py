@@ -18,7 +18,7 @@ FORMATS = {"prototype weight": "0.00", "similarity": "0.000", "impact": "0.00"}
 def to_excel(
     fit: Any, path: FilePath, row: Data | pd.Series | None = None, **arguments: Any
 ) -> None:
-    """Write a formatted workbook with all prototypes, or an explanation of `row` (Figure 4.5).
+    """Write an Excel workbook with all prototypes, or with an explanation of `row` if it is given.
 
     Parameters
     ----------
