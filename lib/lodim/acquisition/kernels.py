@@ -64,7 +64,7 @@ def extend(V, columns, given, mixture, joint, centre, residual):
 
     given : result of `condition` for the features known before, equal in all rows
     V : (columns, rows) values of the features that become known; columns : their positions
-    mixture : `Mixture.arrays`, which give a factor (at most 1) of the log density
+    mixture : `Mixture.arrays`; its last entry determines a factor (at most 1) of log densities
     joint : (components, rows) log share + factor * log density of all known features
     centre, residual : mean (components, rows) and variance (components,) of a numeric response"""
     log_share, scales = mixture[0], mixture[-1]
@@ -100,9 +100,9 @@ def extend(V, columns, given, mixture, joint, centre, residual):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def to_shares(joint, log_share, contamination):
-    """Replace log(share * density), `joint` (components, rows), by probabilities of the components.
+    """Turn `joint` (components, rows) from log(share * density) into component probabilities.
 
-    With p = exp(joint) / its sum, they are (1 - contamination) p + contamination exp(log_share).
+    They are (1 - contamination) p + contamination * share; p is exp(joint), scaled to sum one.
     log_share : (components,) logs of the components' shares of all rows
     contamination : share of outliers, whose features say nothing about their component"""
     most, total = joint[0].copy(), np.zeros(joint.shape[1])
@@ -176,11 +176,11 @@ def expected_losses(joint, centre, residual, label, log_share, contamination, ou
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def candidate_losses(V, columns, start, given, mixture, label):
-    """Return the expected loss (sets, rows) of predictions from each of several sets of features.
+    """Return the expected loss (sets, rows) of a row's prediction if one set of features is known.
 
     V : values (features, rows); set c consists of the features columns[start[c]:start[c + 1]]
     given : result of `condition` for the features known before, whose values all rows share
-    mixture, label : `Mixture.arrays` and `Mixture.label`"""
+    mixture : `Mixture.arrays`; label : (components,) class of each component, -1 for a number"""
     C, Z, m, contamination = len(start) - 1, len(label), V.shape[1], mixture[-1][2]
     out = np.empty((C, m))
     joint, centre, residual = np.empty((Z, m)), np.empty((Z, m)), np.empty(Z)

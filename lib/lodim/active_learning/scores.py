@@ -74,7 +74,7 @@ def infogain(learner, rng):
 
 
 def vote_entropy(votes):
-    """Return the entropy of the classes in each row of `votes` (rows, fits), except for None."""
+    """Return the entropy (rows,) of classes in each row of `votes` (rows, fits), ignoring None."""
     out = np.full(len(votes), np.nan)
     for i, row in enumerate(votes):
         cast = pd.Series([v for v in row if not pd.isna(v)], dtype=object)

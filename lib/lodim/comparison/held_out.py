@@ -119,7 +119,7 @@ def fit_all(candidate, task):
 
 
 def _record(task, results):
-    """Return the Record of one model from its FoldResults, in the order of the folds."""
+    """Return the Record of one model; results : its FoldResult for fold 0, 1, ...."""
     for k, result in enumerate(results):
         if result.reason:
             where = f" (fold {k + 1} of {len(results)})" if k else ""
@@ -158,7 +158,7 @@ def _fit_fold(task, candidate, k):
 
 
 def _why_unanswered(strict, data):
-    """Return why rows `data` have no prediction: the error of strict(data), else a usual reason."""
+    """Return why rows `data` have no prediction: the error that strict(data) raises, or a guess."""
     try:
         with warnings.catch_warnings(action="ignore"):
             strict(data)

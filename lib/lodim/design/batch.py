@@ -55,7 +55,7 @@ class Batch:
 
     @property
     def worker_weight(self):
-        """Weights divided by their sum, (n,), on the Dask workers as WorkerTiles."""
+        """Weights (n,) divided by their sum, as WorkerTiles (blocks of rows on Dask workers)."""
         if self.weights is None:
             return self.X.constant(1.0 / max(self.n, 1))
         return self.X.column(self.weights).map(np.divide, max(self.weight_sum, 1e-300))
@@ -88,7 +88,7 @@ class Batch:
 
     @cached_property
     def runs(self):
-        """Ranges (lo, hi) of the blocks of 4,096 rows with some positive weight; None means all."""
+        """Ranges (lo, hi) of block numbers (of 4,096 rows) with positive weight; None for all."""
         if self.weights is None or self.n <= SPAN_ROWS:
             return None
         starts = np.arange(0, self.n, tiles.TILE * tiles.TILES_PER_BLOCK)
@@ -175,7 +175,7 @@ def with_positive_weight(batch):
 
 
 def subset(batch, i, X=None):
-    """Return a Batch of the rows at positions i (k,); X : (k, p) features to replace theirs."""
+    """Return a Batch of the rows at positions i (k,), with the features X (k, p) if given."""
     given = {name: getattr(batch, name) for name in ("y", *INPUTS)}
     return Batch(
         X=tiles.pack(tiles.rows(batch.X, i) if X is None else X, batch.X.dtype),

@@ -258,9 +258,9 @@ def kind_of(column):
 
 
 def join_kinds(kinds):
-    """Return a Column without rows: the type of a whole column, with the levels of all chunks.
+    """Return a Column without rows, with the type of a whole column and the levels of all chunks.
 
-    kinds : such a Column per chunk of the data; raise DataError if they contradict each other"""
+    kinds : a Column without rows per chunk; raise DataError if they contradict each other"""
     # Columns with only missing values may be of any kind.
     held = [kind for kind in kinds if kind.levels or kind.kind not in ("empty", "level")]
     if not held:
@@ -376,7 +376,7 @@ class Table:
         return self.n if self.positive_weight is None else int(self.positive_weight.sum())
 
     def weighted(self, values):
-        """Return the values (n,) of those rows whose weight is positive."""
+        """Return `values`, (n,) or (n, k), of only those rows that have positive weight."""
         return values if self.positive_weight is None else values[self.positive_weight]
 
     def weights_at(self, at):

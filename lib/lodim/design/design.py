@@ -106,11 +106,11 @@ class Design:
         """Learn the terms, levels, means and scales of a formula; return the Design and the Batch.
 
         The Batch holds the training rows as numbers. Rows of weight zero do not affect the Design.
-        inputs : RowInputs (weights etc.); reading : Reading, how the rows are read
-        family : name; None: by the response, of which levels, {0, 1} and {-1, 1} mean classes
-        parameters : dict of family parameters; which : number of the response, if there are several
+        inputs : RowInputs (weights etc.); reading : Reading (sample, client and other settings)
+        family : name; if None, it is inferred, and levels, {0, 1} and {-1, 1} mean classes
+        parameters : dict such as {"power": 1.5}; which : position among several responses
         standardize : whether to divide by standard deviations; features are always centred
-        missing : "drop" or "keep" incomplete rows, or add an "indicator" of gaps; dtype : type of X
+        missing : "drop", "keep", or "indicator" (impute and add a 0/1 column); dtype : type of X
         reference_levels : code factors as R does; compress_tails : transform heavy tails"""
         _check_arguments(family, dtype, standardize, missing)
         read = _read(formula, data, inputs, family, which, missing, reading)
@@ -207,7 +207,7 @@ class Design:
         return filled(read[0], self.fills), read[1]
 
     def wild_rows(self, data):
-        """Return (Limits, row positions, values) of outliers in data, per feature with Limits."""
+        """Return outliers in data: a list of (Limits of a feature, row positions, values)."""
         at = [self.names.index(one.feature) for one in self.wild]
         design, kept = self.restrict(at)
         known = design.known_levels("missing")
@@ -285,10 +285,10 @@ class Design:
         return list(dict.fromkeys([*self.features, *_answers(self.response), *others]))
 
     def known_levels(self, new_levels):
-        """Return rules for new levels: dict column -> (training levels, levels made missing).
+        """Return rules for new levels: dict column -> (training levels, levels to set to missing).
 
-        new_levels : "missing" to make all other levels missing; the second part is then None
-        With "error", levels in neither part raise an error."""
+        new_levels : "missing" to set all new levels to missing (the second entry is then None)
+        If it is "error", a level outside of both tuples will raise an error."""
         one_of("new_levels", new_levels, ("error", "missing"))
         found, parts = {}, list(itertools.chain.from_iterable(self.terms))
         for name, part in [(factors.column_with_levels(part), part) for part in parts]:
@@ -389,9 +389,9 @@ def _read(formula, data, given, family, which, missing, reading):
 
 
 def _tiles(design, features, flat, read, scratch):
-    """Compute the features of all rows; return X in blocks of 64 rows, response and RowInputs.
+    """Return features X of all rows in blocks of 64 rows, response y (n,), and RowInputs.
 
-    features : Features; read : the training data; scratch : folder of a file for X, or None
+    features : Features; read : _Read, training data; scratch : folder of a file for X, or None
     flat : (p,) bool, constant features, which stay zero in X"""
     rows, parts = read.rows, read.parts
     if isinstance(parts, WorkerChunks):

@@ -51,7 +51,7 @@ def tree(code):
 
 
 def learn(code, table):
-    """Return the number of columns of an expression, and what its calls learn from a Table."""
+    """Return an expression's number of columns, and (name, learned state) of calls such as bs()."""
     scope = _Scope(table, code, [], learning=True)
     width = _matrix(tree(code), scope).shape[1]
     return width, tuple(scope.states)
@@ -69,7 +69,7 @@ def check_states(code, width, states):
 
 
 def _width(node, states):
-    """Return the number of columns of tree `node`; check and remove `states` that calls learned."""
+    """Return the number of columns of tree `node`; check and remove the `states` of its calls."""
     if language.column_name(node) is not None:
         return 1
     called = isinstance(node, ast.Call)
@@ -187,7 +187,7 @@ def _float(value, node, scope):
 
 
 def _single(node, scope):
-    """Return a syntax tree's value in a _Scope, (n,) or a number; FormulaError if it is (n, k)."""
+    """Evaluate a syntax tree as an array (n,) or a number; FormulaError for several columns."""
     value = _float(_value(node, scope), node, scope)
     if value.ndim > 1:
         what = f"{scope.code}: {ast.unparse(node)} has several columns"
@@ -264,7 +264,7 @@ def _days(name, scope):
 
 
 def _data(node, scope):
-    """Return the argument `node` of a call such as bs(x), (n,) or (n, k); raise unless finite."""
+    """Return finite values, (n,) or (n, k), of a call's argument, such as x in bs(x), or raise."""
     value = _float(_value(node, scope), node, scope)
     if value.ndim == 0 or len(value) != scope.table.n:
         raise FormulaError(f"{scope.code}: {ast.unparse(node)} must have one value for each row")
@@ -276,7 +276,7 @@ def _data(node, scope):
 def _transform(name, data, settings, words, scope):
     """Return the values of a spline or standardization, such as bs(x) or scale(x), in a _Scope.
 
-    data : list of arrays; settings, words : other arguments, by position and by name
+    data : list of arrays; settings, words : list of other arguments, and dict of those by name
     If scope.learning, the function `name` first learns from the data."""
     positive = scope.table.positive_weight
     if not (scope.learning or scope.states):

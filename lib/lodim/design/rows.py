@@ -164,7 +164,7 @@ def _read_input(frame, value, what):
     return array
 
 
-def _codes(frame, values, what):
+def _codes(frame, values, input_name):
     """Return a number per row, equal for equal `values` (array or column name), NaN if missing."""
     if isinstance(values, str):
         column = read_column(frame, values)
@@ -173,8 +173,8 @@ def _codes(frame, values, what):
             values = np.where(column.codes < 0, np.nan, column.codes)
     elif np.shape(values) != (len(frame.index),):
         n = len(frame.index)
-        raise DataError(f"{what} has shape {np.shape(values)}, and the data has {n} rows")
-    _check_row_labels(frame, values, what)
+        raise DataError(f"{input_name} has shape {np.shape(values)}, and the data has {n} rows")
+    _check_row_labels(frame, values, input_name)
     codes = pd.factorize(pd.Series(values))[0]  # original dtype: no identifier is rounded
     return np.where(codes < 0, np.nan, codes)
 
@@ -240,7 +240,7 @@ def read_complete(frame, features, answers, inputs, missing, *, learning=False, 
     A complete row has response, weight and offset, and all features if `missing` is "drop".
     The counts: rows dropped; rows that miss only features; missing values by column, a dict.
     features, answers : columns of features and response; inputs : RowInputs
-    known : dict column -> (known values, new ones to set to missing, None for all), or None
+    known : None, or dict column -> (levels, other levels to set to missing; None: all others)
     learning : whether fewer than two rows are an error"""
     n, read = len(frame.index), {}
     for name in dict.fromkeys([*features, *answers]):
@@ -310,9 +310,9 @@ def complete_rows(flags, weights, missing, learning):
 
 
 def _flag(column, bad, index):
-    """Set bad (n,) to True in rows where a column is missing; return their number.
+    """Set bad (n,) to True in the rows where a Column is missing; return the number of these rows.
 
-    Raise DataError if a number is infinite; `index` has the labels of the rows."""
+    Raise DataError if a number is infinite; index : labels of the rows, for the error"""
     if column.kind == "level":
         missing = column.codes < 0
         bad[missing] = True  # never write False: several threads mark the same rows
@@ -405,7 +405,7 @@ def is_balanced(weights, names):
 def class_weights(y, response, rows, size):
     """Return weights (size,) that have the same sum in each class: n / (K n_k) in class k of K.
 
-    y : (n,) class codes of the rows at positions `rows` of all `size` rows; others have weight 1"""
+    y : (n,) codes of the Response's classes, for rows at positions `rows`; others have weight 1"""
     if response is None or response.levels is None:
         name = "there is none" if response is None else f"{response.name!r} is numeric"
         raise DataError(f"weights='balanced' needs a response with classes, but {name}")
@@ -430,7 +430,7 @@ def code_response(response, table, family):
 
 
 def _source(response, table):
-    """Return the response in a Table as a Column, and the positions of its rows (empty for all)."""
+    """Return the response as a Column, and the positions of the Table's rows in it (empty: all)."""
     if not response.called:
         source = table.columns[response.name]
         if source.kind == "date":
@@ -543,9 +543,7 @@ def _fill(column, value):
 
 
 def indicators(terms, fills):
-    """Return 0/1 terms that mark missing values, one for each column of `fills` that has some.
-
-    Columns in which a missing value already is a level of its own get none."""
+    """Return a 0/1 term per Fill with missing values, unless `terms` code these as a level."""
     coded = (term[0] for term in terms if len(term) == 1)
     own = {factors.column_with_levels(part) for part in coded}
     gaps = [f.name for f in fills if f.n_missing and f.name not in own]

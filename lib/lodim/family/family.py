@@ -59,7 +59,7 @@ class Family:
         return 1.0
 
     def bounded(self, residual):
-        """Return residuals (n,), limited as the family's loss limits the influence of outliers."""
+        """Return residuals (n,), bounded if the family is robust (psi of an M-estimator)."""
         return residual
 
     def ranking(self, score):

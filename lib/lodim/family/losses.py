@@ -27,7 +27,7 @@ _SQUARED = SQUARED[0]
 
 @scalar
 def _loss_slope(loss, y, f, weight):
-    """Return a row's weighted loss and its derivative in f, for all families but ordered ones."""
+    """Return a row's weighted loss (tuple `loss`, no ordered family), and the derivative in f."""
     if loss[0] == _SQUARED:
         return squared(y, f, weight)
     if loss[0] == POWER:
@@ -81,7 +81,7 @@ def tile_curvature(loss, y, f, weight, out):
 
 
 def rows(loss, y, f, weight):
-    """Return each row's weighted loss, and its first and second derivative in the score f."""
+    """Return rows' weighted losses (given by tuple `loss`), first and second derivatives by f."""
     found = _rows(loss, *(np.ascontiguousarray(v, np.float64).ravel() for v in (y, f, weight)))
     return tuple(v.reshape(np.shape(f)) for v in found)
 

@@ -63,7 +63,7 @@ def as_model(value: object) -> str:
 def with_known_arguments(function: Callable[P, R]) -> Callable[P, R]:
     """Decorate a public function to show progress and to raise errors for unknown arguments.
 
-    A function with `**arguments` also accepts those of the model or fit that it gets first."""
+    If `function` has `**arguments`, these may be those of the model (or fit) passed first."""
     signature = inspect.signature(function)
     own = list(signature.parameters.values())
     if any(p.kind is p.VAR_POSITIONAL for p in own):

@@ -205,7 +205,7 @@ def estimate(
         source_bytes=sum(f.size for f in source.files) or None if source is not None else None,
         tile_passes=needs.passes,
         workers=workers,
-        worker_bytes=_of_worker(workers, rows, tiles, needs, names) if workers else None,
+        worker_bytes=_of_worker(workers, rows, tiles, needs, len(names)) if workers else None,
         looked_at=f"{len(batch.index):,} of {n:,} rows",
         notes=tuple(notes),
     )
@@ -238,11 +238,11 @@ def _source_passes(problem, rows):
     return 2 + learnt + examined + ((filled or not plain) and rows > ROWS_PER_CHUNK)
 
 
-def _of_worker(n_workers, rows, tile_bytes, needs, names):
+def _of_worker(n_workers, rows, tile_bytes, needs, n_names):
     """Return the bytes that each Dask worker needs: features, arrays of the fit, columns read.
 
-    rows : number of all rows; tile_bytes : size of their features; needs : Needs of the fit"""
+    rows : number of rows; tile_bytes : size of X; needs : Needs; n_names : columns read"""
     chunks = -(-count(rows) * TILE // ROWS_PER_CHUNK // n_workers)
     share = chunks * ROWS_PER_CHUNK if rows > ROWS_PER_CHUNK else rows
     row = tile_bytes / max(1, rows) + 16 + needs.row
-    return int(share * row + needs.fixed + ROWS_PER_CHUNK * 8 * len(names))
+    return int(share * row + needs.fixed + ROWS_PER_CHUNK * 8 * n_names)

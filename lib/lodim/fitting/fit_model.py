@@ -179,7 +179,7 @@ def _fractional(x):
 
 
 def _client(model, client):
-    """Return the call's Dask client, or False if the model cannot run on Dask workers."""
+    """Return `client`, a Dask client or None; False for a model that cannot run on Dask workers."""
     if model.on_workers:
         return client
     if client is not None:
@@ -192,7 +192,7 @@ def _client(model, client):
 
 
 def in_memory(what, batch):
-    """Return a Batch with X in memory, for method `what`; raise ArgumentError if X is too large."""
+    """Return the batch with X in memory; what : method to name in the error if X is too large."""
     if not batch.out_of_core:
         return batch
     n, p = batch.n, batch.X.shape[1]
@@ -206,7 +206,7 @@ def in_memory(what, batch):
 
 
 def _control(model, arguments, control):
-    """Split `control` into settings and its "scratch" folder; refuse names in `arguments`."""
+    """Split `control` into (settings, "scratch" folder); refuse unknown names and `arguments`."""
     if control is not None and not isinstance(control, dict):
         raise ArgumentError(f"control must be a dict, not {control!r}")
     names = {f.name for f in dataclasses.fields(model.settings)} - set(arguments)

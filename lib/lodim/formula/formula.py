@@ -84,7 +84,7 @@ def _summands(tree):
 
 
 def _responses(text, tree):
-    """Return the responses of the left side; raise unless each is a column or an allowed call."""
+    """Return the responses, each a Leaf; text : formula; tree : syntax tree of its left side."""
     responses = {}
     if isinstance(tree, Joined) and "(" in text[: tree.place]:
         fail(text, tree.place, "on the left side, for a sum of columns write I(a + b)")

@@ -66,7 +66,7 @@ def effects(fit, inputs, data):
 
 
 def _effect(fit, base, column):
-    """Return values of a column, and the mean prediction of `base` rows at each, (n_values, K)."""
+    """Return values of an Input `column`, and mean predictions (n, K) of rows `base` at each."""
     values = grid(column)
     with no_row_warnings():
         answers = in_pandas(fit.predict)(rows_at(base, column, values)).to_numpy()

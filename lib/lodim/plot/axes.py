@@ -30,18 +30,18 @@ def ensure_axes(ax, size=(7.0, 4.5)):
     return subplots(figsize=size, layout="constrained")[1]
 
 
-def listed(ax, names, height, rest, least=2.5):
-    """Return Axes with a name per row, the first on top, and the positions (n,) of the rows.
+def listed(ax, names, row_height, margin, least=2.5):
+    """Return Axes with a row per name, the first on top, and the y-positions (n,) of the rows.
 
-    height, rest : height of new Axes in inches, per row and in addition; least : smallest height"""
-    ax = ensure_axes(ax, (7.0, max(least, height * len(names) + rest)))
+    New Axes (if ax is None) are row_height * n + margin inches high, but at least `least`."""
+    ax = ensure_axes(ax, (7.0, max(least, row_height * len(names) + margin)))
     place = np.arange(len(names))[::-1]
     ax.set_yticks(place, names)
     return ax, place
 
 
 def side_by_side(n, columns, size, solid=()):
-    """Return n Axes, `columns` per row, on a new figure of this size; 3D at positions `solid`."""
+    """Return n Axes, `columns` per row, on a new figure of `size` inches; `solid` : 3D ones."""
     first = ensure_axes(None, size)
     figure, rows = first.figure, -(-n // columns)
     first.remove()
@@ -108,7 +108,7 @@ def rgb(colour):
 
 
 def class_labels(name, labels, room):
-    """Return texts such as "species = setosa", with names cut to `room` characters each."""
+    """Return texts "name = label", with name and labels cut to `room` characters each."""
     name = shorten([name], room)[0]
     return [f"{name} = {label}" for label in shorten(labels, room)]
 

@@ -194,10 +194,10 @@ def _folds(problem, method, folds, seed):
 
 
 def _fits(problem, fold, method, score, choose):
-    """Return the fit that predicts, the fits without one fold each, and Batches of these folds.
+    """Return the fit for predictions, a fit without each fold's rows, and a Batch of each fold.
 
-    method : "split" has only one fold, and the fit without this fold predicts
-    fold : (n,) fold of each row, or -1; score : conformity score, or None
+    method : if "split", there is one fold, and the fit without its rows is also for predictions
+    fold : (n,) fold of each row, -1 if never held out; score : argument of `conformal`
     choose : whether each fit chooses settings that the user did not give"""
     how = {"use": lambda fit, rows: (fit, rows), "what": "fits", "choose": choose}
     held_out = [fold == k for k in range(fold.max() + 1)]
@@ -222,7 +222,7 @@ def _known_score(fit, score):
 
 
 def _held_out(problem, fold, says, full, fits, parts, by):
-    """Return the conformity scores of held-out rows (HeldOut), and the table for tidy().
+    """Return conformity scores of held-out rows (HeldOut), and their quantiles, to show in tidy().
 
     fold : (n,) fold of each row; says : ConformityScore; full : the fit that predicts
     fits, parts : fits without one fold each, Batches of these folds; by : "class" or None"""
@@ -244,7 +244,7 @@ def _held_out(problem, fold, says, full, fits, parts, by):
 
 
 def _table(held, says, answers, classes):
-    """Return the table of Conformal.tidy(): score quantile and mean size of sets per level.
+    """Return a frame per level (and class): score quantile, mean interval width or set size.
 
     held : HeldOut; says : ConformityScore; answers : predictions from `says.of_rows`
     classes : labels of the classes, or None"""

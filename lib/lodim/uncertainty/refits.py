@@ -99,7 +99,7 @@ ALIKE = 1e-6  # tolerance for relative differences of means and deviances of the
 
 
 def held_problem(fit, data, groups, arguments):
-    """Return the Problem that refits `fit` on one thread, with the settings of `fit`.
+    """Return the Problem (data and settings) with which `fit` can be repeated on one thread.
 
     data : training rows of `fit`; other rows raise DataError; groups : column or array, or None
     arguments : dict of arguments that were arrays in the call of `fit`, such as weights"""
@@ -144,9 +144,9 @@ def reweighted(problem, fit, weights):
 
 
 def refit_from_scratch(fit, data, batch: Batch, weights, groups, arguments):
-    """Fit a model again with other row weights; settings not given by the user are chosen again.
+    """Return a fit with other row weights; settings that the user did not give are chosen again.
 
-    batch, weights : complete rows of `data`, their weights; arguments : arrays in the fit's call"""
+    weights : of `batch`, the complete rows of `data`; arguments : dict of arrays in fit's call"""
     formula, arguments = fit.design.formula, fit._call_arguments(arguments)
     own = inspect.signature(fit.model).parameters
     # The dot of the formula must not include columns of weights or groups.
