@@ -1,4 +1,4 @@
-"""Diagram of a costnet fit: what each item needs, and the lowest total price of a model with it."""
+"""Diagram of a costnet fit: what each item needs, and the lowest price of a model that uses it."""
 
 from dataclasses import dataclass, replace
 from textwrap import wrap

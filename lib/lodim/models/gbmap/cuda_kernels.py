@@ -37,9 +37,10 @@ def count_blocks(shape, itemsize):
 
 
 def loss_gradient(X, y, f, weight, theta, active, sign, form):
-    """Return the loss and gradient, (q, 3 + p), of the learners `active`; the others get zeros.
+    """Return an array (q, 3 + p): each learner's loss and gradient by (a, intercept, w).
 
-    theta, sign : (a, intercept, w) and the factor b of each learner a + b g(w'x)
+    theta : (q, 2 + p) parameters; sign : (q,) factors b of learners a + b g(intercept + w'x)
+    active : positions of the learners to evaluate; the others get zeros
     f : sum of earlier learners; form : Form (sharpness, activation and loss)"""
     q, d = theta.shape
     groups = -(-active.size // GROUP)
@@ -62,7 +63,7 @@ def loss_gradient(X, y, f, weight, theta, active, sign, form):
 def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
     """Return the loss of all M learners together and its gradient by theta: an array (M, 4 + p).
 
-    Columns 0, 1 : sums of loss and loss^2 over the rows, in row 0; other columns : the gradient.
+    Row 0 of columns 0 and 1 has the sums of loss and loss^2; the other columns have the gradient.
     Learner j has theta[j] = (a, intercept, w), sign[j], class target[j] and sharpness beta."""
     (M, d), K = theta.shape, offset.shape[1]
     blocks = count_blocks(X.shape, X.dtype.itemsize)
@@ -77,14 +78,14 @@ def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
 
 
 def forward(X, theta, sign, beta, activation, derivative, into, out):
-    """Add learner j (theta[j], sign[j]) or its derivative by w'x to out[:, into[j]] on the CPU."""
+    """Add each learner j, or if `derivative` its slope by w'x, to out[:, into[j]], a CPU array."""
     there = upload(out)
     add_learners(X, theta, sign, beta, activation, derivative, into, there)
     there.copy_to_host(out)
 
 
 def add_learners(X, theta, sign, beta, activation, derivative, into, out):
-    """Add learner j (theta[j], sign[j]) or its derivative by w'x to out[:, into[j]] on the GPU."""
+    """Add each learner j, or if `derivative` its slope by w'x, to out[:, into[j]], a GPU array."""
     learners = upload(np.column_stack([sign, theta]))
     blocks = max(1, min(16 * PROCESSORS, X.shape[0] // (THREADS // TILE)))
     rest = beta, activation, derivative, upload(into), out
@@ -102,7 +103,7 @@ def margin(code, score, k, y, base):
 def ordered_margin(code, score, class_table, y, base):
     """Write responses y and offsets `base` for learners of ordered classes, on the GPU.
 
-    With class code k of a row, y is class_table[0, k], and `base` is score + class_table[1, k]."""
+    A row of class code k gets y = class_table[0, k] and base = its `score` + class_table[1, k]."""
     blocks = min(16 * PROCESSORS, code.shape[0])
     launch(_ordered_margin, blocks, TILE, code, score, upload(class_table), y, base)
 
@@ -111,8 +112,8 @@ def ordered_margin(code, score, class_table, y, base):
 def _project(X, t, first, size, w, stage, low, high):
     """Copy `size` features of 64 rows to shared memory `stage`, and add their part of w'x to sums.
 
-    The features start at column `first` of X[t]; w has a row of weights per learner.
-    low[c], high[c] : sums w'x of learner c for a thread's rows i and i + 32"""
+    The features are the columns from `first` on of block X[t]; w : (2, size) learners' weights
+    low[c], high[c] : this thread's sums for learner c, of two rows i and i + 32"""
     lane, warp = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES
     for k in range(warp, size, WARPS):
         a, b = X[t, first + k, lane], X[t, first + k, lane + LANES]
@@ -132,10 +133,11 @@ def _restage(X, t, first, size, stage):
 
 @cuda.jit(device=True)
 def _back_project(stage, r, first, size, width, start, partials, slot):
-    """Add derivatives of the loss of 64 rows by weights w of learners slot, slot + 1 to `partials`.
+    """Add the derivatives of the loss of 64 rows by the weights of two learners to `partials`.
 
-    The weights are of `size` features from column `first` on, whose values are in `stage`.
-    r : (2, 64) loss derivatives by w'x; start : overwrite `partials` instead of adding
+    slot : position of the first learner; first, size : first feature and number of features
+    stage : (features, 64) values; r : (2, 64) derivatives of each row's loss by w'x, per learner
+    start : whether to overwrite `partials`
     width : number of threads in a group, one per feature; the groups share the rows"""
     k, segment = cuda.threadIdx.x % width, cuda.threadIdx.x // width
     if k >= size:
@@ -157,8 +159,9 @@ def _back_project(stage, r, first, size, width, start, partials, slot):
 def _loss_gradient(X, y, f, weight, learners, beta, activation, loss, width, partials):
     """Write the loss and gradient of several learners, summed per thread block, to `partials`.
 
-    A row of `learners` is (b, a, intercept, w); the gradient is by all but b. f is the sum of
-    earlier learners; `activation` has sharpness beta; groups of `width` threads share rows."""
+    Each learner gets 3 + p numbers: loss, and derivatives by (a, intercept, w).
+    learners : rows (b, a, intercept, w); f : sum of earlier learners; beta : sharpness
+    width : number of threads in a group, one per feature; a block's groups share the rows"""
     stage = cuda.shared.array((STAGE, PITCH), X.dtype)
     w = cuda.shared.array((GROUP, STAGE), np.float64)
     z = cuda.shared.array((WARPS, GROUP, TILE), np.float64)
@@ -219,7 +222,6 @@ def _loss_gradient(X, y, f, weight, learners, beta, activation, loss, width, par
 
 @cuda.jit(cache=True)
 def _add_partials(partials, sums):
-    """Sum `partials` over its first axis into `sums`."""
     parts = cuda.shared.array((ADDERS, LANES), np.float64)
     lane, warp = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES
     j, k = cuda.blockIdx.x, cuda.blockIdx.y * LANES + lane
@@ -239,7 +241,7 @@ def _add_partials(partials, sums):
 def _joint_gradient(X, y, offset, weight, learners, target, beta, loss, room, partials):
     """Fill `partials` with each thread block's sum of loss and gradient of all learners together.
 
-    learners : (b, a, intercept, w); target : their classes; beta : sharpness; room : scratch"""
+    learners : rows (b, a, intercept, w); target : classes; beta : sharpness; room : scratch"""
     ends = cuda.shared.array((2, TILE), np.float64)
     block, i, M, K = cuda.blockIdx.x, cuda.threadIdx.x, learners.shape[0], offset.shape[1]
     d = learners.shape[1] - 1

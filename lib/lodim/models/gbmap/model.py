@@ -28,7 +28,7 @@ REFERENCE = r"""@article{patron2024gbmap,
 
 
 class Gbmap(Model):
-    """Declaration of the model gbmap; cross-validation chooses the number of boosts and lambda_."""
+    """Declaration of the model gbmap for the shared fitting code; it chooses m and lambda_."""
 
     name = "gbmap"
     reference = REFERENCE
@@ -85,7 +85,7 @@ MODEL = Gbmap()
 
 
 def _choose(problem):
-    """Choose `m`, `lambda_`, `refit` by held-out deviance; return Problem, loss table and gain.
+    """Choose `m`, `lambda_`, `refit` by held-out deviance; return the new Problem, losses and gain.
 
     gain : relative decrease of held-out deviance by a joint fit; NaN if only one kind is tried"""
     settings, K, losses, found = problem.settings, problem.family.n_functions, {}, {}
@@ -103,7 +103,7 @@ def _choose(problem):
 
 
 def _search(problem, first_guess):
-    """Choose m and lambda_ (tried around `first_guess`) by held-out loss; return Problem, table."""
+    """Choose m and lambda_, starting near `first_guess`; return the new Problem and loss table."""
     exact, batch = problem.settings, problem.batch
     n, p = batch.n, batch.X.shape[1]
     tried = replace(problem, settings=exact.for_comparison(n, p))
@@ -172,8 +172,8 @@ def gbmap(
     ----------
     formula : str
         Such as "mpg ~ .", "np.log(price) ~ . - id", "y ~ x1 * x2 + bs(age, df=4)". Ordered pandas
-        categories get a 0/1 column per threshold; C(x) ignores the order. A column x of "." with
-        heavy tails enters as np.arcsinh((x - center) / spread).
+        categories get a 0/1 column per threshold; C(x) ignores the order. With ".", a column x
+        with heavy tails enters as np.arcsinh((x - center) / spread).
     data : frame, path or other source
         pandas, polars or pyarrow table, dict of columns, file path or pattern, pyarrow Dataset,
         polars LazyFrame or Dask DataFrame.

@@ -18,9 +18,9 @@ TIED = 1e-9  # relative difference up to which two objectives are tied
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _derivatives(at, responses, offsets, weight, loss, slope, curvature):
-    """Fill slope and curvature (r,) with derivatives of r rows' losses by the linear predictor.
+    """Fill slope, curvature (r,) with loss derivatives by the linear predictors of rows `at` (r,).
 
-    responses, offsets (linear predictors), weight : in blocks of 64 rows; at : rows (r,)"""
+    responses, offsets (linear predictors), weight : arrays of all rows, in blocks of 64 rows"""
     total = 0.0
     for i in range(at.size):
         total += weight[at[i] // TILE, at[i] % TILE]
@@ -40,8 +40,8 @@ def prepare_class(
     y, score (linear predictors), weight : in blocks of 64 rows; loss : tuple as in `losses`
     responses : get y; for several unordered classes, 1 for class `target` and 0 for others
     offsets : get score; for several unordered classes, the logit of class `target`
-    table : (2, K), responses and additions to offsets by class, if classes are ordered
-    slope, curvature : get derivatives of the loss at `offsets`, for the rows at `start_at`"""
+    table : (2, K), for ordered classes: responses by class, and numbers to add to `offsets`
+    start_at : positions of rows; slope, curvature : get derivatives of their losses at `offsets`"""
     n_scores, null = score.shape[1], 0.0
     for t in range(y.shape[0]):
         for i in range(TILE):
@@ -71,25 +71,25 @@ def fit_learner(follow, responses, offsets, starts, sign, compare, null_value, f
     starts, sign : (r, 2 + p) parameters and (r,) signs of r starting points
     compare : True for rough fits first, of which only the best of each sign is continued
     ftol : tolerance of the final fits; null_value : loss without a learner
-    learner : (2 + p,) gets the parameters, of a learner that is 0 if the loss hardly falls"""
+    learner : (2 + p,), gets the parameters (of the zero function if the loss hardly falls)"""
     n_eval, n_iter, signs, null = 1.0, [0.0] * len(sign), sign.tolist(), learner[0]
     if compare:
-        ends = follow(responses, offsets, starts, sign, max(ftol, SCREENING_FTOL), False)
-        n_eval += max(end.n_eval for end in ends)
-        best = _best_of_each_sign(signs, ends)
-        n_iter = [ends[m].n_iter for m in best]
+        results = follow(responses, offsets, starts, sign, max(ftol, SCREENING_FTOL), False)
+        n_eval += max(result.n_eval for result in results)
+        best = _best_of_each_sign(signs, results)
+        n_iter = [results[m].n_iter for m in best]
         starts, sign, signs = starts[best], sign[best], [signs[m] for m in best]
-    ends = follow(responses, offsets, starts, sign, ftol, True)
-    n_eval += max(end.n_eval for end in ends)
-    lowest = _lowest(ends)
+    results = follow(responses, offsets, starts, sign, ftol, True)
+    n_eval += max(result.n_eval for result in results)
+    lowest = _lowest(results)
     if lowest > null_value:
         starts[:] = 0.0
         starts[:, 0] = null * sign
-        ends = follow(responses, offsets, starts, sign, ftol, True)
-        n_eval += max(end.n_eval for end in ends)
-        lowest = _lowest(ends)
-    best = _choose(signs, ends)
-    b, log = signs[best], ends[best]
+        results = follow(responses, offsets, starts, sign, ftol, True)
+        n_eval += max(result.n_eval for result in results)
+        lowest = _lowest(results)
+    best = _choose(signs, results)
+    b, log = signs[best], results[best]
     log = log._replace(n_eval=n_eval, n_iter=n_iter[best] + log.n_iter)
     least = max(ftol / min(max(lowest, 1e-6), 1.0), LEAST_GAIN)
     if null_value - lowest > least * null_value:
@@ -100,7 +100,7 @@ def fit_learner(follow, responses, offsets, starts, sign, compare, null_value, f
 
 
 def follower(problem):
-    """Return a function that runs `newton` on `problem` and returns a list of NewtonResults."""
+    """Return a function that fits learners to a Problem by `newton` and returns NewtonResults."""
     d, dtype = problem.ridge.size, problem.X.dtype
     of_rows = (
         np.empty((3, len(problem.X), TILE), dtype),
@@ -112,33 +112,33 @@ def follower(problem):
 
     def follow(responses, offsets, theta, sign, ftol, of_one):
         responses, offsets = responses.astype(dtype, copy=False), offsets.astype(dtype, copy=False)
-        ends = np.empty((len(sign), len(NewtonResult._fields)))
-        newton(problem, responses, offsets, theta, sign, ftol, of_one, ends, room)
-        return [NewtonResult(*end) for end in ends.tolist()]
+        results = np.empty((len(sign), len(NewtonResult._fields)))
+        newton(problem, responses, offsets, theta, sign, ftol, of_one, results, room)
+        return [NewtonResult(*result) for result in results.tolist()]
 
     return follow
 
 
-def _best_of_each_sign(sign, ends):
-    """Return the positions in `ends` (NewtonResults) of lowest loss: for sign 1, then sign -1."""
+def _best_of_each_sign(sign, results):
+    """Return the positions of the lowest loss in `results` (NewtonResults), for sign 1, then -1."""
     groups = [[m for m in range(len(sign)) if sign[m] == b] for b in (1.0, -1.0)]
-    return [_tied(group, ends)[0] for group in groups if group]
+    return [_tied(group, results)[0] for group in groups if group]
 
 
-def _lowest(ends):
-    return min(math.inf, *[end.objective for end in ends])
+def _lowest(results):
+    return min(math.inf, *[result.objective for result in results])
 
 
-def _tied(group, ends):
-    """Return the positions in `group` whose NewtonResults tie for the lowest loss; all if NaN."""
-    lowest = _lowest([ends[m] for m in group])
-    return [m for m in group if ends[m].objective <= lowest + TIED * abs(lowest)] or group
+def _tied(group, results):
+    """Return the positions in `group` whose `results` tie for the lowest loss; all if it is NaN."""
+    lowest = _lowest([results[m] for m in group])
+    return [m for m in group if results[m].objective <= lowest + TIED * abs(lowest)] or group
 
 
-def _choose(sign, ends):
-    """Return the position in `ends` (NewtonResults of several searches) of the best result.
+def _choose(sign, results):
+    """Return the position of the best of `results`, NewtonResults of learners with signs `sign`.
 
     Of results that tie for the lowest loss, prefer converged ones, then positive signs."""
-    tied = _tied(range(len(ends)), ends)
-    converged = [m for m in tied if ends[m].converged > 0.0]
+    tied = _tied(range(len(results)), results)
+    converged = [m for m in tied if results[m].converged > 0.0]
     return max(converged or tied, key=sign.__getitem__)

@@ -391,7 +391,7 @@ class GlmFit(Described, Fit):
         return coef.ravel(order="F"), cov, np.array(names)
 
     def _ordered_terms(self, values):
-        """Return slopes, then thresholds, in one column, from coefficients (q, S) of S splits."""
+        """Return slopes, then thresholds, as one column; values : (q, S), intercepts in row 0."""
         return np.append(values[1:, 0], -values[0])[:, None]
 
     @property

@@ -82,7 +82,9 @@ def log_likelihood(rows, deviance):
 
 
 def zero_limit(at_null):
-    """Return the eigenvalue up to which information is 0; at_null : null model's information."""
+    """Return the limit up to which an eigenvalue of an information matrix counts as 0.
+
+    at_null : information matrix of the null model"""
     return FLAT * np.linalg.eigvalsh(at_null).max(initial=0.0)
 
 
@@ -115,7 +117,7 @@ def covariance(kind, rows, basis, found, B, dispersion):
 
 
 def _of_clusters(rows, basis, found, B, n, q):
-    """Return the cluster-robust covariance of the q coefficients of a Basis, from n rows.
+    """Return the cluster-robust covariance of the q coefficients of a Basis, from n weighted rows.
 
     found : Sums at the estimates; B : nonrobust covariance divided by the dispersion"""
     G, count = rows.n_clusters, rows.n_codes

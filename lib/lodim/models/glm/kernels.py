@@ -18,7 +18,7 @@ def padded_length(X):
 
 @njit(**FAST)
 def scores(X, columns, coef, out):
-    """Write linear predictors to out (S, n): coef (S, q) times `columns` of X (-1: constant 1)."""
+    """Write coef (S, q) times `columns` of X to out (S, n); column -1 stands for the constant 1."""
     for t in range(len(X)):
         for s in range(len(coef)):
             score = out[s, t * TILE : (t + 1) * TILE]
@@ -33,7 +33,7 @@ def products(X, columns, T, live, slopes, curvatures, gradient, information):
     """Add slope times z of all rows to `gradient`, and curvature times z z' to `information`.
 
     z = T'x, where x are a row's values in `columns` of X (-1: constant 1). slopes (S, n) are for S
-    predictors, curvatures (P, n) for P pairs of predictors. Only the rows `live` count."""
+    predictors, curvatures (P, n) for P pairs of them. live : (n,) bool, False for rows to skip"""
     x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)
     z = np.empty_like(x)
     for first in range(0, len(X), TILES):
@@ -86,7 +86,7 @@ def group_sums(X, columns, T, live, slopes, group, out):
 def _fill(X, columns, live, first, x):
     """Copy 16 blocks of 64 rows of X, from block `first` on, to x (q, 1024).
 
-    Row b of x has column columns[b] (-1: constant 1), zeros in blocks without a row in `live`."""
+    x[b] gets column columns[b], or 1 if that is -1; zeros for blocks all False in `live` (n,)."""
     x[:] = 0.0
     for t in range(first, min(first + TILES, len(X))):
         if live[t * TILE : (t + 1) * TILE].any():

@@ -45,11 +45,12 @@ def invert_root(S, root):
 
 @njit(cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
 def prepare(lo, hi, active, V, Z, cov, h2, results):
-    """Prepare sums over pairs of rows for projections v = V[active[q]] (r, k), q from lo to hi - 1.
+    """Compute what `pair_sums` needs for projections v = V[active[q]] (r, k), q from lo to hi - 1.
 
     Z : (r, n) rows; cov : (C, r, r) class covariances; h2 : (C,) squared bandwidths
-    results : outputs P, spread, root, log_det. P[q] is v'Z; spread[q, A] is cov_A v. For S = L L' =
-        h2_A v'cov_A v + h2_B v'cov_B v, root[q, A, B] is L^-1, and log_det[q, A, B] is log det S"""
+    results : arrays to fill: P, spread, root, log_det. P[q] gets the projected rows v'Z, and
+        spread[q, A] gets cov_A v. root[q, A, B] gets L^-1, and log_det[q, A, B] gets log det(L L'),
+        where L L' = h2_A v'cov_A v + h2_B v'cov_B v for classes A <= B"""
     P, spread, root, log_det = results
     r, k = V.shape[1:]
     C, S = h2.size, np.empty((k, k))
@@ -87,7 +88,7 @@ def prepare(lo, hi, active, V, Z, cov, h2, results):
 
 @njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
 def whiten(P, first, size, root, U):
-    """Compute U[:, :size] = root @ P[:, first : first + size], points in units of a kernel."""
+    """Set U[:, :size] to root @ P[:, first : first + size]; root (k, k) is lower triangular."""
     for j in range(root.shape[0]):
         for i in range(size):
             U[j, i] = root[j, 0] * P[0, first + i]
@@ -137,10 +138,10 @@ def subtract_forces(x, U, e, T):
 def row_sums(u, scale, U, w, after, size, shift, e, T, R):
     """Return the sum of kernels over the pairs of points u[:, a] and U[:, i] with i >= after + a.
 
-    A pair's kernel is scale[a] w[i] exp(shift - distance^2 / 2). Kernel times difference is the
-    force, which is added to R[:, a] and subtracted from T[:, i].
-    after : chosen so that no pair of rows is counted twice; negative to count all pairs
-    size : number of columns of U before its padding; e : work space"""
+    A pair's kernel is scale[a] w[i] exp(shift - distance^2 / 2). Its force, the kernel times
+    (u[:, a] - U[:, i]), is added to R[:, a] and subtracted from T[:, i].
+    after : position in U of the row after u[:, 0] if both have the same rows; -scale.size if not
+    size : number of columns of U without padding; e : work space, a number per column of U"""
     k, total = len(u), 0.0
     for a in range(scale.size):
         first = max(0, after + a)
@@ -166,7 +167,7 @@ def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, force
     The forces of a pair on its rows are kernel times difference of the rows, with opposite signs.
     P, w : (k, n) projected rows, (n,) weights; root : inverse Cholesky factor of the kernel
     span_a, span_b : (first, end) of the ranges; shift : added to the kernels' exponents
-    same : whether both ranges start at the same row; two different rows then count in both orders
+    same : whether both ranges start at the same row; a pair of different rows then counts twice
     scratch : work arrays; forces_a, forces_b : (k, n), to which forces on the rows are added"""
     (a0, a1), (b0, b1), (u, U, v, e, T, R, scale) = span_a, span_b, scratch
     k, total, rows = root.shape[0], 0.0, a1 - a0
@@ -202,11 +203,11 @@ def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, force
 def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
     """Sum kernels and forces over pairs of rows, for parallel tasks t from lo to hi - 1.
 
-    Each projection q = t // stripes has `stripes` tasks, which share its blocks of 64 rows.
+    Tasks q * stripes to (q + 1) * stripes - 1 share the pairs of rows in projection q.
     P[q], root[q] : projected rows and inverse Cholesky factors of the kernels, from `prepare`
     w : row weights; shift : added to the kernels' exponents; start : first row of each class
     totals[t] (C, C) gets the sums of kernels between classes
-    forces[t, c] (k, n) gets, per row, the sum of kernel times difference over rows of class c"""
+    forces[t, c] (k, n) gets, per row, the sum of kernel times difference to the rows of class c"""
     k, C, wide = P.shape[1], start.size - 1, CHUNK + LANES
     u, R = np.empty((k, BLOCK)), np.empty((k, BLOCK))
     U, T = np.empty((k, wide)), np.empty((k, wide))
@@ -229,7 +230,7 @@ def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
 def add_forces(P, F, first, stop, share, root, M, g):
     """Add what rows first to stop - 1 contribute to a gradient, given the forces F on them.
 
-    g (k, n), the gradient by projected rows, gets share * root' F. M (k, k) gets P F'.
+    share * root' F is added to g (k, n), the gradient by projected rows, and P F' to M (k, k).
     P, F : (k, n), projected rows and forces; root : (k, k) kernel's inverse Cholesky factor"""
     for j in range(M.shape[0]):
         for m in range(M.shape[0]):
@@ -244,8 +245,8 @@ def add_forces(P, F, first, stop, share, root, M, g):
 def finish(lo, hi, active, stripes, rows, sums, potential, gradient):
     """Compute log integrals of products of two class densities, and the gradient of a weighted sum.
 
-    For q from lo to hi - 1, potential[q] gets the logs (C, C). gradient[active[q]] (r, k) gets the
-    derivative of the sum of share * log by this projection. stripes : tasks per projection
+    For q from lo to hi - 1, potential[q] (C, C) gets the logs, and gradient[active[q]] (r, k) gets
+    the derivative of sum(share * potential[q]) by the projection. stripes : tasks per projection
     rows : (Z, P, start, class sizes, h2, share (C, C)); see `prepare` and `pair_sums`
     sums : (spread, root, log_det) of `prepare`, then (shift, totals, forces) of `pair_sums`"""
     Z, P, start, size, h2, share = rows
@@ -338,7 +339,8 @@ def gap(u, low, high):
 def log_sum(u, classes, c, tile, place, gaps, e):
     """Return the log of the sum of w_i exp(-1/2 |u - U_i|^2) over the rows U_i of class c.
 
-    classes : (_, U, w, low, high, start): blocks' rows, weights, corners; each class's first block
+    classes : (_, U, w, low, high, start). U, w : rows and weights in blocks of 64 rows; low, high :
+        smallest and largest coordinates per block; start : first block of each class
     tile, place : block and position in it of a row to leave out, or -1; gaps, e : work arrays"""
     _, U, w, low, high, start = classes
     first, stop = start[c], start[c + 1]
@@ -372,8 +374,8 @@ def log_sum(u, classes, c, tile, place, gaps, e):
 def log_sums(lo, hi, step, P, classes, tile, place, out):
     """Fill out[i, c] with the log of class c's summed kernels at points P[:, i].
 
-    i runs from lo * step to hi * step - 1; classes : (root, U, w, low, high, start) of `Densities`
-    tile, place : for each i, block and position in it of a training row to leave out, or -1"""
+    i is from lo * step to hi * step - 1; classes : `Densities` as (root, U, w, low, high, start)
+    tile, place : per point, block and position in it of a training row to leave out, or -1"""
     root, _, _, _, _, start = classes
     k, m = P.shape
     u, at, e = np.empty((k, 1)), np.empty(k), np.empty(TILE)

@@ -21,7 +21,7 @@ PROBLEMS = 32  # most problems that run together
 
 
 def upload_classes(sample):
-    """Copy to the GPU a Sample's weights, the class of each 64 rows, and classes' first blocks."""
+    """Upload and return a Sample's weights (blocks, 64), blocks' classes, classes' first blocks."""
     bounds = list(pairwise(sample.start))
     counts = [tiles.count(stop - start) for start, stop in bounds]
     parts = zip(bounds, counts, strict=True)
@@ -39,7 +39,7 @@ def projections_at_once(n_tiles, C, k):
 def pair_sums(X, weight, owner, begin, V, root, shift):
     """Return sums of kernels over pairs of rows, (q, C, C), and moments of forces, (q, C, k, C r).
 
-    A row's force by class b, (k,), sums kernel times difference of coordinates over rows of b.
+    The force of class b on a row, (k,), is the sum of kernel times difference to the rows of b.
     moments[i, b, :, a r + d] sums feature d times this force over the rows of class a.
     X : rows on the GPU; weight, owner, begin : from `upload_classes`; V : (q, r, k) projections
     root : inverse Cholesky factor of the kernel per pair of classes; shift : added to exponents"""
@@ -57,24 +57,24 @@ def pair_sums(X, weight, owner, begin, V, root, shift):
 
 
 def _project(X, owner, V, root):
-    """Return the rows' projections, scaled so that a kernel is exp(-|difference of rows|^2 / 2).
+    """Return the rows' projections U, scaled so that a kernel is exp(-|difference of rows|^2 / 2).
 
-    Entry [i, c] of the result, (at least q, C, k, n_tiles, 64), has rows projected by V[i], scaled
-    for the kernel between class c and the row's class. Only the first q entries are filled.
+    U is (at least q, C, k, blocks, 64), filled for i < q: U[i, c] has each row projected by V[i],
+    scaled for the kernel between the row's class and class c.
     X : rows on the GPU; owner : class of each block of 64 rows; V : (q, r, k) projections
     root : (q, C, C, k, k) inverse Cholesky factors of the kernels' covariances"""
     (q, _, k), C = V.shape, root.shape[1]
     U = X.scratch("coordinates", (projections_at_once(len(X), C, k), C, k, len(X), TILE))
-    into = np.einsum("qdm,qabjm->qabdj", V, root)
-    launch(_coordinates, (len(X), C, q), TILE, X.array, owner, upload(into), U)
+    maps = np.einsum("qdm,qabjm->qabdj", V, root)
+    launch(_coordinates, (len(X), C, q), TILE, X.array, owner, upload(maps), U)
     return U
 
 
 @cuda.jit(cache=True)
-def _coordinates(X, owner, into, U):
-    """Write the scaled projections of rows X, which `_project` returns, to U.
+def _coordinates(X, owner, maps, U):
+    """Write rows X, projected and scaled for the kernel with class c, to U[i, c] for projection i.
 
-    into : (q, C, C, r, k) maps from features to coordinates, per projection and pair of classes
+    maps : (q, C, C, r, k), per projection and pair of classes, from features to U
     owner : class of each block of 64 rows"""
     t, c, q = cuda.blockIdx.x, cuda.blockIdx.y, cuda.blockIdx.z
     row, tile_class = cuda.threadIdx.x, owner[t]
@@ -82,16 +82,16 @@ def _coordinates(X, owner, into, U):
     for j in range(U.shape[2]):
         u = 0.0
         for d in range(X.shape[1]):
-            u += into[q, a, b, d, j] * X[t, d, row]
+            u += maps[q, a, b, d, j] * X[t, d, row]
         U[q, c, j, t, row] = u
 
 
 @cuda.jit(device=True)
 def _squares(U, q, c, tile_class, t, s, last, point, E):
-    """Write to E the squared distances of a thread's row in block t from its share of block s.
+    """Write the squared distances from this thread's row of block t to its rows of block s to E.
 
     U : coordinates from `_project`, for projection q; c, tile_class : classes of blocks s and t
-    point : shared memory for a chunk of dimensions; last : chunk to read last, which stays there"""
+    point : shared memory for some dimensions of block s; last : chunk of dimensions to read last"""
     thread, k = cuda.threadIdx.x, U.shape[2]
     row, first = thread % TILE, thread // TILE * PARTNERS_PER_THREAD
     chunks = (k + CHUNK - 1) // CHUNK
@@ -113,7 +113,7 @@ def _squares(U, q, c, tile_class, t, s, last, point, E):
 
 @cuda.jit(device=True)
 def _sum_over_segments(room, x):
-    """Return the sum of x over the threads that share a row; `room` is shared memory."""
+    """Return the sum of x over all threads that work on this thread's row; room : shared memory."""
     row, segment = cuda.threadIdx.x % TILE, cuda.threadIdx.x // TILE
     cuda.syncthreads()
     room[segment, row] = x
@@ -126,11 +126,11 @@ def _sum_over_segments(room, x):
 
 @cuda.jit(cache=True, **limit_registers(REGISTERS))
 def _pair_sums(U, weight, owner, begin, shift, forces, sums):
-    """Compute the forces of a class on each row of a block, and the sum of kernels over the pairs.
+    """Compute the force of each class on each row, and sums of kernels by class and block of rows.
 
-    A force on a row sums kernel times difference of coordinates over the rows of the class.
+    The force is the sum of kernel times difference of coordinates over the rows of the class.
     U : from `_project`; weight, owner, begin : from `upload_classes`; shift : added to exponents
-    forces, sums : outputs, of the shape of U, and (q, C, n_tiles)"""
+    forces, sums : arrays to fill, of the shape of U, and (q, C, blocks)"""
     point = cuda.shared.array((CHUNK, TILE), np.float64)
     room = cuda.shared.array((SEGMENTS, TILE), np.float64)
     E, pull = cuda.local.array(PARTNERS_PER_THREAD, np.float64), cuda.local.array(CHUNK, np.float64)
@@ -177,7 +177,7 @@ def _moments(X, forces, begin, out):
     """Write to `out` the sums of feature times force over the rows of each class.
 
     forces[i, b] : per row, the sum over rows of class b of kernel times difference, projection i
-    out[i, b, :, a r + d] : for feature d, class a; begin : each class's first block of 64 rows"""
+    out[i, b, :, a r + d] : sum for feature d over class a; begin : first block of each class"""
     parts = cuda.shared.array((CHUNK, WARPS, LANES), np.float64)
     totals = cuda.local.array(CHUNK, np.float64)
     lane, warp, q = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES, cuda.blockIdx.z

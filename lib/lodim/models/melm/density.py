@@ -65,8 +65,8 @@ def _widened(densities, width):
 def fit_densities(Z, code, weight, options, cells=True):
     """Fit a kernel density to each class's coordinates Z (n, k); return Densities and positions.
 
-    Positions are two arrays (n,): the block of 64 kernels that has the kernel of a row, and the
-    place in this block; -1 for rows in cells. code : (n,) classes
+    Positions are two arrays (n,): the block of 64 kernels in which a row's kernel is stored, and
+    the place in this block; -1 for a row without a kernel. code : (n,) classes
     cells : whether to replace the rows of a large class by means of small cells"""
     C, k = int(code.max()) + 1, Z.shape[1]
     size = np.bincount(code, weight, C)
@@ -101,7 +101,7 @@ def fit_densities(Z, code, weight, options, cells=True):
 
 
 def _white_covariance(Z, weight, kind, white):
-    """Return a class's shrunk covariance of Z @ white (n, k); kind : "shrunk" or "ledoit-wolf"."""
+    """Return the covariance of the rows Z @ white of a class, shrunk by method `kind`."""
     cov = class_covariance(Z, weight, kind, white)
     if kind != SHRUNK:
         return cov
@@ -197,7 +197,7 @@ def select_width(rows, background, options, threads):
 
 
 def lowest_between(values, loss):
-    """Return the value of lowest loss, interpolated by a parabola in the log of `values`."""
+    """Return the value of lowest `loss`, interpolated in the geometric sequence `values`."""
     loss = np.asarray(loss)
     at = int(np.flatnonzero(loss <= (1.0 + SAME) * loss.min())[0])
     if not 0 < at < len(loss) - 1:

@@ -32,7 +32,7 @@ JUDGED = 10_000  # most training rows used to choose the kernels' width
 
 @forms.record
 class Rows:
-    """Training rows, or a sample of them, in the projection; size: total weight of each class."""
+    """Training rows, or a sample; size : total weight of each class among all training rows."""
 
     Z: np.ndarray = forms.real("m", "k")
     code: np.ndarray = forms.whole("m", most=f"{N_CLASSES} - 1")
@@ -69,7 +69,7 @@ class Background:
     """Wide normal densities around the class means, which decide the class far from all rows.
 
     A class density f becomes (1 - share) f + share g, where g is the class's background.
-    share : weight of one row among all; root : R, where R'R is the inverse common covariance"""
+    share : 1 / (1 + sum of row weights); root : R, where R'R is the inverse covariance of each g"""
 
     mean: np.ndarray = forms.real(N_CLASSES, "k")
     root: np.ndarray = forms.real("k", "k")
@@ -187,7 +187,8 @@ class Rule:
 def fit_rule(settings, Z, code, weight, present, n_classes, n_scores):
     """Return the Rule fitted to rows with coordinates Z (n, k) and class codes (n,).
 
-    code : positions in `present`, the classes with rows; n_scores : number of linear predictors"""
+    settings : those of the melm fit; present : classes (of n_classes) that have rows
+    code : each row's class as a position in `present`; n_scores : number of linear predictors"""
     rows = Rows.draw(Z, code, weight, settings.reference_rows, settings.seed)
     background = Background.from_rows(Z, code, weight)
     options, width = density_options(settings), 1.0
@@ -213,7 +214,7 @@ def losses_by_temperature(family, y, weight, score):
 
 
 def select_inverse_temperature(loss):
-    """Return the inverse temperature with the lowest total loss, from loss (n, n_factors)."""
+    """Return the inverse temperature of lowest total loss; loss : (n rows, temperatures)."""
     return lowest_between(INVERSE_TEMPERATURES, loss.sum(axis=0))
 
 

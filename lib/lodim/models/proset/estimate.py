@@ -63,7 +63,7 @@ def fit_stages(batch, family, settings, eval_batch=None, previous=None):
 
 
 def combine(parts):
-    """Join `parts`, pairs (Prototypes, dict of results) or (None, None), into one such pair."""
+    """Join the pairs (Prototypes, dict of results) of all batches into one; skip (None, None)."""
     fitted = [(part, log) for part, log in parts if part is not None]
     logs = [log for _, log in fitted]
     log = {name: np.array([entry[name] for entry in logs]) for name in logs[0]}
@@ -71,9 +71,9 @@ def combine(parts):
 
 
 def _fit_batch(state, c, used):
-    """Fit batch c of prototypes, given the earlier ones; return Prototypes and a dict for the log.
+    """Fit batch c of prototypes, given the earlier ones; return Prototypes and a dict of results.
 
-    used : (p,), features of earlier batches; others must lower the loss significantly to enter"""
+    used : (p,) bool, features of earlier batches; others must lower the loss significantly"""
     split = state.split(c)
     part, end = _fit_features(state, split, state.varies)
     if used.any() and (part.v[0, ~used] > 0).any():
@@ -90,7 +90,8 @@ def _fit_batch(state, c, used):
 def _fit_features(state, split, features):
     """Fit a batch of prototypes; return Prototypes, and the optimizer's results (Minimum).
 
-    split : candidates, and rows whose loss counts; features : (p,) bool, which may be used"""
+    state : BatchState with the earlier batches; features : (p,) bool, which may be used
+    split : positions of candidate rows, and of the rows whose loss is minimized"""
     s, j = state.settings, split.candidates
     X, p, J = state.batch.X, len(features), len(split.candidates)
     x = tiles.rows(X, j)
@@ -148,8 +149,8 @@ def _previous_batch(prototypes, c, state):
 def minimize(objective, loss, features, J, settings):
     """Minimize the loss of one batch; return the parameters (p + J + 1,) and a Minimum.
 
-    Parameters: feature weights v (zero outside `features`), weights of J candidates, inverse width.
-    objective : BatchObjective; loss : its code, such as CLASSES; features : (p,), which to use"""
+    Parameters: p feature weights (0 outside `features`), weights of J candidates, inverse width.
+    objective : BatchObjective; loss : its code, such as CLASSES; features : (p,) bool mask"""
     D, p = int(features.sum()), len(features)
     w_unit = np.sqrt(J) * (10.0 if loss == CLASSES else 1.0)
     unit = np.concatenate([np.ones(D), np.full(J, w_unit), [1.0]])
@@ -190,9 +191,9 @@ def minimize(objective, loss, features, J, settings):
 
 
 def _descend(function, t, lower, D, max_iter, stop):
-    """Minimize `function` from t within the lower bounds `lower`; return a Minimum.
+    """Minimize `function` from the starting point t, with t >= `lower`; return a Minimum.
 
-    function(t, kept) : value and gradient; `kept` marks parameters to vary, None for all
+    function(t, kept) : value and gradient; `kept` is a bool mask of parameters to vary, or None
     D : number of feature weights, the first parameters; stop : the optimizer's tolerances"""
     t = np.maximum(to_multiples(t, stop["spacing"]), lower)
     (value, gradient), n_eval, n_iter, steps = function(t, None), 1, 0, Steps(len(t))
@@ -234,7 +235,7 @@ def _positions(mask):
 
 
 def largest_v(batch, family, settings):
-    """Return the largest lambda_v of a path of penalties: its fit is (nearly) the null model."""
+    """Return a lambda_v (penalty of feature weights) at which the fit is nearly the null model."""
     state = BatchState(batch, family, settings)
     loss = state.weight @ state.losses(state.a, state.b)
     least = 0.3  # smaller feature weights make similarities nearly constant

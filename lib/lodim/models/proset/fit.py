@@ -520,9 +520,9 @@ class ProsetFit(Fit):
         moments = distribution.mean_and_variance(t, known, batch.X, batch.n, self._threads)
         return t.scale**2 * moments[1]
 
-    def _quantiles_of_rows(self, batch, shares):
+    def _quantiles_of_rows(self, batch, probabilities):
         t, known = self.estimates, self._calibrated()
-        z = distribution.quantiles(t, known, batch.X, batch.n, shares, self._threads)
+        z = distribution.quantiles(t, known, batch.X, batch.n, probabilities, self._threads)
         return self._centre(batch)[:, None] + t.scale * z
 
     def _selected_features(self):

@@ -74,7 +74,7 @@ class Ensemble:
         return np.where(np.isfinite(self.y), self.y, -1.0).astype(np.int64)
 
     def rows(self, batch):
-        """Return a batch's values on the axes that some view uses, (rows, axes).
+        """Return a Batch's values on the axes (numbers or factors) of the views, (rows, axes).
 
         A value that equals a training row's value up to rounding is replaced by that value."""
         X = axis_values(tiles.unpack(batch.X, batch.n).astype(np.float64), self.axis_of)
@@ -98,9 +98,9 @@ class Ensemble:
         return np.flatnonzero(known if self.task == CLUSTERS else known & np.isfinite(self.y))
 
     def queried(self, X):
-        """Return the rows to predict, and which of the `references` each row is, (n,); -1 if none.
+        """Return the rows to predict, and the position of each among the `references`, or -1, (n,).
 
-        X : rows to predict; if None, the training rows"""
+        X : new rows, with all positions -1; None for the training rows"""
         if X is not None:
             return X, np.full(len(X), -1)
         refs, own = self.references, np.full(self.n, -1)
@@ -151,7 +151,7 @@ class Ensemble:
 
 @forms.record
 class Record:
-    """Leave-one-out errors on the training rows, overall and per view; distances for clusters."""
+    """Leave-one-out errors (for clusters: distances to centres) of training rows, also by view."""
 
     # share wrong, mean squared error, or mean squared distance to the cluster centre
     error: np.ndarray = forms.squares("r", nan=True)
@@ -203,7 +203,7 @@ def _errors(e, answers):
 def _deviances(e, family, answers, error):
     """Return the mean deviances of an Ensemble's leave-one-out Answers and of the null model.
 
-    For clusters, return mean squared distances to the cluster centre (`error`) and view's mean."""
+    For clusters: mean squared distances to cluster centres (`error`) and to the mean per view."""
     if e.task == CLUSTERS:
         return _mean(error, e.weight, np.isfinite(error)), _scatter(e, answers.view)
     known = np.flatnonzero(np.isfinite(e.y) & (e.weight > 0))

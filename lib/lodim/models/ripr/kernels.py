@@ -20,7 +20,7 @@ SUMS = {"reassoc", "contract", "nsz", "nnan"}
 
 
 class ViewRows(NamedTuple):
-    """Rows refs (features, rows) that may be neighbours, sorted by the view's first feature."""
+    """Rows that may be neighbours, `refs` (features, rows), sorted by the view's first feature."""
 
     refs: np.ndarray
     features: np.ndarray  # positions of the view's features; the first `dim` count
@@ -167,9 +167,9 @@ def window(rows, start, stop, x, reach):
 def kth_squared(rows, start, stop, x, k, member, guess, d):
     """Return (nu, first, length): squared distance nu from x to the k-th nearest row, and a range.
 
-    Only rows start to stop - 1 count. The range has all of them that are up to nu away; their
-    squared distances are written to d. With fewer than k complete rows, nu is the squared distance
-    of the farthest one; without any, nu is 1e30.
+    Only rows start to stop - 1 count. Rows first to first + length - 1 include all up to nu away;
+    d gets their squared distances. With fewer than k complete rows, nu is the squared distance of
+    the farthest one; without any, nu is 1e30.
     member : 1 if x is one of the rows, which is then left out, else 0; guess : expected nu"""
     k = k + member
     reach = max(guess, LEAST)
@@ -238,10 +238,10 @@ def log_ratio(own, other, dim, prior, x):
 def pair_ratio(rows, starts, pair, x, k, member, guess, d):
     """Return the log ratio of the distances from x to the k-th nearest rows of two groups.
 
-    The result is infinite if a group has no complete row. At distance zero, numbers of rows equal
-    to x are compared. Group g has the ViewRows starts[g] to starts[g + 1] - 1.
+    The ratio is infinite if a group has no complete row. If a distance is zero, the groups' numbers
+    of rows equal to x are compared. Group g has the ViewRows starts[g] to starts[g + 1] - 1.
     pair : (numerator's group, denominator's group, constant that is added to the log ratio)
-    member : (groups,), 1 if x is in the group, where x does not count
+    member : (groups,), 1 if x is itself a row of the group; this row is then left out
     guess : (groups,), expected squared distances, which are updated; d : work space"""
     a, b, prior = pair
     lo, hi = starts[a], starts[a + 1]
@@ -264,13 +264,13 @@ def pair_ratio(rows, starts, pair, x, k, member, guess, d):
 def log_ratios(lo, hi, out, views, dims, groups, X, member, pairs, k, pair):
     """Fill `out` with log ratios of the distances from rows to the k-th nearest rows of two groups.
 
-    out : (views, rows, pairs), filled for views lo to hi - 1; (views, rows, 1) for smallest ratios
+    out : (views, rows, pairs), or (views, rows, 1) for the smallest; views lo to hi - 1 are filled
     X : (features, rows); ratios are infinite if a feature is missing
     views, dims : positions of the features of each view, and their number
     groups : (refs, starts, level_gap); group g is refs[:, starts[g]:starts[g + 1]], sorted by the
         first feature of the views; level_gap is the squared distance of two levels per factor
-    pairs : (own, other, prior), numbers of two groups per pair, and a constant to add to the ratio
-    member : (rows, groups), 1 if a row is in a group, where the row does not count
+    pairs : (own, other, prior): per pair, numbers of two groups and a constant to add to the ratio
+    member : (rows, groups), 1 if the row itself is in the group, which then leaves it out
     pair : (rows,), number of the only pair that is used for a row, or -1 for all pairs"""
     refs, starts, level_gap = groups
     n, d = X.shape[1], np.empty(refs.shape[1] + 1, np.float32)
@@ -317,7 +317,7 @@ def tie_share(d, m, bounds, k, member):
 def widened_window(rows, x, bounds, start, m, d):
     """Widen a range of rows to all that tie at the k-th distance; return its start and length.
 
-    rows : ViewRows, sorted by the view's first feature; bounds : squared distances that tie
+    rows : ViewRows, sorted by the view's first feature; bounds : (low, high) squared distances
     start, m : start and length before; d : squared distances from x in the range, updated"""
     # Rounding must not exclude rows at the ends of the window, or x itself.
     reach = max(bounds[1] * np.float32(1.001), LEAST)
@@ -337,13 +337,12 @@ def widened_window(rows, x, bounds, start, m, d):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def find_nearest(i, X, rows, own, k, reach, x, d):
-    """Find the k nearest of the reference rows, `rows`, to row i of X (features, rows).
+    """Find the k nearest of the ViewRows `rows` to row i of X (features, rows).
 
-    Return (nu, (low, high), start, length). nu is the squared k-th distance, 1e30 if there is none.
-    Squared distances from low to high tie with nu. The references start to start + length - 1
-    contain all neighbours; d gets their squared distances.
-    own : position of row i among the references, where it does not count, or -1
-    reach : a guess of nu; x : gets row i"""
+    Return (nu, (low, high), start, length). nu is the k-th smallest squared distance, or 1e30 if
+    there is none; distances from low to high count as equal to nu. All neighbours are among the
+    `rows` start to start + length - 1; d gets the squared distances of these.
+    own : position of row i in `rows`, to exclude it, or -1; reach : guess of nu; x : gets row i"""
     n, zero, member = rows.refs.shape[1], np.int64(0), np.int64(1 if own >= 0 else 0)
     if not load_row(X, i, rows, x):
         return FAR, (FAR, FAR), zero, zero
@@ -392,10 +391,11 @@ def neighbour_sums(lo, hi, out, X, rows, own, k, values, weighting):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def nearest_rows(lo, hi, out, X, rows, own, k, rank):
-    """Write positions of the k nearest reference rows of rows lo to hi - 1 of X to out, (rows, k).
+    """Write positions of the k nearest of `rows` (ViewRows), for rows lo to hi - 1 of X, to out.
 
-    Missing neighbours are -1. If too many rows tie, rows evenly spaced by `rank` are taken.
-    own : (rows of X,) positions among the references, or -1; a row is not its own neighbour"""
+    out : (rows of X, k), -1 if there are fewer than k neighbours
+    own : (rows of X,), position of each row in `rows`, to exclude it, or -1
+    rank : order of `rows`; if too many tie at the k-th distance, evenly spaced ones are taken"""
     d, x = np.empty(rows.refs.shape[1] + 1, np.float32), np.empty(rows.dim, np.float32)
     reach = np.float32(0.01)
     for i in range(lo, hi):

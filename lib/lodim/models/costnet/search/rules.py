@@ -50,7 +50,7 @@ def path_supports(search, path, rule):
 
 
 def path_selections(space, path):
-    """Yield (position of the model, sources, selection), one or more per model of a PenaltyPath.
+    """Yield (position of the model, sources, selection) per model of a path and choice of sources.
 
     sources : one node for each quantity that several nodes can supply; -1 if it is not needed
     selection : (m,) bool, candidates in `space` that the model uses and `sources` can compute"""
@@ -80,9 +80,9 @@ def choices_of_sources(space, used):
     return islice(product(*choices), 64)
 
 
-def computable_from(space, choice):
-    """Return which candidates of `space` need no sources except those in `choice`, (m,) bool."""
-    return ((space.source == np.array(choice, int)) | (space.source < 0)).all(axis=1)
+def computable_from(space, sources):
+    """Return which candidates of `space` need no source nodes but those in `sources`, (m,) bool."""
+    return ((space.source == np.array(sources, int)) | (space.source < 0)).all(axis=1)
 
 
 # Twins: columns that are multiples of each other -------------------------------------------------
@@ -196,7 +196,7 @@ def _additions(search, state):
 
 
 def _switches(search, state):
-    """Yield (price, criterion, selection) of better models than `state` with one source swapped."""
+    """Yield (price, criterion, selection) of models that improve `state` by another source."""
     for used in source_switches(search.space, state.used):
         new = search.state(used)
         if new.value < state.value - MIN_FALL and affordable(new.price, search.budget):

@@ -26,7 +26,7 @@ MOST_ROWS = 20_000  # most training rows that are considered
 
 @forms.record
 class Typical:
-    """Typical training row: its label, and its standardized active features x (A,)."""
+    """Typical training row: its label, and x, its A standardized features of positive weight."""
 
     x: np.ndarray = forms.real("A")
     label: Any = forms.plain()
@@ -123,13 +123,13 @@ def central_row(prototypes, x, threads):
     return reference_point(x, estimate, tie)
 
 
-def reference_point(x, estimate, tie):
+def reference_point(x, estimate, tie_breaker):
     """Return the position of the row that is most central in features x and estimates together.
 
-    The sum of two ranks by mean distance to all rows decides; of equal sums, the largest `tie`."""
+    The sum of two ranks by mean distance to all rows decides, then the largest `tie_breaker`."""
     points = _borda_points(x) + _borda_points(estimate)
     best = np.flatnonzero(points == points.max())
-    return int(best[np.argmax(tie[best])])
+    return int(best[np.argmax(tie_breaker[best])])
 
 
 def mean_distances(x):
