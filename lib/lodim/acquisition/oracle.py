@@ -20,7 +20,7 @@ NEAR = 8  # points of similar values, on which the set after a first purchase is
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Values x of a row (NaN if unknown), and which columns are measured and purchases paid.
+    """Values x of a row (NaN if unknown), and bool masks of measured columns and of paid purchases.
 
     own : the row's position if it is a training row, to exclude it from its neighbours; or -1"""
 
@@ -47,9 +47,7 @@ class Decision:
 
 @dataclass(frozen=True, eq=False)
 class Oracle:
-    """Chooser of the next purchase: similar training rows stand for the unknown values of a row.
-
-    This is the acquisition-conditioned oracle (Valancius et al. 2024)."""
+    """Chooser of the next purchase for a row, by similar training rows (Valancius et al. 2024)."""
 
     X: np.ndarray
     y: np.ndarray
@@ -229,9 +227,9 @@ class _Search:
 
 
 def _candidates(rest, total, G, rng):
-    """Return sets of columns to try: pairs of good columns, and random sets, (sets, G) bool.
+    """Return sets of columns to try, (sets, G) bool: pairs of good columns, and random sets.
 
-    rest : positions of the unknown ones of G columns; total : loss + price of each alone"""
+    rest : positions of unknown columns among all G; total : loss + price of buying each alone"""
     top = rest[np.argsort(total, kind="stable")[:PAIRED]]
     i, j = np.triu_indices(len(top), 1)
     n = RANDOM if len(rest) > 1 else 0

@@ -37,9 +37,9 @@ def tree(tree, ax=None):
 
 
 def _place(node, column, row, places):
-    """Write places of a node and all nodes below to the dict `places`; return the next free row.
+    """Choose the place of a node and all nodes below in the plot; return the next free row.
 
-    places : (column, row) in the plot, by id of the node; column : of `node`; row : first free"""
+    places : dict id(node) -> (column, row) to fill; column : of `node`; row : first free row"""
     start = row
     for _, branch in node.branches:
         row = _place(branch, column + 1, row, places)

@@ -112,7 +112,7 @@ class Policy:
     def _with_trade_off(self, trade_off):
         """Return the policy with another trade-off: the loss that one unit of price must save.
 
-        trade_off : if None, half of the loss that all features save, divided by total price"""
+        trade_off : if None, half of the saving per unit of price if all features are bought"""
         if trade_off is None:
             oracle, every = self._oracle, np.arange(self.X.shape[1])
             free = oracle.start(np.full(len(every), np.nan))
@@ -529,7 +529,7 @@ class Policy:
         return pd.Series(self._shown(self._oracle.predict(state)), self._heads)
 
     def _alpha(self, trade_off):
-        """Return trade_off (None: the policy's) in units of the standardized response's loss."""
+        """Convert a trade-off (None: the policy's) to the scale of the standardized response."""
         value = self.trade_off if trade_off is None else number("trade_off", trade_off, 0.0)
         return value / self._loss_unit
 

@@ -1,4 +1,4 @@
-"""Plot of a comparison."""
+"""Plot of the differences in held-out deviance between compared models."""
 
 import numpy as np
 

@@ -380,7 +380,7 @@ def informative_views_r(
 
 
 def _draw_views(rng, P, features):
-    """Return P different pairs of `features` (views), without common ones if there are enough."""
+    """Draw P different pairs of `features`; no feature is in two pairs if there are enough."""
     features = np.asarray(features)
     if features.size >= 2 * P:
         return [sorted(pair) for pair in rng.permutation(features)[: 2 * P].reshape(P, 2).tolist()]

@@ -86,7 +86,7 @@ def scalar(function):
 
 @lru_cache(maxsize=1)
 def _folder():
-    """Return a private cache folder for kernels or None; warn that the usual one is read-only."""
+    """Warn that the usual cache folders are read-only; return a private one, None if impossible."""
     folder = _private()
     what = "are compiled again in each process" if folder is None else f"are cached in {folder}"
     logging.getLogger("lodim").warning(

@@ -95,7 +95,7 @@ class DeviceTiles:
 
 @cache
 def device(function):
-    """Compile a function of scalars for CUDA, from the Python code of its version for the CPU."""
+    """Return the CUDA version of a function of scalars that is compiled for the CPU."""
     python = function.py_func
     twins = {
         "exp_negative": math.exp,

@@ -40,8 +40,9 @@ def keys(X, weight, y=None, n_classes=0):
 
 
 def _by_response(u, share, y, n_classes, most):
-    """Return a number (key) per row, (n,), from u u'y or, for classes, u times class means of u.
+    """Return a number (key) per row, (n,), computed from features u and response y of all rows.
 
+    It is u u'y, or for classes a sum of powers of the products of u with class means of u.
     u : (n, p) standardized features; share : (n,) weights with sum one; n_classes : 0 for numbers y
     most : mean of the rows' sums of squares; variation far below it counts as rounding error"""
     if not n_classes:

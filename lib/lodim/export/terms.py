@@ -54,7 +54,8 @@ class Inputs:
     def _known_levels(self, rules):
         """Return a dict column -> (known levels, further levels that count as missing).
 
-        The second is None if all further levels do. rules : dict of pairs to replace the fit's"""
+        The second part is None if all further levels count as missing.
+        rules : such a dict for some columns, which replaces their levels in the fit"""
         found = {}
         for part in self.parts:
             name = factors.column_with_levels(part)
@@ -110,7 +111,7 @@ class Inputs:
             self.unknown.append(self._missing(name))
 
     def _filled(self, name):
-        """Return the expression of a column, with the fit's imputed values."""
+        """Return the expression of column `name`, with missing values imputed as in the fit."""
         column = self.columns[name]
         if name not in self.fills:
             return column
@@ -155,7 +156,7 @@ class Inputs:
             return self._levels(part)
         nodes = _Translation(self, part.states).columns(tree(part.name))
         nodes = [ex.labelled(*pair) for pair in zip(nodes, factors.labels(part), strict=True)]
-        if not _is_plain(tree(part.name)):
+        if not _always_finite(tree(part.name)):
             for node in nodes:
                 self.refuse(ex.call("not", ex.call("is_finite", node)), f"{part.name} is", node)
         return nodes
@@ -190,7 +191,7 @@ class Inputs:
         return out
 
     def _source(self, part):
-        """Return the symbolic expression for the values of a categorical factor, `part` of a term.
+        """Return the expression of the values whose levels a categorical factor `part` encodes.
 
         If the values are computed from columns, predict() will raise an error for new levels."""
         name = factors.column_with_levels(part)
@@ -213,11 +214,11 @@ def _largest(part):
     return 1.0 if getattr(part, "matrix", None) is None else np.abs(part.matrix).max(initial=1.0)
 
 
-def _is_plain(node):
-    """Return whether a call (syntax node) is finite for all numbers: center(x) is, bs(x) is not."""
+def _always_finite(node):
+    """Return whether a call (syntax node) is finite for all finite numbers, as center(x) is."""
     name = function_name(node.func)
     return name in patsy_terms.TRANSFORMS.keys() - {"bs"} and all(
-        column_name(arg) is not None or (isinstance(arg, ast.Call) and _is_plain(arg))
+        column_name(arg) is not None or (isinstance(arg, ast.Call) and _always_finite(arg))
         for arg in node.args[: count_data(node)]
     )
 
@@ -323,7 +324,7 @@ class _Translation:
         return ex.call(FUNCTIONS[name], *values)
 
     def transformed(self, name, node, settings, words):
-        """Return expressions of the columns of `node`, a call name(data, *settings, **words)."""
+        """Return the columns of `node`, a call name(data, *settings, **words), as expressions."""
         data = [self.columns(arg) for arg in node.args[: count_data(node)]]
         state = self.states.pop(0)[1]
         if name in patsy_terms.MOMENTS:

@@ -137,8 +137,8 @@ class Fit(Delegates):
         """Return standard deviations (n,) of the rows' responses, up to a constant factor."""
         return self.family.spread(self.family.mean(self._score(batch)))
 
-    def _quantiles_of_rows(self, batch, shares):
-        """Return quantiles (n, L) of each row's response at L probabilities, `shares` (L,)."""
+    def _quantiles_of_rows(self, batch, probabilities):
+        """Return quantiles (n, L) of each row's response at the `probabilities` (L,)."""
         raise NotImplementedError
 
     def _selected_features(self):
@@ -237,7 +237,9 @@ class Fit(Delegates):
         share("threshold", threshold)
 
     def _classes(self, score, threshold=None):
-        """Return classes (n,) for scores (n, K), None for NaN; `threshold` is that of predict()."""
+        """Return the predicted classes (n,) for linear predictors `score` (n, K); None if NaN.
+
+        threshold : smallest probability of the second of two classes for which it is predicted"""
         if threshold is not None:
             probability = self.family.mean(score)
             code = (probability if probability.ndim == 1 else probability[:, 1]) >= threshold
@@ -284,12 +286,8 @@ class Fit(Delegates):
         --------
         >>> import lodim as ld
         >>> fit = ld.glm("mpg ~ weight + model_year", ld.data("autompg"))
-        >>> fit.coef().round(4)
-        term
-        (Intercept)   -14.1980
-        weight         -0.0067
-        model_year      0.7566
-        Name: estimate, dtype: float64
+        >>> fit.coef().round(4).to_dict()
+        {'(Intercept)': -14.198, 'weight': -0.0067, 'model_year': 0.7566}
         """
         frame = self._of_tables()
         keys = [c for c in ("level", "term") if c in frame]
@@ -457,9 +455,9 @@ class Fit(Delegates):
         return np.where(np.abs(share) < ROUNDING, 0.0, share)[()]
 
     def _held_out_deviance(self):
-        """Return the held-out deviance of the settings in `selection` closest to the fit's own.
+        """Return the held-out deviance of the tried settings that are closest to the fit's own.
 
-        None without a table `selection` of tried settings, or if the table has another loss."""
+        None if no settings were tried (`selection` is None), or if they have another loss."""
         return None if self.selection is None else saved.nearest_loss(self.selection, self.settings)
 
     def _answered(self, batch):
@@ -557,7 +555,7 @@ class Fit(Delegates):
         return arguments
 
     def _of_tables(self):
-        """Return the rows of tidy() that tables of several fits show, in pandas: by default all."""
+        """Return the estimates that tables and coef() show, in pandas: by default all of tidy()."""
         return in_pandas(self.tidy)()
 
     def _comparable(self, reference):
@@ -590,8 +588,7 @@ class Fit(Delegates):
         Examples
         --------
         >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> fit = ld.glm("mpg ~ weight + model_year", cars)
+        >>> fit = ld.glm("mpg ~ weight + model_year", ld.data("autompg"))
         >>> from tempfile import TemporaryDirectory
         >>> with TemporaryDirectory() as folder:
         ...     fit.save(f"{folder}/cars.lodim")

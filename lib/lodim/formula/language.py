@@ -106,7 +106,7 @@ class _AsWritten(ast.NodeTransformer):
     def column(self, name, node, bare):
         """Return a new syntax node for the column `name`, at the position of `node`.
 
-        bare : whether the formula has the name without Q('')"""
+        bare : True if the formula has the name itself, False if it has Q('name')"""
         column = ast.parse(quote(name), mode="eval").body
         column.bare = bare
         return ast.copy_location(column, node)

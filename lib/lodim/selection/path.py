@@ -86,8 +86,6 @@ def path(
     >>> path = ld.path(ld.gbmap, "mpg ~ .", ld.data("autompg"), m=2, lambdas=[0.01, 1.0, 0.1])
     >>> path.lambdas.tolist()
     [1.0, 0.1, 0.01]
-    >>> path.at(0.2).settings.lambda_
-    0.1
     """
     penalty = penalty_of(model_of(model), penalty)
     if arguments.get(penalty) is not None:
@@ -117,7 +115,7 @@ def path(
 
 
 def _settings_along(problem, penalty, lambdas):
-    """Return settings with `penalty`, a name, at each of `lambdas`, largest first; check them."""
+    """Return checked Settings, one per value of the named `penalty` in `lambdas`, largest first."""
     decreasing = np.unique(sizes("lambdas", lambdas))[::-1].tolist()
     try:
         along = [replace(problem.settings, **{penalty: value}) for value in decreasing]
@@ -176,7 +174,7 @@ class Path(Generic[FitT_co]):
 
     @as_given
     def tidy(self) -> pd.DataFrame:
-        """Return the rows of each fit's tidy(), one fit after the other, with its penalty.
+        """Join the frames of all fits' tidy(), with a column that holds each fit's penalty.
 
         See Also
         --------

@@ -94,9 +94,9 @@ def _in_turn(runs):
 
 
 def _shared_part(model, settings):
-    """Split a point's settings into (key, value), so that points with equal keys share one fit.
+    """Split the settings of a grid point into (key, value); points with equal keys share one fit.
 
-    value : of the setting, such as m, for which one fit gives all values; 1 if there is none
+    value : of the setting, such as m, whose values one fit covers; 1 if there is no such setting
     key : the settings, with None in place of this value"""
     name = model.stage_setting if model.counts_stages(settings) else model.shared_setting
     if name is None:
@@ -113,7 +113,7 @@ def ordered(values, down=False):
 def _run_settings(model, key, values):
     """Return the settings of a shared fit and its number of stages, None if held-out losses decide.
 
-    key : settings that all points of the fit share; values : set of values of the other setting"""
+    key : settings that the grid points share; values : of the setting, such as m, that differs"""
     if model.shared_setting:
         return replace(key, **{model.shared_setting: tuple(ordered(values))}), len(values)
     return key, None if None in values else max(values)
@@ -147,7 +147,7 @@ class StageLosses:
         return [range(i, len(self.splits), n) for i in range(min(n, len(self.splits)))]
 
     def advance(self, folds, bar):
-        """Fit the next stage in `folds`; for a model without stages, `bar` counts the folds."""
+        """Fit the next stage of these folds; `bar` shows progress if the model has no stages."""
         for k in folds:
             self.row[k] = self._advance_fold(k)
             if not (self.staged or self.rows):
@@ -160,7 +160,7 @@ class StageLosses:
         self.errors.append(standard_error(np.array(self.row), mean, self.draws))
 
     def _advance_fold(self, k):
-        """Fit the next stage of fold k, and return its (mean loss, weight, standard error)."""
+        """Fit the next stage of fold k; return its held-out (mean loss, weight, standard error)."""
         train, test = self.splits[k]
         if self.fits[k] is None:
             self.families[k] = self.model.learn_family(train, self.family, self.settings)
@@ -171,7 +171,7 @@ class StageLosses:
         return fold_row(test, np.minimum(losses, self.most_loss))
 
     def complete(self, bar):
-        """Fit all stages, fold by fold, or stage by stage if the losses decide when to stop."""
+        """Fit all stages (fold after fold if their number is fixed); `bar` shows the progress."""
         while self.patient and not self.finished:
             self.advance(range(len(self.splits)), bar)
             self.close_stage()
@@ -218,9 +218,7 @@ def _square(v):
 
 
 def fold_means(rows):
-    """Return the mean loss of all folds after each stage, (stages,).
-
-    rows : (stages, folds, 3), a fold's mean loss, weight and standard error"""
+    """Return mean losses (stages,); rows : (stages, folds, 3), mean loss, weight, SE per fold."""
     rows = np.asarray(rows)
     return (rows[:, :, 0] * rows[:, :, 1]).sum(axis=1) / rows[:, :, 1].sum(axis=1)
 
@@ -228,7 +226,8 @@ def fold_means(rows):
 def standard_error(row, mean, draws=1):
     """Return the standard error of the mean loss, SD between the K folds / sqrt(K - 1).
 
-    row : (draws * K, 3), mean loss, weight and standard error per fold; mean : mean loss"""
+    row : (draws * K, 3), mean loss, weight and standard error per fold; mean : mean loss
+    draws : number of random divisions of the rows into K folds"""
     K = len(row) // draws
     if K == 1:
         return float(row[0, 2])

@@ -25,7 +25,7 @@ class ElasticNet:
 
 @njit(cache=True, forceinline=True)
 def pseudo_slope(theta, gradient, l1):
-    """Return the slope of f + l1 |theta| toward descent, 0 at a minimum; `gradient` is of f."""
+    """Return the subgradient of f + l1 |theta| nearest to 0; `gradient` is the derivative of f."""
     if theta > 0.0 or (theta == 0.0 and gradient + l1 < 0.0):
         return gradient + l1
     if theta < 0.0 or gradient - l1 > 0.0:

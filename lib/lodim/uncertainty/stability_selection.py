@@ -49,9 +49,8 @@ def unimodal(q, p, cutoff, n_pairs):
 def r_concave(q, p, cutoff, n_pairs):
     """Return a bound on the expected number of terms stable by chance; NaN if it is p or more.
 
-    The share of the 2 n_pairs halves of the rows that select a term must have a (-1/4)-concave
-    distribution. The share of the n_pairs pairs in which both halves select the term must have a
-    (-1/2)-concave one (Shah and Samworth 2013, Eq. 8).
+    The share of halves that select a term must have a (-1/4)-concave distribution, and the share of
+    pairs in which both halves select it a (-1/2)-concave one (Shah and Samworth 2013, Eq. 8).
     q : mean number of the p terms that a half selects; cutoff : smallest share of a stable term"""
     theta, B = q / p, n_pairs
     t = int(np.ceil(cutoff * 2.0 * B - ROUNDING))
@@ -220,7 +219,7 @@ def _frame(design, selected, full, cutoff):
 
 
 def _views_frame(design, selected, full):
-    """Return a frame of the share of half-samples that select each view; None if all select none.
+    """Return a frame of the share of half-samples that select each view; None if no view is.
 
     selected : pair (terms, views) per half-sample, views as term tuples; full : fit to all rows"""
     counts = Counter(view for _, views in selected for view in views)
@@ -244,6 +243,7 @@ class Stability(FitResult, Generic[FitT_co]):
     frame : DataFrame
         Result of tidy().
     cutoff : float
+        Smallest share of the halves that makes a term stable.
     n : int
         Number of pairs of halves.
     n_selected : float
@@ -343,9 +343,7 @@ class Stability(FitResult, Generic[FitT_co]):
         Examples
         --------
         >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> report = ld.stability(ld.costnet, "mpg ~ .", cars, lambda_=3.0, n=5).summary()
-        >>> report.title
+        >>> ld.stability(ld.costnet, "mpg ~ .", ld.data("autompg"), lambda_=3, n=5).summary().title
         'Stability selection'
         """
         response = self.fit.design.response
