@@ -472,10 +472,10 @@ class Conformal(FitResult, Generic[FitT_co]):
         batches = [fit._reader.apply(data, **how) for fit in self.fits]
         for batch in batches:
             rows = np.intersect1d(rows, batch.rows)
-        full = _at(full, rows)
+        full = _with_rows(full, rows)
         u = self.says.uniforms(self.fit, full)
         pairs = zip(self.fits, batches, strict=True)
-        answers = np.array([self.says.of_rows(fit, _at(b, rows), u) for fit, b in pairs])
+        answers = np.array([self.says.of_rows(fit, _with_rows(b, rows), u) for fit, b in pairs])
         if self.says.of_classes:
             return np.where(np.isnan(answers), -np.inf, answers), full
         unknown = np.isnan(answers).any(axis=1)
@@ -503,7 +503,7 @@ class Conformal(FitResult, Generic[FitT_co]):
         return np.clip(lower, family.least, family.most), np.clip(upper, family.least, family.most)
 
 
-def _at(batch, rows):
+def _with_rows(batch, rows):
     if np.array_equal(batch.rows, rows):
         return batch
     return subset(batch, np.searchsorted(batch.rows, rows))

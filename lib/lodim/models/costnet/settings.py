@@ -64,7 +64,7 @@ class Settings:
             check_ways(self.monotone)
         self._check_budget()
         self._check_path()
-        object.__setattr__(self, "rules", _rules(self.rules))
+        object.__setattr__(self, "rules", _in_fixed_order(self.rules))
         if self.relax is not None:
             check_share(self, "relax")
         check(self, "l1_ratio", (int, float), lambda v: 0 < v <= 1, "above 0, and at most 1")
@@ -98,7 +98,7 @@ class Settings:
             object.__setattr__(self, "lambdas", tuple(distinct[::-1].tolist()))
 
 
-def _rules(rules):
+def _in_fixed_order(rules):
     names = [rules] if isinstance(rules, str) else listed(rules)
     for rule in [rules] if names is None else names:
         if not isinstance(rule, str) or rule not in RULES:

@@ -52,18 +52,18 @@ def _growth(problem):
         parts = [next(stages)[:2] for _ in range(problem.settings.n_batches)]
         prototypes, _ = combine(parts)
         state = _state_with(problem, train, prototypes)
-        fitted += held_out.n * (state.weight @ _error_sizes(state, prototypes))
-        new += held_out.n * (held_out.weight @ _new_error_sizes(state, prototypes, held_out))
+        fitted += held_out.n * (state.weight @ _leave_one_out_errors(state, prototypes))
+        new += held_out.n * (held_out.weight @ _held_out_errors(state, prototypes, held_out))
     return max(1.0, new / fitted) if fitted > 0 else 1.0
 
 
-def _error_sizes(state, prototypes):
+def _leave_one_out_errors(state, prototypes):
     if state.loss == DENSITY:
         return np.abs(ndtri(_cdf_at_response(state, prototypes)))
     return np.abs(state.y - state.a / state.b)
 
 
-def _new_error_sizes(state, prototypes, batch):
+def _held_out_errors(state, prototypes, batch):
     """Return absolute prediction errors (n,) of held-out rows, a Batch, in SDs of the response.
 
     With loss="density", an error is |z|, z being the normal quantile of the estimated P(Y <= y)."""

@@ -164,7 +164,7 @@ def familiarity(
     batch = fit.design.apply(data, offset=zero_offset(fit))
     values = fit._familiarity(batch)
     if quantile:
-        values = _share_below(_known_values(fit, held_out), values)
+        values = _share_below(_sorted_familiarities(fit, held_out), values)
     return fit._in_all_rows(batch, values, "familiarity")
 
 
@@ -175,7 +175,7 @@ def familiarity_quantile(fit, value):
     return float(_share_below(fit.calibration.familiarity, value))
 
 
-def _known_values(fit, held_out):
+def _sorted_familiarities(fit, held_out):
     if held_out is None:
         return fit._calibrated().familiarity
     values = fit._familiarity(fit.design.apply(held_out, offset=zero_offset(fit)))
