@@ -283,6 +283,17 @@ def test_the_best_is_a_model_of_lodim_and_fitted_when_asked_for():
             table.fit(label)
 
 
+def test_values_that_look_like_mistakes_are_told_once():
+    counts = FRAME.assign(y=np.arange(N) % 5 + 0.5)
+    with pytest.warns(ld.DataWarning, match="'y' is not a whole number in 60 of 60 rows") as told:
+        compared(data=counts, family="poisson")
+    assert len(told) == 1
+    wild = FRAME.assign(a=FRAME["a"].where(FRAME.index != 7, 1e9))
+    with pytest.warns(ld.DataWarning, match="Values far outside all others.* a in 1 row") as told:
+        compared(data=wild)
+    assert len(told) == 1
+
+
 def test_what_is_compared_by_default():
     assert [c.label for c in candidates(None, True, "gaussian")] == [
         "gbmap", "proset", "costnet", "ripr", "null", "glm", "boosting", "forest"

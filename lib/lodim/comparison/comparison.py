@@ -20,6 +20,7 @@ from lodim.design.rows import RowInputs
 from lodim.errors import ArgumentError, DataError
 from lodim.family.family import hits
 from lodim.fitting.argument_names import with_known_arguments
+from lodim.fitting.fit_model import warn_of_values
 from lodim.report.tables import Report, Summarized
 from lodim.selection.folds import as_folds, assign
 from lodim.sources import read_source
@@ -163,6 +164,7 @@ def compare(
     counted = np.flatnonzero(fold >= 0)  # rows of weight zero are in no fold
     batch, fold = subset(batch, counted), fold[counted]
     task_family = families.family_of(design)
+    warn_of_values(design, batch, task_family)
     task = Task(formula, data, inputs, design, batch, fold, task_family, parameters, seed, threads)
     records = hold_out(chosen, task)
     if not any(record.scores is not None for record in records.values()):

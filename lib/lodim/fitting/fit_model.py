@@ -108,7 +108,6 @@ def prepare(model, formula, data, options, which=None, groups=None):
         step.update(1)
     if "none" not in model.families:
         design.check_response(model.name)
-    _warn_of_wild_values(design, batch)
     if not model.streams:
         batch = in_memory(model.name, batch)
     if model.many_rows is not None and batch.n > model.many_rows:
@@ -121,7 +120,7 @@ def prepare(model, formula, data, options, which=None, groups=None):
     family = families.family_of(design)
     problem = Problem(model, design, batch, family, settings, standardize, arguments)
     problem = model.validate(problem)
-    _warn_of_fractions(problem)
+    warn_of_values(design, batch, family)
     return problem
 
 
@@ -137,7 +136,9 @@ def _completed(model, options):
     return known
 
 
-def _warn_of_wild_values(design, batch):
+def warn_of_values(design, batch, family):
+    """Warn of values far outside all others in a Batch, and of counts that are not whole."""
+    _warn_of_fractions(batch, family, design)
     notes = phrases.wild(design)
     if design.response is not None and design.levels is None:
         at, name = batch.positive_weight, design.response.name
@@ -152,12 +153,11 @@ def _warn_of_wild_values(design, batch):
         warn(f"{note} {cure}", DataWarning)
 
 
-def _warn_of_fractions(problem):
-    batch, family = problem.batch, problem.family
+def _warn_of_fractions(batch, family, design):
     proportions = isinstance(family, families.Proportion)
     if not (family.counts or proportions):
         return
-    weights, name = batch.row_weights, problem.design.response.name
+    weights, name = batch.row_weights, design.response.name
 
     def fractions(i):
         totals = weights[i] * batch.y[i]  # the weights of rates may be their exposures

@@ -284,7 +284,7 @@ def forward(lo, hi, X, theta, sign, beta, activation, derivative, into, out):
     Learner j, a + b g(intercept + w'x), is added to out[:, into[j]]; if `derivative`, b g' is.
     theta[j] is (a, intercept, w), sign[j] is b; `activation` with sharpness `beta` is g."""
     dtype = X.dtype
-    v, softness = theta.astype(dtype), dtype.type(beta)
+    v, sharpness = theta.astype(dtype), dtype.type(beta)
     z = np.empty(TILE, dtype)
     for t in range(lo * TILES_PER_BLOCK, min(hi * TILES_PER_BLOCK, X.shape[0])):
         tile = X[t]
@@ -293,7 +293,7 @@ def forward(lo, hi, X, theta, sign, beta, activation, derivative, into, out):
             project_ahead(tile, v[j, 2:], z, j == 0)
             row = out[t, into[j]]
             for i in range(TILE):
-                g, slope = activate(z[i], softness, activation)
+                g, slope = activate(z[i], sharpness, activation)
                 row[i] += sign[j] * slope if derivative else theta[j, 0] + sign[j] * g
 
 
@@ -319,7 +319,7 @@ def joint_gradient(lo, hi, partials, X, y, offset, weight, theta, sign, target, 
     partials[block, j, 2:] : derivatives by theta[j]
     partials[block, 0, :2] : sums of loss and of loss^2"""
     dtype = X.dtype
-    v, b, softness = theta.astype(dtype), sign.astype(dtype), dtype.type(beta)
+    v, b, sharpness = theta.astype(dtype), sign.astype(dtype), dtype.type(beta)
     M, K = len(theta), offset.shape[1]
     z, slope = np.empty(TILE, dtype), np.empty((M, TILE), dtype)
     score, r, p = np.empty((K, TILE), dtype), np.empty((K, TILE), dtype), np.empty(K, dtype)
@@ -337,7 +337,7 @@ def joint_gradient(lo, hi, partials, X, y, offset, weight, theta, sign, target, 
                 project(tile, v[j, 2:], z)
                 own = score[target[j]]
                 for i in range(TILE):
-                    g, slope[j, i] = activate(z[i], softness, SOFTPLUS)
+                    g, slope[j, i] = activate(z[i], sharpness, SOFTPLUS)
                     own[i] += v[j, 0] + b[j] * g
             if K == 1:
                 tile_loss_slope(loss, y[t], score[0], weight[t], value, r[0])

@@ -44,7 +44,7 @@ class Gbmap(Model):
     options = (
         Option("--lambda", "lambda_", float, "penalty; default: by cross-validation"),
         Option("--m", "m", int, "number of boosts; default: by cross-validation"),
-        Option("--beta", "beta", float, "softness of the softplus; default: 10"),
+        Option("--beta", "beta", float, "sharpness of the softplus; default: 10"),
     )
     plots = ("loss", "effects", "embedding")
     fit_stages = staticmethod(refit.fit_stages)
