@@ -185,7 +185,8 @@ following.prices()[["cost", "df", "dev_ratio", "new"]]
 #
 # Two different stress tests (exercise and thallium) measure the maximal heart rate. In Turney's
 # list the heart rate needs the thallium test. Now we allow either test. `alternatives=` declares a
-# *series*: a quantity that each of several sources provides. Features then depend on the series:
+# *series*, here `stress_test`, and its *sources*, here the two tests. One source is enough. The
+# heart rate then depends on the series instead of one test:
 
 # %%
 either = priced | {

@@ -146,12 +146,14 @@ print(fit.summary())
 # **Loadings** are per standard deviation of the features; `tidy()` also returns loadings per unit.
 # `r` is the correlation of a feature with a coordinate.
 #
-# **Pairs of classes** shows an upper bound of the balanced error rate, if the estimated densities f
-# and g of the two classes were the true ones. So it is no estimate for new rows. The bound is
-# exp(−½ H₂ˣ), where H₂ˣ = −log ∫ f g is the quadratic cross entropy (Theorem 3). The theorem needs
-# densities that are zero outside a box of volume 1, but kernel densities are positive everywhere.
-# So `melm` takes a box around the rows, scales it to volume 1, and adds the probability outside it
-# to the bound.
+# **Pairs of classes** shows an upper bound of the overlap ∫ min(f, g) of the estimated densities f
+# and g of two classes (`Overlap`). If f and g were the true densities, half of it would be an upper
+# bound of the balanced error rate. So do not read it as an error estimate for new rows.
+#
+# The bound is exp(−½ H₂ˣ), where H₂ˣ = −log ∫ f g is the quadratic cross entropy (Theorem 3). The
+# theorem needs densities that are zero outside a box of volume 1, but kernel densities are positive
+# everywhere. So `melm` scales a box around the rows to volume 1. It adds to the bound the
+# probability that the densities have outside this box.
 #
 # **Starts.** The divergence has several local maxima. `melm` searches from several starting points
 # and keeps the best maximum. If only few starts reach a divergence near the best, more starts

@@ -45,7 +45,7 @@ def _largest_lambda(batch, family, s):
 
 
 class Costnet(Model):
-    """Declaration of the model costnet, as the shared fitting code needs it."""
+    """The model costnet: its settings, and the steps from data to a fit."""
 
     name = "costnet"
     reference = FITERAU

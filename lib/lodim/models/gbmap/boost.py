@@ -189,8 +189,9 @@ def _fit_small_data(state, small_data, stage, rng, warm_start):
 def _fit_in_turn(state, stage, rng, warm_start, rejected, X):
     """Run boosting step number `stage` by L-BFGS, class by class; return (learners, log).
 
-    warm_start : learners as additional starting points, or None; X : features without a rotation
-    rejected : per class, (theta, sign) of the last step's worse learner, or None; it is updated"""
+    Per class, learners of both signs are fitted and the better is kept. X : features, not rotated
+    warm_start : learners as additional starting points, or None; log : dict of optimizer results
+    rejected : per class, (theta, sign) of the one not kept in the last step, or None; updated"""
     learners, logs = [None] * state.family.n_functions, [{}] * state.family.n_functions
     with single_blas():
         for k in state.starts.class_order:

@@ -153,10 +153,10 @@ def add_loss_gradient(tile, y, f, weight, v, b, form, rows, out):
 
 @inlined(cache=True, error_model="numpy", fastmath=REASSOCIATE)
 def add_projected(tile, y, f, weight, v, b, form, rows, out):
-    """Add the loss of 64 rows, then its derivatives by a learner's parameters v, to out (3 + p,).
+    """Add to out (3 + p,) the loss of 64 rows and its derivatives by v = (constant, intercept, w).
 
-    The learner is v[0] + b g(rows.z); rows.z already has intercept + w'x. f (64,) is the sum of
-    earlier learners; tile (p, 64) are features; `form` defines g and the loss."""
+    The learner is v[0] + b g(z), where z = intercept + w'x is already in rows.z. f (64,) is the sum
+    of earlier learners; tile (p, 64) are features; `form` defines g and the loss."""
     slope, value, r = rows.slope, rows.value, rows.r
     add_learner(f, v, b, form, rows)
     tile_loss_slope(form.loss, y, rows.score, weight, value, r)

@@ -157,10 +157,11 @@ def _hinge(z, side, knot, slope, curvature, level, total, ridge):
 
 @njit(**OPTIONS, inline="always")
 def _pick_best(k, level, n_starts, room):
-    """Write the best n_starts learners per sign to room.theta and room.sign; return their number.
+    """Choose up to n_starts hinges per sign of the learner as starting values; return their number.
 
-    The best hinges have the largest room.gain (decrease of the loss) along the k directions in
-    room.U or in the opposite ones. level : each learner's constant makes its mean output -level"""
+    Hinges point along the k directions in room.U or against them; those with the largest room.gain
+    (decrease of the loss) are chosen. Their parameters are written to room.theta, the signs to
+    room.sign. level : each learner's constant is set so that its mean output is -level"""
     U, gain, theta, sign = room.U, room.gain, room.theta, room.sign
     (knots, steps, centres), count = (room.rest[0], room.rest[1], room.rest[2]), 0
     for b in range(2):
@@ -187,8 +188,7 @@ def place_hinges(k, X, slope, curvature, ridge, hinges, n_starts, room):
 
     Write at most n_starts learners per sign to room.theta and room.sign; return their number.
     room : HingeArrays; the directions are the first k rows of room.U, and are scaled in place
-    X : (p, n); slope, curvature : (n,) loss derivatives; ridge : penalty of squared weights
-    hinges : False for linear learners"""
+    X, slope, curvature, ridge, hinges : as in `draw_starts`"""
     U, Z, gain, rest = room.U, room.Z, room.gain, room.rest
     _project(X, U, k, Z)
     k = _to_unit_variance(k, curvature, room)
@@ -253,10 +253,9 @@ def draw_starts(X, slope, curvature, waves, ridge, hinges, n_starts, room=None):
 
 
 def starts_along(U, X, slope, curvature, ridge, n_starts):
-    """Return the best starting learners along the directions U (k, p), and the learners' signs.
+    """Return the n_starts best starting learners per sign along directions U (k, p), and the signs.
 
-    Learners are rows (constant, intercept, p weights), at most n_starts per sign.
-    X : (p, n); slope, curvature : (n,) loss derivatives; ridge : penalty of squared weights"""
+    Learners are rows (constant, intercept, p weights). Other arguments: as in `draw_starts`."""
     room = HingeArrays.of_size(len(U), *X.shape, n_starts)
     room.clear()
     room.U[:] = U

@@ -176,7 +176,7 @@ def effect_sums(learners, tiles, weight):
 
 
 def _chunks(tiles, n, width=1):
-    """Yield (slice of rows, their tiles) per chunk; width : numbers to store per row of a chunk."""
+    """Yield (slice of rows, their blocks of 64 rows) in chunks; width : numbers stored per row."""
     step = max(1, CHUNK // (1 + width // 16))
     for lo in range(0, len(tiles), step):
         yield slice(lo * TILE, min(n, (lo + step) * TILE)), tiles[lo : lo + step]

@@ -28,7 +28,7 @@ REFERENCE = r"""@article{patron2024gbmap,
 
 
 class Gbmap(Model):
-    """Declaration of the model gbmap for the shared fitting code; it chooses m and lambda_."""
+    """The model gbmap: its settings, and the steps from data to a fit."""
 
     name = "gbmap"
     reference = REFERENCE

@@ -222,9 +222,10 @@ class BoostState:
         return np.sqrt(variance * dot(self.weight, self.weight))
 
     def start_rows(self, k):
-        """Return the rows from which starting learners for class k are computed, as four arrays.
+        """Return four arrays for the rows from which starting learners for class k are computed.
 
-        They are X, first and second loss derivatives, and a number from the content of each row."""
+        They are X, first and second derivatives of the loss, and a number that depends only on each
+        row's content, so that the order of rows does not matter."""
         i = self.starts.at
         y, score, weight = (v[i] for v in self.sample_margin(k))
         by_row = derivatives(self.loss, y, score, weight / weight.sum())

@@ -51,9 +51,10 @@ class WorkerRows:
         return *columns, self.weight.astype(self.X.dtype)
 
     def gram_problem(self, y, score, weight):
-        """Return response 0, predictor 0 and weight s / 2: data of a squared loss, for rows of X.
+        """Return response, predictor, weight of a squared loss with gradient X' diag(s) X v at v.
 
-        Its gradient at coefficients v is X' diag(s) X v. s : slopes of losses of y at `score`"""
+        So workers can compute such products. Response and predictor are 0, the weight is s / 2.
+        s : derivatives of the losses of y by the linear predictors `score`"""
         half = score.map(_half_slope, y, weight, self.loss)
         zero = score.map(np.zeros_like)
         return zero, zero, half
@@ -68,7 +69,8 @@ class WorkerRows:
     def margin_spans(self, function, k, shift, *args):
         """Call `function` for each range of rows, on their worker; return a list of its results.
 
-        function(X, response, predictor, weight, *args) : for class k; shift : class thresholds"""
+        function(X, response, predictor, weight, *args) gets those of class k, as `margin` returns
+        them with k and the class thresholds `shift`"""
         columns = self.y, self.score, self.weight
         return self.X.spans(_of_margin, *columns, self.family, k, shift, function, args)
 

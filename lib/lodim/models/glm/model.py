@@ -22,7 +22,7 @@ REFERENCE = """\
 
 
 class Glm(Model):
-    """Declaration of the model glm for the shared fitting code."""
+    """The model glm: its settings, and the steps from data to a fit."""
 
     name = "glm"
     reference = REFERENCE

@@ -374,7 +374,7 @@ def log_sum(u, classes, c, tile, place, gaps, e):
 def log_sums(lo, hi, step, P, classes, tile, place, out):
     """Fill out[i, c] with the log of class c's summed kernels at points P[:, i].
 
-    i is from lo * step to hi * step - 1; classes : `Densities` as (root, U, w, low, high, start)
+    Chunks lo to hi - 1 of `step` points are processed; classes : as in `log_sum`, with `root` first
     tile, place : per point, block and position in it of a training row to leave out, or -1"""
     root, _, _, _, _, start = classes
     k, m = P.shape

@@ -72,10 +72,10 @@ def _project(X, owner, V, root):
 
 @cuda.jit(cache=True)
 def _coordinates(X, owner, maps, U):
-    """Write rows X, projected and scaled for the kernel with class c, to U[i, c] for projection i.
+    """Write rows X to U[i, c], in coordinates for projection i and kernels with rows of class c.
 
-    maps : (q, C, C, r, k), per projection and pair of classes, from features to U
-    owner : class of each block of 64 rows"""
+    The kernel between classes a <= b has unit scale in the coordinates X maps[i, a, b].
+    maps : (q, C, C, r, k); owner : the rows' own class, per block of 64 rows"""
     t, c, q = cuda.blockIdx.x, cuda.blockIdx.y, cuda.blockIdx.z
     row, tile_class = cuda.threadIdx.x, owner[t]
     a, b = min(tile_class, c), max(tile_class, c)

@@ -34,11 +34,12 @@ def shares(size, average=False):
 
 
 class Divergence:
-    """Function to minimize: minus the Cauchy-Schwarz divergence of C classes in k dimensions.
+    """Minus the Cauchy-Schwarz divergence of C classes, as a function of their projection.
 
-    For one class it is minus the entropy. A call returns values and gradients of q projections.
-    sample : Sample of the rows, in r coordinates; share : (C, C) weights of the pairs of classes
-    h2 : (C,) squared bandwidths; engine : "cpu", "auto" or "cuda", where sums are computed"""
+    For one class it is minus the entropy. A call for q projections, from r coordinates to k,
+    returns q values and q gradients. sample : Sample of the rows, in r coordinates
+    share : (C, C) weights of the pairs of classes; h2 : (C,) squared bandwidths
+    engine : "cpu", "auto" or "cuda", where sums are computed"""
 
     precision, scaled = 1e-14, False
 
@@ -160,10 +161,10 @@ def kernel_widths(sample, theta, gamma):
 
 
 def _boxes(Z, weight, width):
-    """Return m boxes around the rows Z (n, k) of a class, (m, 2, k), and the mass outside, (m,).
+    """Return m boxes of different sizes around the rows Z (n, k) of a class, and the mass outside.
 
-    A box is (lower, upper corner). The mass is an upper bound of the class's probability outside.
-    weight : (n,) row weights; width : (k,) SDs of the kernels"""
+    A box, in (m, 2, k), is its lower and upper corner. The mass, (m,), is an upper bound of the
+    class's probability outside. weight : (n,) row weights; width : (k,) SDs of the kernels"""
     share = weight / weight.sum()
     # Boxes leave out up to 10% of the rows on each side, and extend by up to four kernel widths.
     cut = np.quantile(Z, [(c, 1.0 - c) for c in (0.0, 0.005, 0.02, 0.05, 0.1)], axis=0)

@@ -293,8 +293,8 @@ def calibrate(problem, view, log):
 def _calibration_splits(problem, view, log):
     """Return (train, test) splits, the number of cross-validations, and arguments of `fold_scores`.
 
-    Few rows are held out one by one, and searches start at the projection of `view`. More rows are
-    in random folds, and searches have many starts, first for the width log["gamma"] if known."""
+    Few rows are held out one by one; searches start at the projection of `view`. More rows are held
+    out in random folds; searches have many starts, first for kernel width log["gamma"] if given."""
     batch, few_classes = problem.batch, count_classes(problem.family) <= FEW_CLASSES
     units, few_rows = folds.count_units(batch), len(batch.positive_weight) <= QUICK_ROWS
     if few_classes and few_rows and FOLDS < units <= ALONE:
@@ -305,10 +305,10 @@ def _calibration_splits(problem, view, log):
 
 
 def _factors_of_others(rule, loss, part, draw):
-    """Return a factor (n, 1) that calibrates each held-out row, chosen by the rows of other folds.
+    """Return for each held-out row the calibration factor (n, 1) that is best on the other folds.
 
-    loss : (n, factors) loss of each row by each factor; `rule`, a Rule, chooses the best factor
-    part, draw : (n,) fold of each row, and number of the cross-validation that has this fold"""
+    Only folds of the same cross-validation count. loss : (n, factors), of each row by each factor
+    part, draw : (n,) row's fold, and its cross-validation; rule : Rule that chooses the factor"""
     total, own = (np.zeros((at.max() + 1, loss.shape[1])) for at in (draw, part))
     np.add.at(total, draw, loss)
     np.add.at(own, part, loss)

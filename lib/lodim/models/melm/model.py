@@ -31,7 +31,7 @@ REFERENCE = """\
 
 
 class Melm(Model):
-    """The model melm for the shared fitting code: settings, and steps from data to a fit."""
+    """The model melm: its settings, and the steps from data to a fit."""
 
     name = "melm"
     reference = REFERENCE

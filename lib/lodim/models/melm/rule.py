@@ -233,7 +233,7 @@ def balanced_accuracy(y, weight, score):
 
 
 def score_nodes(rule, Z):
-    """Return linear predictors by a Rule as expressions of coordinates Z; refuse an Estimator."""
+    """Return a Rule's linear predictors as expressions of Z; raise for a user's estimator."""
     if rule.other is not None:
         raise ArgumentError(
             "a fit with another classifier than 'kde' cannot be exported: fit it with "

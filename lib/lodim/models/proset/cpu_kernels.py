@@ -295,9 +295,9 @@ def agreement_sums(lo, hi, X, step, y, points, u, loss, A, B):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def kernel_rows(lo, hi, X, step, points, out):
-    """Fill out[t, j, i] with weight times similarity of prototype j of `points` for row i, block t.
+    """Fill out[t, j, i] with weight times similarity of prototype j, for row i of block t of X.
 
-    Blocks of 64 rows in X from lo * step to hi * step - 1 are processed."""
+    Blocks t = lo * step to hi * step - 1, of 64 rows, are processed; points : the prototypes"""
     V, w, kind = points.V, points.w, X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.empty(V.shape[0] * TILE, kind)
     for t in range(lo * step, min(hi * step, X.shape[0])):

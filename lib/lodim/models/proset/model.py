@@ -38,7 +38,7 @@ REFERENCE = """\
 
 
 class Proset(Model):
-    """Declaration of the model proset; cross-validation can choose its settings."""
+    """The model proset: its settings, and the steps from data to a fit."""
 
     name = "proset"
     reference = REFERENCE

@@ -31,10 +31,7 @@ class ScoringRows(NamedTuple):
 
     @classmethod
     def from_tiles(cls, packed, y, a, b, weight, own):
-        """Return ScoringRows of features `packed` (tiles of 64 rows); other arrays (n,) are padded.
-
-        a, b : numerators and denominators of the estimates by earlier prototypes
-        own : positions of the rows among the candidates, or -1"""
+        """Return ScoringRows of features `packed` (tiles of 64 rows), with other arrays padded."""
         dtype = packed.dtype.type
         y, a, weight = (tiles.pad(z, len(packed), dtype) for z in (y, a, weight))
         # Padding has no weight, but the logarithm of its estimate must exist.
@@ -69,7 +66,7 @@ class BatchObjective:
             self._on_device = upload_rows(self._X, scoring, self._x, self._target)
 
     def __call__(self, theta, among=None):
-        """Return the objective and gradient (p + J + 1,) at theta, the joined arrays v, w and u.
+        """Return the objective and its gradient at theta (p + J + 1,), which joins v, w and u.
 
         among : (J,) bool, the candidates to use, by default all; others must have weight zero"""
         p, J = self._x.shape[1], len(self._x)

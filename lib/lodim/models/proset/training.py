@@ -136,7 +136,7 @@ class BatchState:
         return np.searchsorted(self.batch.rows, prototypes.member), share[prototypes.member_of]
 
     def add(self, prototypes):
-        """Add `prototypes` to the estimates a / b of the rows."""
+        """Add `prototypes` to the numerators a and denominators b of the rows' estimates a / b."""
         a, b = self.estimates_with(prototypes)
         if self.loss == DENSITY and len(prototypes):
             self.moment = self._with_sums(prototypes, SQUARED, self.moment)[0]

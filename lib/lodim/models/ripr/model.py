@@ -25,7 +25,7 @@ def _is_of(*tasks):
 
 
 class Ripr(Model):
-    """Declaration of the model ripr for the code that all models share."""
+    """The model ripr: its settings, and the steps from data to a fit."""
 
     name = "ripr"
     reference = FITERAU

@@ -112,9 +112,9 @@ def row_blocks(L):
 
 
 def merit(L, weight=None):
-    """Return how far each view's loss is below a row's mean loss, on average over rows, (views,).
+    """Return, per view v, the mean over rows i of max(0, m_i - L_iv), m_i the row's mean loss.
 
-    L : (rows, views), losses. Rows with a higher loss in the view count as zero."""
+    L : (rows, views) losses; m_i is the mean over views with a finite loss; others contribute 0"""
     weight = np.ones(len(L)) if weight is None else weight
     total = np.zeros(L.shape[1])
     for rows in row_blocks(L):

@@ -36,9 +36,7 @@ class Voters:
 
     @classmethod
     def from_rows(cls, A, category_distance, y, weight, n_classes):
-        """Return Voters with rows A (n, axes), responses y: class codes, or numbers if n_classes=0.
-
-        category_distance : (axes,) squared distance of two levels; 0 on axes of numbers"""
+        """Return Voters of rows A (n, axes) with class codes y, or numbers y if n_classes is 0."""
         weight = weight / weight.mean()
         if n_classes:
             target = (y[:, None] == np.arange(n_classes)).astype(np.float64)
@@ -65,10 +63,11 @@ class Voters:
         return self.target.shape[1] > 1
 
     def sums(self, views, k, Q=None, threads=1, own=None):
-        """Return sums (views, rows, C + 1) over k nearest voters: of C targets, then of weights.
+        """Return weighted sums over k nearest voters, per view and row of Q: (views, rows, C + 1).
 
-        Weights fall with the distance. Q : rows that have these neighbours; by default all voters
-        own : position of each row of Q among the voters, to leave the row out, or -1"""
+        They are sums of the C targets, then of the weights, which fall with the distance.
+        Q : rows that have these neighbours, by default all voters; own : position of each row of Q
+        among the voters, so that it is not its own neighbour; -1 if it is none"""
         values = self.weight[:, None] * np.column_stack([self.target, np.ones(len(self.A))])
         near = Neighbours.among(Q, self.A, self.category_distance, own)
         return near.sums(views, k, values, FALLING, threads)

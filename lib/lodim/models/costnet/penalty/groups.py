@@ -60,7 +60,7 @@ class Groups:
     def weighted_lasso(cls, cost, network=None, monotone=None):
         """Return Groups for the penalty sum_j cost_j |w_j|; cost : (p,), 0 for no penalty.
 
-        network : graph with nodes that own columns, or None; monotone : required signs, or None"""
+        network : Network whose nodes own columns of X, or None; monotone : (p,) required signs"""
         cost = np.asarray(cost, np.float64)
         node = np.full(len(cost), -1, np.int64)
         for v, columns in enumerate(network.columns if network else ()):

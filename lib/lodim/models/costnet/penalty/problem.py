@@ -209,7 +209,7 @@ def _pseudo_inverse(M, J):
 
 
 def batch_beyond_null(batch, family):
-    """Return the batch with a gaussian response minus offset and mean, and this mean, (1,).
+    """Subtract offset and mean from a gaussian response; return the new batch and the mean, (1,).
 
     The new batch has no offset. For other families, return the batch unchanged, and zeros (K,)."""
     if family.name != "gaussian":

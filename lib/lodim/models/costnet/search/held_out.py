@@ -98,10 +98,10 @@ class HeldOut:
 
     @classmethod
     def from_folds(cls, models, fold_results, tests, family, n_draws):
-        """Return the HeldOut of V models, evaluated on the rows of each fold, by fits without them.
+        """Return the HeldOut of V models: each is refitted without a fold and evaluated on it.
 
-        fold_results : RuleResults per fold, found without its rows; tests : the rows of each fold
-        n_draws : number of random divisions of the rows into folds"""
+        fold_results, tests : per fold, the RuleResults found without it, and its rows (a Batch)
+        n_draws : number of random divisions into folds; folds of a division follow each other"""
         # Only held-out rows are numbered.
         known = np.unique(np.concatenate([test.rows for test in tests]))
         n = len(known)

@@ -169,7 +169,7 @@ def _column_sets(space, sets):
 
 
 def _best_switch(search, state, budget):
-    """Return the best model within the budget with one quantity from another node, or None."""
+    """Return the best model within the budget with one series from another source, or None."""
     best = state
     for used in source_switches(search.space, state.used):
         if not used.any() or not affordable(search.space.price(used), budget):
@@ -181,7 +181,7 @@ def _best_switch(search, state, budget):
 
 
 def source_switches(space, used):
-    """Yield variants of the selection `used`, (m,) bool, with one quantity from another node."""
+    """Yield variants of `used` that get one series (see SearchSpace) from another source."""
     base = space.network.base[space.candidates]
     for s, source in enumerate(space.source.T):
         mine = used & (source >= 0)
