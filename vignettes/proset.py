@@ -77,7 +77,7 @@ ax = path_v.plot()
 # Some measurements, such as radius and perimeter, contain almost the same information. Small
 # differences determine which of the two enters, so lines jump.
 #
-# As `lambda_v` selects features, the penalty `lambda_w` selects prototypes, but only if
+# `lambda_w` selects prototypes in the same way as `lambda_v` selects features, but only if
 # `l1_ratio_w`, the share of its L1 part, is large. With the default of 0.05, a large penalty gives
 # many similar prototypes with small weights. With 1, prototypes enter the model one by one as
 # `lambda_w` falls.

@@ -28,11 +28,11 @@
 # > m(x) = Σ_j w_j G(x − x_j) y_j / B(x),
 # > s²(x) = (s₀² + Σ_j w_j G(x − x_j) e_j²) / B(x).
 #
-# The variance s²(x) is a weighted mean, too. It averages e_j², where e_j is the leave-one-out
-# residual of prototype j, and s₀², the variance of the null model. A quantile of the response is
-# m(x) + s(x) q, where q is the same quantile of the training residuals, each divided by its s. On
-# new rows, residuals are larger than on training rows. `proset` estimates by how much, with fits to
-# four fifths of the rows, and increases s accordingly.
+# The variance s²(x) is a weighted mean, too. It averages the squared leave-one-out residuals
+# e_j² of the prototypes and s₀², the mean squared leave-one-out residual of all training rows. A
+# quantile of the response is m(x) + s(x) q, where q is the same quantile of the training residuals,
+# each divided by its s. On new rows, residuals are larger than on training rows. `proset` estimates
+# by how much, with fits to four fifths of the rows, and increases s accordingly.
 #
 # **`loss="density"`** maximizes the likelihood of a whole distribution. The distribution is a
 # mixture of normal distributions, centred at the responses of the prototypes, with a common

@@ -146,8 +146,9 @@ print(alone)
 pd.concat({"vote": fit.evaluate(test), "assignment": alone.evaluate(test)}).droplevel(1)
 
 # %% [markdown]
-# The method of the thesis is useful if the data are a mixture of populations that need different
-# features. Otherwise views that vote together have a lower loss.
+# The method of the thesis, in which each row uses one view, is useful if the data are a mixture of
+# populations that need different features. For other data, such as these, the default, in which all
+# views vote, has a lower loss.
 #
 # If you omit `lambda_`, `ripr` chooses among several penalties by the leave-one-out error. It also
 # tries views that are selected one by one; the print says which result was used. Large penalties

@@ -115,7 +115,7 @@ ax = fit.plot("cost")
 #   the one with the fewest items.
 # - If columns are collinear, a small ridge penalty makes the refitted coefficients unique.
 #   Duplicate columns then share a coefficient.
-# - If classes are separated or a category has no count, a small ridge penalty keeps the
+# - If classes are separated, or all counts in a category are zero, a small ridge penalty keeps the
 #   coefficients finite. Their size has no meaning; the predictions are valid.
 #
 # ### Alternatives

@@ -74,9 +74,11 @@ ax = fit.plot("view")
 # ### Selection of views (`method="assignment"`)
 #
 # If you give `lambda_`, the views are selected with this penalty (Algorithm 2.1.1 of the thesis).
-# Otherwise `ripr` compares increasing penalties, from 0.03 (1 − α)² to one that leaves a single
-# view, where 1 − α is the exponent of the loss. It chooses the largest penalty whose leave-one-out
-# error is within `tolerance` standard errors of the lowest error.
+# For classes, its unit is (1 − α)², where α is the argument `alpha` and 1 − α is the exponent of
+# the loss. For numbers, it is the variance of the losses. If you omit `lambda_`, `ripr` compares
+# increasing penalties, usually from 0.03 units to one that leaves a single view. It chooses the
+# largest penalty whose leave-one-out error is within `tolerance` standard errors of the lowest
+# error.
 #
 # For classes, `ripr` then also tries forward selection: it adds views one by one from the 60 best
 # single views. It uses these views if their leave-one-out error is clearly lower than that with a
@@ -97,13 +99,14 @@ ax = fit.plot("view")
 #
 # ### Clusters
 #
-# - *Loss.* Without a response, `ripr` looks for views in which the rows form clusters. Let r be the
-#   distance from a row to its k-th neighbour, divided by the same distance in a uniform sample over
-#   a box, to the power of the view's number of features. Clusters make r small. Correlated features
-#   do so too, since the rows then lie near a line. So r is divided by `volume`: the volume of the
-#   box along the principal components, relative to that of the box along the features (Tibshirani
-#   et al. 2001). The loss of the row is (r / volume)^(1 − α); `alpha` is the order α of the Rényi
-#   entropy.
+# - *Loss.* Without a response, `ripr` looks for views in which the rows form clusters. The
+#   rows are compared with a uniform random sample from the smallest box that contains them. Let
+#   r = (ν / ν₀)^d. Here ν is the distance from a row to its k-th neighbour, ν₀ the distance to the
+#   k-th nearest random point, and d the number of features of the view. Clusters make r small.
+#   Correlated features do so too, since the rows then lie near a line. So r is divided by `volume`:
+#   the volume of the box along the principal components, relative to that of the box along the
+#   features (Tibshirani et al. 2001). The loss of the row is (r / volume)^(1 − α); `alpha` is the
+#   order α of the Rényi entropy.
 # - *Number of clusters.* Prediction strength (Tibshirani and Walther 2005) compares the clusters of
 #   two random halves of the rows. The number of clusters is the largest with a mean prediction
 #   strength of at least 0.85. On 360 synthetic samples with 1 to 8 groups, this number was correct

@@ -146,7 +146,7 @@ def plain() -> Any:
 
 
 def modest() -> Any:
-    """Declare a field of a record: None, text, bools, numbers up to 1e105, or lists or dicts."""
+    """Declare a field with None, text, a bool, a number up to 1e105, or lists or dicts of these."""
     return _checked(_check_modest)
 
 

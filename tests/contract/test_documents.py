@@ -225,7 +225,7 @@ CLAIMS = {
     "ripr": {
         "Of thirty measurements the model needs less than half":
             "fit.df < len(fit.design.names) / 2",
-        "Otherwise views that vote together have a lower loss":
+        "such as these, the default, in which all views vote, has a lower loss":
             "fit.evaluate(test)['deviance'][0] < alone.evaluate(test)['deviance'][0]",
         "There are more views than before": "len(partial.estimates) > len(fit.estimates)",
         "compares views that vote together with one view for each row":

@@ -47,7 +47,7 @@ class Tree:
     agreement : float
         Share of the policy's decisions, up to the depth of the tree, that agree with the tree.
     heads : list of str
-        Classes; or "fit" and "se" (mean and standard deviation) for a numeric response.
+        Names of the predicted values of a node: the classes, or "fit" (mean) and "se" (its SD).
 
     See Also
     --------

@@ -183,8 +183,8 @@ class Design:
     def batch_of(self, frame, inputs, response, known, part=False):
         """Return the complete rows of a Frame as a Batch, with the response if `response` is true.
 
-        inputs : RowInputs; known : dict of rules for new levels, by `known_levels`
-        part : whether the rows are one chunk of the training rows; then weights stay unchanged"""
+        inputs : RowInputs; known : rules for new levels, a dict that `known_levels` returns
+        part : whether the rows are one chunk of the training rows; weights are not checked then"""
         target = self.response if response else None
         table, rows = self._complete_rows(frame, _answers(target), inputs, known)
         inputs = inputs.take(rows) if part else inputs.complete(rows)

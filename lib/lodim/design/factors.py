@@ -435,7 +435,7 @@ def _argument(code, node, table):
 
 
 def as_column(name, node, values):
-    """Return `values` (n,) as a Column: levels if the syntax tree `node` is a condition."""
+    """Return values (n,) as a Column, with levels False and True if `node` is a condition."""
     if language.is_condition(node):
         return columns.Column(name, "level", None, values.astype(np.int8), TRUTH)
     return columns.Column(name, "number", values)

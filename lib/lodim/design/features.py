@@ -234,7 +234,7 @@ class Features:
         return self._learn_moments(found, wanted, limits), wild
 
     def _limits(self, names, moments):
-        """Return a tuple of Limits for numeric features with extreme outliers; moments : (p, 5)."""
+        """Return Limits (range without outliers) of all numeric features with extreme outliers."""
         n = self.parts.table.n_positive
         numbers = np.array([is_number(term) for term in self.terms], bool)[self._term_of]
         wanted, size = numbers & may_be_wild(moments, n), tail_size(n)

@@ -240,7 +240,7 @@ def read_complete(frame, features, answers, inputs, missing, *, learning=False, 
     A complete row has response, weight and offset, and all features if `missing` is "drop".
     The counts: rows dropped; rows that miss only features; missing values by column, a dict.
     features, answers : columns of features and response; inputs : RowInputs
-    known : None, or dict column -> (levels, other levels to set to missing; None: all others)
+    known : dict column -> (known levels, unknown ones that count as missing; None: all), or None
     learning : whether fewer than two rows are an error"""
     n, read = len(frame.index), {}
     for name in dict.fromkeys([*features, *answers]):
@@ -343,9 +343,9 @@ def _raise_few_rows(n, n_left, dropped, incomplete):
 
 
 def learn_response(response, family, table):
-    """Evaluate the left side of a formula on the rows of a table; return y, response and family.
+    """Evaluate `response`, the left side of a formula, in a table; return y, Response and family.
 
-    y : (n,) numbers or class codes, NaN if missing; response : Response, which can code new data
+    y : (n,) numbers or class codes, NaN if missing; the returned Response can code new data
     The family is inferred if None. If `response` is None, return (None, None, "none")."""
     if response is None:
         return None, None, "none"

@@ -172,7 +172,7 @@ def _field(rows, n, name, width, dtype=np.float64):
 
 
 def _read(group, make):
-    """Read the chunks k of a Group by make(k); return a dict of tiles: X, y, weights and offset."""
+    """Return a dict of a Group's tiles: X, y, weights, offset; make(k) reads chunk k as a Batch."""
     out, n_tiles = {}, tiles.count(group.n_rows)
     for k in range(group.lo, group.hi):
         part = make(k)

@@ -26,7 +26,7 @@ class Equation:
 
     @property
     def roots(self):
-        """All columns, conditions and answers, as expressions."""
+        """Expressions from which an export starts: columns, conditions and predictions."""
         return [*self.columns, *self.conditions, *self.answers.values()]
 
 

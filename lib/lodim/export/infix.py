@@ -50,7 +50,7 @@ class Infix:
         self.named = {id(node) for node in named if not isinstance(node, Constant)} | columns
 
     def repeated(self, node):
-        """Return the arguments that the text of `node` contains twice; each of them gets a name."""
+        """Return arguments that the code of `node` would repeat; each becomes a variable."""
         if isinstance(node, Call):
             template = self.functions.get(node.function, ("",))[0]
             return [a for k, a in enumerate(node.args) if template.count(f"{{{k}}}") > 1]

@@ -81,9 +81,9 @@ KINDS = {".parquet": _parquet, ".csv": CSV, ".arrow": _arrow, ".feather": _arrow
 
 @contextlib.contextmanager
 def _tables(open_writer):
-    """Yield a function that appends frames to a file, once the types of all columns are known.
+    """Yield a function that writes frames to a file, once the types of all columns are known.
 
-    open_writer : function of a schema of pyarrow, which opens the file"""
+    Until then, frames wait in memory. open_writer : function of a pyarrow schema, opens the file"""
     pa = arrow()
     waiting, opened, schema = [], None, None
 

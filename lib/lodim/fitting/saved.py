@@ -91,10 +91,10 @@ def read_state(kind: str, state: dict[str, Any], where: str, sizes: dict[str, in
 def _read_design(value, where, sizes):
     """Return the Design of a fit from the part `value` of a file, called `where` in errors.
 
-    Add these lengths of a fit's arrays to the dict `sizes`:
-    K : number of linear predictors; S : number of linear predictors with their own coefficients
+    Also set the lengths of a fit's arrays in the dict `sizes`:
+    K : number of linear predictors; S : those with coefficients (a reference class has none)
     C : number of classes, or 0; boundaries : number of boundaries of ordered classes, or 0
-    functions : 1 for ordered classes, else K"""
+    functions : number of fitted functions; 1 for ordered classes, else K"""
     design = forms.part(Design).read(value, where, sizes)
     family = families.family_of(design)
     sizes |= {"K": family.n_scores, "S": family.n_linear, "C": len(design.levels or ())}

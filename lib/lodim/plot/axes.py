@@ -41,7 +41,9 @@ def listed(ax, names, row_height, margin, least=2.5):
 
 
 def side_by_side(n, columns, size, solid=()):
-    """Return n Axes, `columns` per row, on a new figure of `size` inches; `solid` : 3D ones."""
+    """Return n Axes, `columns` per row, on a new figure of `size` inches.
+
+    solid : positions, from 0 to n - 1, of the Axes that are three-dimensional"""
     first = ensure_axes(None, size)
     figure, rows = first.figure, -(-n // columns)
     first.remove()

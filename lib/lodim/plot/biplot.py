@@ -167,7 +167,9 @@ def _arrows(ax, arrows, ends):
 
 
 def stretch(to, origin, ends):
-    """Return the factor by which arrows `to` (m, 2) from `origin` nearly reach the frame `ends`."""
+    """Return the factor by which arrows are multiplied, so that they stay inside a plot's frame.
+
+    to : (m, 2) arrows from `origin` (2,); ends : (2, 2) lower and upper limits of the axes"""
     with np.errstate(divide="ignore", invalid="ignore"):
         room = np.where(to > 0.0, (ends[1] - origin) / to, (ends[0] - origin) / to)
     room = np.where(to == 0.0, np.inf, room).min(axis=1)

@@ -116,9 +116,7 @@ def _places(views, axes, bar_width):
 
 
 def _cloud(ax, view, value, key):
-    """Draw the rows of a view in 2 or 3 dimensions; return an artist for the colour scale, or None.
-
-    value : (n,) class codes or numbers, coloured by `key`"""
+    """Draw a View in 2 or 3 dimensions, coloured by `value`; return a colour scale, or None."""
     x, shades = _spread(view), None
     known = np.isfinite(x).all(axis=1)
     solid = {"depthshade": False} if x.shape[1] == 3 else {}
@@ -137,7 +135,8 @@ def _cloud(ax, view, value, key):
 def _query(ax, view, x, solid):
     """Draw the queried row as a star, larger if the view predicts it, and rings at neighbours.
 
-    x : (n, d) points of all rows; solid : arguments of ax.scatter for three dimensions"""
+    x : (n, d) points of all rows; view : has the queried row and the positions of its neighbours
+    solid : arguments that ax.scatter needs only in three dimensions"""
     if view.near is not None:
         ring = {"s": 60, "linewidths": 0.9, "zorder": 3} | solid
         ax.scatter(*x[view.near].T, facecolors="none", edgecolors="black", **ring)
@@ -157,9 +156,7 @@ def _spread(view):
 
 
 def _strip(ax, view, value, key):
-    """Draw a View with one feature: against a numeric response, or as a density per class.
-
-    value : (n,) responses or class codes of the rows; key : Key, the meaning of colours"""
+    """Draw a View with one feature: against a numeric response, or as a density per class."""
     x = view.x[:, 0]
     if key.labels is None:
         x, names = np.column_stack([x, value]), (*view.names, key.name)

@@ -1,4 +1,4 @@
-"""Points and surfaces in the plane, for plots of models that are based on rows."""
+"""Plots of points, surfaces and class regions in the plane, with their colours and marks."""
 
 import textwrap
 from dataclasses import dataclass

@@ -171,7 +171,7 @@ class StageLosses:
         return fold_row(test, np.minimum(losses, self.most_loss))
 
     def complete(self, bar):
-        """Fit all stages (fold after fold if their number is fixed); `bar` shows the progress."""
+        """Fit all stages: fold by fold if their number is fixed, else all folds stage by stage."""
         while self.patient and not self.finished:
             self.advance(range(len(self.splits)), bar)
             self.close_stage()

@@ -86,7 +86,7 @@ class Rows(Piece):
             raise DataError(f"{self.place} has {position} rows, but had {self.n} before")
 
     def _text(self) -> dict[str, Any]:
-        """Return arguments with which pandas' CSV reader reads these rows: a path, or bytes."""
+        """Return a dict of arguments of pandas' CSV reader: the path or the bytes of these rows."""
         if self.start is None or self.stop is None:
             return {"filepath_or_buffer": self.file.path}
         with reading(self.file, CSV), open(self.file.path, "rb") as opened:
@@ -120,7 +120,7 @@ def read_csv(files: Sequence[FileState], sep: str = ",", decimal: str = ".") -> 
 
 
 def _cuts(file: FileState, n: int) -> list[Cut]:
-    """Return Cuts that divide a file of n rows into chunks; a single Cut has None for the bytes."""
+    """Return a Cut per chunk of a file of n rows; a single chunk, the whole file, has no bytes."""
     whole: list[Cut] = [(0, n, None, None)]
     if n <= ROWS_PER_CHUNK or file.name.lower().endswith(PACKED):
         return whole

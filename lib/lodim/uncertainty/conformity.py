@@ -74,7 +74,7 @@ class ConformityScore:
     def sizes(self, answers, held, level):
         """Return the width of each row's interval, or the size of its set of classes, at a level.
 
-        answers : predictions `of_rows`, by the fit without the row's fold; held : HeldOut"""
+        answers : result of `of_rows`, each row by the fit without its fold; held : HeldOut"""
         if not self.of_classes:
             low, high, step = answers
             width = high - low + 2.0 * held.quantile(level) * step

@@ -462,9 +462,8 @@ class Conformal(FitResult, Generic[FitT_co]):
     def _answers(self, data, offset, new_levels, response=False):
         """Return predictions (K, q, m) by K fits, and a Batch of the m rows that all fits can read.
 
-        For classes, these are the conformity scores of q classes. For numbers, they are low, high
-        and step: a score t means the interval from low - t step to high + t step. A missing
-        prediction gives infinite intervals, or sets of all classes.
+        Each fit predicts (q, m) by `ConformityScore.of_rows`; missing predictions become infinite
+        intervals, or sets of all classes.
         offset, new_levels : as for `predict`; response : leave out rows without a response"""
         how = {"offset": offset, "new_levels": new_levels}
         full = self.fit._reader.apply(data, response=response, **how)
@@ -493,7 +492,9 @@ class Conformal(FitResult, Generic[FitT_co]):
         return frame[known], y[known]
 
     def _limits(self, answers, level):
-        """Return lower, upper limits (m,) from `answers` (K, 3, m): low, high and step per fit."""
+        """Return lower and upper limits (m,) of intervals, from the `answers` (K, 3, m) of K fits.
+
+        answers : low, high, step; a held-out row uses the fit without its fold (HeldOut.upper)"""
         low, high, step = np.moveaxis(answers, 1, 0)
         lower = -self.held_out.upper(-low, step, level)
         upper = self.held_out.upper(high, step, level)

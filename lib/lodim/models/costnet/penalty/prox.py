@@ -118,10 +118,10 @@ def _inside_ball(dual, limit, i0, i1):
 
 @njit(**FAST)
 def _update_dual(u, dual, t, limit, i0, i1, member):
-    """Set a group's dual vector, at most `limit` long, to minimize ||u||; return the change.
+    """Set a group's dual vector v to minimize ||u|| with ||v|| <= limit; return the largest change.
 
-    dual[:, i0:i1] is the vector; member[i0:i1] are the positions of the group's coefficients in u
-    u : argument of a proximal map minus t times the sum of all dual vectors; updated"""
+    v : dual[:, i0:i1], whose elements belong to the coefficients at positions member[i0:i1]
+    u : argument of a proximal map minus t (step length) times the sum of all dual vectors"""
     square = 0.0
     for i in range(i0, i1):
         for k in range(u.shape[0]):
@@ -186,7 +186,7 @@ def duality_gap(w, c, dual, lam, groups, u, tol):
 def _dual_residual(w, dual, lam, groups, g0, g1, u, tol):
     """Subtract from u, in place, the subgradient of lam sum_g cost_g ||w_g|| that minimizes ||u||.
 
-    dual : subgradients of groups g0 to g1 - 1, start values are overwritten; tol : precision"""
+    u : negative gradient of the loss at w; dual : start values, becomes the groups' subgradients"""
     start, member, cost = groups.start, groups.member, groups.cost
     K, zero, least = w.shape[0], np.empty(g1 - g0, np.bool_), np.inf
     for g in range(g0, g1):

@@ -128,9 +128,7 @@ def _single_prices(network, incidence, bases):
 
 
 def _sources(network, nodes):
-    """Return the source (node) that each of `nodes` needs for each of S series, (nodes, S).
-
-    A series is a quantity that several nodes can supply; -1 if a node does not need it."""
+    """Return the source (node), or -1, that `nodes` need for each of S series, (nodes, S)."""
     numbers = np.unique(network.series[network.series >= 0])
     out = np.full((len(nodes), len(numbers)), -1)
     for s, number in enumerate(numbers):

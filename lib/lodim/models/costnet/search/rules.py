@@ -72,10 +72,10 @@ def selections_along(space, path):
 
 
 def choices_of_sources(space, used):
-    """Return up to 64 combinations of sources from which the candidates `used` can be computed.
+    """Return up to 64 ways to choose a node for each quantity that several nodes can supply.
 
-    A combination has one source node for each quantity that several nodes of the graph can supply;
-    -1 if no candidate needs the quantity. used : (m,) bool mask of the candidates in `space`"""
+    A choice is a tuple of node numbers, one per quantity; -1 if no candidate needs the quantity.
+    Only nodes that a candidate in `used`, (m,) bool, needs are tried; space : SearchSpace"""
     choices = [np.unique(s[s >= 0]).tolist() or [-1] for s in space.source[used].T]
     return islice(product(*choices), 64)
 
