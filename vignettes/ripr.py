@@ -131,7 +131,7 @@ print(flat)
 #
 #    > Σ_i (u_i − L*_i)² + λ Σ_ij δ_j B_ij,  u_i = Σ_j L_ij B_ij,  L*_i = min_j L_ij,
 #
-#    where In the first sum, u_i is the mean loss of row i weighted by its shares, and L*_i is the
+#    In the first sum, u_i is the mean loss of row i weighted by its shares, and L*_i is the
 #    loss in its best view. In the second sum, δ_j = 1 − Σ_i B_ij / n is the share of rows that do
 #    not use view j. It penalizes views that few rows use, so that rows tend to use the same few
 #    views. `ripr` alternates: it computes δ from B, then the best B for this δ, until the objective

@@ -378,6 +378,14 @@ def test_a_search_on_rounded_points_ends_where_no_point_is_lower(slope):
     np.testing.assert_array_equal(end.theta, 0.0)
 
 
+@pytest.mark.parametrize("place", [0.55, 0.7, 0.91])
+def test_the_nearest_rounded_point_is_tried_too(place):
+    least = place * SPACING
+    f = lambda x: (50.0 * ((x - least) @ (x - least)), 100.0 * (x - least))  # noqa: E731
+    end = lbfgs(Functions([f], 1), np.zeros((1, 1)), ftol=0.0, tol=0.0, spacing=SPACING)
+    assert end.converged[0] and end.theta[0, 0] == SPACING
+
+
 def test_points_within_bounds_are_rounded():
     asked = []
 

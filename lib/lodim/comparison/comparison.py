@@ -164,7 +164,7 @@ def compare(
     counted = np.flatnonzero(fold >= 0)  # rows of weight zero are in no fold
     batch, fold = subset(batch, counted), fold[counted]
     task_family = families.family_of(design)
-    warn_of_values(design, batch, task_family)
+    warn_of_values(design, batch, task_family, fit="table.best")
     task = Task(formula, data, inputs, design, batch, fold, task_family, parameters, seed, threads)
     records = hold_out(chosen, task)
     if not any(record.scores is not None for record in records.values()):

@@ -1,4 +1,4 @@
-"""exp and log for compiled loops, as polynomials that vectorize (the C library's do not)."""
+"""exp, log, softplus for compiled loops, as polynomials that vectorize (the C library's do not)."""
 
 import math
 
@@ -31,7 +31,7 @@ def log1p_unit(e):
 
 
 def softplus(z):
-    """Return log(1 + exp(z)) and its derivative 1 / (1 + exp(-z))."""
+    """Return log(1 + exp(z)) and its derivative 1 / (1 + exp(-z)), at least exp(-708)."""
     e = math.exp(-abs(z))
     share = 1.0 / (1.0 + e)
     return max(z, 0.0) + math.log1p(e), share if z > 0.0 else e * share

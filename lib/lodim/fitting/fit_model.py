@@ -136,7 +136,7 @@ def _completed(model, options):
     return known
 
 
-def warn_of_values(design, batch, family):
+def warn_of_values(design, batch, family, fit="fit"):
     """Warn of values far outside all others in a Batch, and of counts that are not whole."""
     _warn_of_fractions(batch, family, design)
     notes = phrases.wild(design)
@@ -149,7 +149,7 @@ def warn_of_values(design, batch, family):
                 f"({phrases.limits_in_words(found)}); the fit uses these values unchanged."
             )
     for note in notes:
-        cure = "Correct such values, or make them missing; fit.check(data) names the rows."
+        cure = f"Correct such values, or make them missing; {fit}.check(data) names the rows."
         warn(f"{note} {cure}", DataWarning)
 
 

@@ -242,13 +242,13 @@ def advance(active, value, at, stops, search):
                 if l1[k] > 0.0 and direction[c, k] * slope[c, k] > 0.0:
                     direction[c, k] = 0.0
             step[c] = _shorter(step[c], gain, v - best[c] - gain)
-            if stops.spacing > 0.0:  # there is no trial point nearer than that
-                farthest = 0.0
-                for k in range(l1.size):
-                    farthest = max(farthest, step[c] * abs(direction[c, k]))
-                if farthest < stops.spacing:
-                    status[c] = CONVERGED
-            elif step[c] < SMALLEST_STEP:
+            left = False  # whether rounding leaves a trial point apart from theta
+            for k in range(l1.size):
+                left |= not step[c] * abs(direction[c, k]) <= 0.5 * stops.spacing
+            smallest = SMALLEST_STEP if stops.spacing == 0.0 else SMALLEST_STEP**2
+            if not left:
+                status[c] = CONVERGED
+            elif step[c] < smallest:
                 # If a full step promises a gain within rounding errors, the problem has converged.
                 lost = abs(_dot(slope[c], direction[c])) <= 100.0 * precision * abs(best[c])
                 status[c] = CONVERGED if lost else GIVEN_UP

@@ -244,7 +244,7 @@ def _held_out(problem, fold, says, full, fits, parts, by):
 
 
 def _table(held, says, answers, classes):
-    """Return a frame per level (and class): score quantile, mean interval width or set size.
+    """Return a frame, a row per level (and class): score quantile, mean interval width or set size.
 
     held : HeldOut; says : ConformityScore; answers : predictions from `says.of_rows`
     classes : labels of the classes, or None"""

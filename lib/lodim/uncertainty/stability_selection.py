@@ -49,8 +49,8 @@ def unimodal(q, p, cutoff, n_pairs):
 def r_concave(q, p, cutoff, n_pairs):
     """Return a bound on the expected number of terms stable by chance; NaN if it is p or more.
 
-    The share of halves that select a term must have a (-1/4)-concave distribution, and the share of
-    pairs in which both halves select it a (-1/2)-concave one (Shah and Samworth 2013, Eq. 8).
+    The share of 2 n_pairs halves that select a term must be (-1/4)-concave in distribution, and the
+    share of pairs in which both halves do (-1/2)-concave (Shah and Samworth 2013, Eq. 8).
     q : mean number of the p terms that a half selects; cutoff : smallest share of a stable term"""
     theta, B = q / p, n_pairs
     t = int(np.ceil(cutoff * 2.0 * B - ROUNDING))

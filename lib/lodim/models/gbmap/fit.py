@@ -39,7 +39,7 @@ class GbmapFit(Fit):
         Averages of the local coefficients over the training rows.
     reference : Reference or None
         Training rows for neighbours and drift (at most control's `reference_rows`).
-    n, null_deviance : rows with positive weight; mean deviance of the intercept-only model
+    n, null_deviance : number of rows with positive weight; mean deviance with only an intercept
     calibration : dict of arrays (101,) or None
         Percentiles of the drift indicators "difference" and "distance" of held-out rows. None
         without `reference`, and if both m and lambda_ were given.

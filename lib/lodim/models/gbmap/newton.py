@@ -160,14 +160,14 @@ def _tile_rows(room, t):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def newton(problem, y, f, theta, sign, ftol, floor_one, results, room):
+def newton(problem, y, f, theta, sign, ftol, of_one, results, room):
     """Minimize the losses of r learners on few rows by damped Newton steps; theta changes in place.
 
     Learner j is a + b softplus(intercept + w'x), with (a, intercept, w) in theta[j] and b in
     sign[j]. Steps follow Nocedal & Wright (2006), Sects. 3.4 and 10.3.
     problem : Problem; y, f : response, and sum of earlier learners, in blocks of 64 rows
     ftol : a search ends after two successive steps with a gain below ftol times the loss
-    floor_one : whether to use max(loss, 1) instead of the loss; room : NewtonArrays
+    of_one : whether ftol is a share of 1 where the loss is below 1; room : NewtonArrays
     results : (r, 5), output; row j gets the fields of NewtonResult for learner j"""
     X, weight, beta, ridge = problem.X, problem.weight, problem.beta, problem.ridge
     unit, precision, tol = problem.unit, problem.precision, problem.tol
@@ -200,7 +200,7 @@ def newton(problem, y, f, theta, sign, ftol, floor_one, results, room):
                 steepest = max(steepest, abs(sums[1 + k]))
             gain = value - new
             if not started or last or gain > 0.1 * promised:
-                share = min(max(abs(new), 1e-6), 1.0) if floor_one else 1.0
+                share = min(max(abs(new), 1e-6), 1.0) if of_one else 1.0
                 enough = ftol * abs(new) / share
                 if started:
                     ratio = 0.0 if leapt else gain / promised

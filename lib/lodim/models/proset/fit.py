@@ -50,7 +50,7 @@ class ProsetFit(Fit):
         A typical training row, as a reference; None for fits of a path.
     labels : tuple
         Row label of each prototype in the training data.
-    n, null_deviance : rows with positive weight; mean deviance of the intercept-only model
+    n, null_deviance : number of rows with positive weight; mean deviance with only an intercept
 
     See Also
     --------
