@@ -176,12 +176,14 @@ ax = policy.plot("curve", test)
 #
 # The policy is the acquisition-conditioned oracle of Valancius, Lennon and Oliva (2024); see also
 # Fiterau (2014, chapter 6). Its predictions come from a mixture of normal distributions for each
-# class, which can predict from any subset of the features. The rows are first clustered, whatever
-# their class, and each class has one component per cluster. In each cluster, the differences
-# between classes are reduced (James-Stein) by about the size that they would have by chance if the
-# classes were equal. Without this step, the policy buys more features that only seem to reduce the
-# loss. The settings of the mixture, and whether features are transformed to normal distributions,
-# are those with the lowest loss on held-out rows in which random features are hidden.
+# class, which can predict from any subset of the features. It is estimated in three steps:
+#
+# 1. The rows are clustered, whatever their class. Each class has one component per cluster.
+# 2. In each cluster, differences between the classes are reduced (James-Stein) by about the size
+#    that they would have by chance if the classes were equal. Without this step, the policy buys
+#    more features that only seem to reduce the loss.
+# 3. Random features of held-out rows are hidden. The settings of the mixture with the lowest loss on
+#    these rows are chosen. One setting is whether to transform features to normal distributions.
 #
 # A policy stops measuring when its prediction looks certain. So it also stops where the prediction
 # is certain but wrong, and final predictions are overconfident. Each prediction is therefore a

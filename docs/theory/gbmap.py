@@ -115,11 +115,12 @@ legend = axes[0].legend(frameon=False)
 # classes, and no L1 penalty. For two classes, the probability of the second class is monotone. For
 # ordered classes, the probability of a class above any threshold is monotone.
 #
-# Each learner is monotone by itself, so some monotone functions can only be approximated. For y = 8
-# x₁x₂ + 2 x₃ and noise, R² on new rows is 0.90 without and 0.87 with `monotone=` for 200 rows, and
-# 0.978 and 0.964 for 2,000 rows. Without noise and with all possible rows, no sum of increasing
-# learners has an R² above 0.991 there. If the true function is a sum of monotone functions of single
-# features, `monotone=` does not lower R² (`benchmarks/monotone.py`).
+# Each learner is monotone by itself, so some monotone functions can only be approximated. An example
+# is y = 8 x₁x₂ + 2 x₃ with noise. With 200 rows, R² on new rows falls from 0.90 to 0.87 with
+# `monotone=`; with 2,000 rows, it falls from 0.978 to 0.964. Even with unlimited rows without noise,
+# a sum of increasing learners cannot have an R² above 0.991 for this function. If the true function
+# is a sum of monotone functions of single features, `monotone=` does not lower R²
+# (`benchmarks/monotone.py`).
 #
 # ## Entries of `control`, and constants
 #
