@@ -379,13 +379,6 @@ class WorkerChunks(SourceChunks):
 
     client: object = None
 
-    @classmethod
-    def of_client(cls, chunks, client):
-        """Return `chunks` as WorkerChunks; unchanged for a single chunk or if `client` is None."""
-        if client is None or chunks.n <= ROWS_PER_CHUNK:
-            return chunks
-        return cls(chunks.store, chunks.table, chunks.n_rows, chunks.known, client)
-
     def map(self, work, names):
         """Return [work(Span, Table), ...] for all chunks, from Dask workers; `names` : columns."""
         if not names:

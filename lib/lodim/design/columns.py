@@ -94,7 +94,11 @@ class Column:
 def to_column(series, name):
     dtype = series.dtype
     if isinstance(dtype, pd.CategoricalDtype):
-        return _category_column(series, name)
+        levels = tuple(_plain(level) for level in series.cat.categories)
+        if len(set(levels)) < len(levels):
+            raise DataError(f"two categories of column {name!r} have the same text: rename one")
+        codes, ordered = series.cat.codes.to_numpy(), bool(series.cat.ordered)
+        return Column(name, "level", None, codes, levels, declared=True, ordered=ordered)
     if pd.api.types.is_bool_dtype(dtype):
         missing = series.isna().to_numpy()
         codes = series.fillna(False).to_numpy(dtype=bool).astype(np.int8)
@@ -133,14 +137,6 @@ def refusal(name, kind):
     else:
         advice = f"make it numbers or text, or leave it out with '- {quote(name)}'"
     return f"column {name!r} has {kind}, which is neither numbers nor categories: {advice}"
-
-
-def _category_column(series, name):
-    levels = tuple(_plain(level) for level in series.cat.categories)
-    if len(set(levels)) < len(levels):
-        raise DataError(f"two categories of column {name!r} have the same text: rename one")
-    codes, ordered = series.cat.codes.to_numpy(), bool(series.cat.ordered)
-    return Column(name, "level", None, codes, levels, declared=True, ordered=ordered)
 
 
 def _plain(level):
@@ -238,19 +234,8 @@ def concat(chunks):
     if kind.kind != "level":
         values = [np.full(len(c.codes), np.nan) if c.values is None else c.values for c in chunks]
         return replace(kind, values=np.concatenate(values))
-    place = {level: i for i, level in enumerate(kind.levels)}
-    codes = [_place_codes(column, kind.levels, place) for column in chunks]
+    codes = [recode(column, kind.levels, ALL_ROWS).astype(np.int32) for column in chunks]
     return replace(kind, codes=np.concatenate(codes))
-
-
-def _place_codes(column, levels, place):
-    """Return positions in `levels` of a column's values, (n,); place : dict level -> position."""
-    if column.kind == "empty":
-        return np.full(len(column.values), -1, np.int32)
-    if column.levels == levels:
-        return column.codes.astype(np.int32)
-    places = np.array([*(place[level] for level in column.levels), -1], np.int32)
-    return places[column.codes]
 
 
 def kind_of(column):
@@ -267,7 +252,14 @@ def join_kinds(kinds):
         return next((kind for kind in kinds if kind.kind == "level"), kinds[0])
     first = held[0]
     for kind in held:
-        _check_alike(first, kind)
+        if _shared_kind(kind) != _shared_kind(first):
+            here, there = (
+                f"{one.kind}s" if one.kind != "level" else first_few(one.levels, 3)
+                for one in (first, kind)
+            )
+            what = f"{here} in one part of the data and {there} in another"
+            cure = "make all of it numbers, or all of it text"
+            raise DataError(f"column {first.name!r} holds {what}; {cure}")
     if first.kind == "number":
         return replace(first, whole=all(kind.whole for kind in kinds))
     if len({(kind.levels, kind.declared, kind.ordered) for kind in held}) == 1:
@@ -277,18 +269,6 @@ def join_kinds(kinds):
         raise DataError(f"{what} of the data; give each the same categories")
     levels = tuple(sorted({level for kind in held for level in kind.levels}))
     return Column(first.name, "level", levels=levels)
-
-
-def _check_alike(one, other):
-    if _shared_kind(one) == _shared_kind(other):
-        return
-
-    def shown(column):
-        return f"{column.kind}s" if column.kind != "level" else first_few(column.levels, 3)
-
-    what = f"{shown(one)} in one part of the data and {shown(other)} in another"
-    cure = "make all of it numbers, or all of it text"
-    raise DataError(f"column {one.name!r} holds {what}; {cure}")
 
 
 def _shared_kind(column):

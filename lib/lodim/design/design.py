@@ -7,10 +7,9 @@ import numpy as np
 
 from lodim import forms
 from lodim.checks import check_rectangular, flag, one_of
-from lodim.design import factors
+from lodim.design import chunks, factors
 from lodim.design import terms as design_terms
 from lodim.design.batch import Batch
-from lodim.design.chunks import WorkerChunks
 from lodim.design.features import (
     Features,
     Prepared,
@@ -112,14 +111,17 @@ class Design:
         standardize : whether to divide by standard deviations; features are always centred
         missing : "drop", "keep", or "indicator" (impute and add a 0/1 column); dtype : type of X
         reference_levels : code factors as R does; compress_tails : transform heavy tails"""
-        _check_arguments(family, dtype, standardize, missing)
+        one_of("missing", missing, MISSING)
+        if family is not None:
+            one_of("family", family, FAMILIES)
+        if not isinstance(dtype, str | type) or dtype not in ("float64", "float32", *REAL):
+            raise ArgumentError(f"dtype must be 'float64' or 'float32', not {dtype!r}")
+        flag("standardize", standardize)
         read = _read(formula, data, inputs, family, which, missing, reading)
-        weights = read.rows.inputs.weights
-        parameter = parameter_of(read.family, read.y, weights, parameters or {})
-        rows, parts, summaries, fills = read.rows, read.parts, read.summaries, ()
-        if missing == "indicator":
-            fills = tuple(map(learn_fill, columns_within(summaries, parts)))
-        keys = read.keys
+        rows, parts, summaries = read.rows, read.parts, read.summaries
+        parameter = parameter_of(read.family, read.y, rows.inputs.weights, parameters or {})
+        filling = columns_within(summaries, parts) if missing == "indicator" else []
+        fills, keys = tuple(map(learn_fill, filling)), read.keys
         if compress_tails:
             keys = design_terms.compress(keys, written(parse(formula)), parts, summaries)
         how = fills, missing, reference_levels
@@ -148,13 +150,18 @@ class Design:
             fills=fills,
             n_incomplete=rows.n_incomplete,
             lacking=rows.lacking,
-            frame_kind=read.kind if read.kind in EAGER else PANDAS,
+            frame_kind=read.data.kind if read.data.kind in EAGER else PANDAS,
             n_sampled=n_sampled,
             wild=wild,
         )
-        X, y, inputs = _tiles(design, features, flat, read, reading.scratch)
+        if isinstance(parts, chunks.WorkerChunks):
+            X, y, inputs = parts.tiles(design, read.given, rows.inputs)
+        else:
+            n, y, inputs = len(rows.rows), read.y, rows.inputs
+            X = tiles_for(rows.streamed, n, len(names), design.dtype, reading.scratch)
+            features.write(X, mean, scale, flat, design.limits)
         at = {"index": rows.index, "rows": rows.rows, "streamed": rows.streamed, "size": size}
-        at["columns"] = read.columns
+        at["columns"] = tuple(read.data.names)
         return design, Batch(X, y, **vars(inputs), **at)
 
     def apply(self, data, *, offset=None, response=False, new_levels="error"):
@@ -167,18 +174,14 @@ class Design:
         weights = self.weights if response else None
         inputs = RowInputs(weights=weights, offset=self._offset(offset)).read(frame)
         batch = self.batch_of(frame, inputs, response, self.known_levels(new_levels))
-        if self.limits:
-            self._warn_of_wild_rows(frame)
-        return batch
-
-    def _warn_of_wild_rows(self, frame):
         n = len(frame.index)
-        for one, rows, values in self.wild_rows(frame):
+        for one, rows, values in self.wild_rows(frame) if self.wild else ():
             if len(rows) > most_wild(n):
                 what = f"{len(rows)} of {counted(n, 'row')} have values of {one.feature!r}"
                 what += f" far outside the training range, such as {values[0]:g} (range: "
                 what += f"{one.least:g} to {one.greatest:g})"
                 warn(f"{what}. The fit uses {one.middle:g} instead", ExtrapolationWarning)
+        return batch
 
     def batch_of(self, frame, inputs, response, known, part=False):
         """Return the complete rows of a Frame as a Batch, with the response if `response` is true.
@@ -336,8 +339,7 @@ class Design:
 class _Read:
     """Training data before features are learned: rows, coded response y and column summaries."""
 
-    kind: str
-    columns: tuple
+    data: object
     keys: tuple
     left_out: tuple
     family: str
@@ -375,39 +377,19 @@ def _read(formula, data, given, family, which, missing, reading):
             weights = class_weights(y, response, rows.rows, len(rows.index))
             weighted = replace(given, weights=weights)
             rows = read(replace(drawn, weights=weights))
-        parts = WorkerChunks.of_client(rows.parts, client)
+        parts = rows.parts
+        if client is not None and parts.n > chunks.ROWS_PER_CHUNK:
+            parts = chunks.WorkerChunks(parts.store, parts.table, parts.n_rows, parts.known, client)
         rows.inputs.check_classes(coded, response)
         summaries = parts.summaries(request)
         named_rows = design_terms.row_names(keys, summaries, written(parsed))
         if not named_rows:
             design_terms.warn_of_identifiers(keys, parts, summaries, written(parsed))
             found = keys, left_out, coded, response, y, weighted, rows, parts, summaries
-            return _Read(data.kind, tuple(data.names), *found)
+            return _Read(data, *found)
         # Rows are read again without these columns, which may be the only missing ones.
         hidden |= {one.column.name for one in named_rows}
         left_out += tuple(one.column.name for one in named_rows)
-
-
-def _tiles(design, features, flat, read, scratch):
-    """Return features X of all rows in blocks of 64 rows, response y (n,), and RowInputs.
-
-    features : Features; read : _Read, training data; scratch : folder of a file for X, or None
-    flat : (p,) bool, constant features, which stay zero in X"""
-    rows, parts = read.rows, read.parts
-    if isinstance(parts, WorkerChunks):
-        return parts.tiles(design, read.given, rows.inputs)
-    X = tiles_for(rows.streamed, len(rows.rows), len(design.names), design.dtype, scratch)
-    features.write(X, design.mean, design.scale, flat, design.limits)
-    return X, read.y, rows.inputs
-
-
-def _check_arguments(family, dtype, standardize, missing):
-    one_of("missing", missing, MISSING)
-    if family is not None:
-        one_of("family", family, FAMILIES)
-    if not isinstance(dtype, str | type) or dtype not in ("float64", "float32", *REAL):
-        raise ArgumentError(f"dtype must be 'float64' or 'float32', not {dtype!r}")
-    flag("standardize", standardize)
 
 
 def read_formula(text, family, which=None):

@@ -108,7 +108,7 @@ def _matrix(node, scope):
     """Return the values (n, width) of a syntax tree in a _Scope; raise unless they are finite."""
     try:
         with np.errstate(all="ignore"):
-            value = _float(_value(node, scope), node, scope)
+            value = _numbers(node, scope)
     except LodimError:
         raise
     except (TypeError, ValueError, OverflowError) as error:
@@ -146,7 +146,15 @@ def _value(node, scope):
     """Return the value of a syntax tree in a _Scope: an array (n,) or (n, k), or a constant."""
     name = language.column_name(node)
     if name is not None:
-        return _operand(scope.table.complete(name), scope.table.rows)
+        column, rows = scope.table.complete(name), scope.table.rows
+        if column.kind == "date":
+            raise DataError(f"column {name!r} has dates: {columns.date_advice(name)}")
+        if column.kind != "level":
+            return read_only(columns.as_float(columns.take(column.values, rows)))
+        codes = columns.take(column.codes, rows)
+        if column.levels and all(isinstance(level, bool) for level in column.levels):
+            return np.array(column.levels)[codes]
+        return np.array([*column.levels, None], dtype=object)[codes]
     if isinstance(node, ast.Constant):
         return node.value
     if isinstance(node, (ast.List, ast.Tuple)):
@@ -164,21 +172,9 @@ def _value(node, scope):
     return ARITHMETIC[kind](*(_single(part, scope) for part in parts))
 
 
-def _operand(column, rows):
-    """Return a Column's values at positions `rows` for an expression: float64, bool or levels."""
-    if column.kind == "date":
-        raise DataError(f"column {column.name!r} has dates: {columns.date_advice(column.name)}")
-    if column.kind != "level":
-        return read_only(columns.as_float(columns.take(column.values, rows)))
-    codes = columns.take(column.codes, rows)
-    if column.levels and all(isinstance(level, bool) for level in column.levels):
-        return np.array(column.levels)[codes]
-    return np.array([*column.levels, None], dtype=object)[codes]
-
-
-def _float(value, node, scope):
+def _numbers(node, scope):
     """Return the value of a syntax tree `node` as float64; raise DataError if the value is text."""
-    array = np.asarray(value)
+    array = np.asarray(_value(node, scope))
     if array.dtype.kind in "OUS":
         name = language.column_name(node)
         what = f"column {name!r} holds" if name else f"{ast.unparse(node)} gives"
@@ -188,7 +184,7 @@ def _float(value, node, scope):
 
 def _single(node, scope):
     """Evaluate a syntax tree as an array (n,) or a number; FormulaError for several columns."""
-    value = _float(_value(node, scope), node, scope)
+    value = _numbers(node, scope)
     if value.ndim > 1:
         what = f"{scope.code}: {ast.unparse(node)} has several columns"
         raise FormulaError(f"{what}; write a product with ':', such as bs(x, df=4):z")
@@ -265,7 +261,7 @@ def _days(name, scope):
 
 def _data(node, scope):
     """Return finite values, (n,) or (n, k), of a call's argument, such as x in bs(x), or raise."""
-    value = _float(_value(node, scope), node, scope)
+    value = _numbers(node, scope)
     if value.ndim == 0 or len(value) != scope.table.n:
         raise FormulaError(f"{scope.code}: {ast.unparse(node)} must have one value for each row")
     if not np.isfinite(value).all():
@@ -289,7 +285,8 @@ def _transform(name, data, settings, words, scope):
         else:
             _, state = scope.states.pop(0)
         if name == "bs" and positive is not None:
-            data = [patsy_terms.clip_idle_rows(state, data[0], positive)]
+            x, ends = data[0].reshape(-1), state["_all_knots"][[0, -1]]
+            data = [np.where(positive, x, np.clip(x, *ends))]  # rows of weight zero
         values = patsy_terms.apply(name, state, data, settings, words)
     except NotImplementedError:
         raise DataError(
@@ -299,13 +296,9 @@ def _transform(name, data, settings, words, scope):
     except Exception as error:
         raise DataError(f"{scope.code}: {name}() cannot be computed: {error}") from None
     if name == "bs":
-        _warn_extrapolated(state, data[0], scope)
+        low, high = state["_all_knots"][[0, -1]]
+        if data[0].min(initial=low) < low or data[0].max(initial=high) > high:
+            what = f"{scope.code}: some values are outside {low:.6g} to {high:.6g}"
+            what += ", the range of the training rows; bs() extrapolates by its end polynomials"
+            warn(f"{what}, cr() would extrapolate linearly", ExtrapolationWarning)
     return values
-
-
-def _warn_extrapolated(state, x, scope):
-    low, high = state["_all_knots"][[0, -1]]
-    if x.min(initial=low) < low or x.max(initial=high) > high:
-        what = f"{scope.code}: some values are outside {low:.6g} to {high:.6g}"
-        what += ", the range of the training rows; bs() extrapolates by its end polynomials"
-        warn(f"{what}, cr() would extrapolate linearly", ExtrapolationWarning)

@@ -129,9 +129,11 @@ def learn(key, summaries, table, missing, polynomials=False):
     table : Table of the training rows; missing : "drop", "keep" or "indicator"
     polynomials : whether orthogonal polynomials code ordered categories"""
     name, code = key
-    if code is not None and not (is_category(code) or _is_column_of_bools(code, summaries)):
-        return learn_expression(code, table)
     source = name if code is None else column_in(code)
+    if code is not None and not is_category(code):
+        called = language.function_name(tree(code).func)
+        if called != "I" or source is None or not holds_bools(summaries[source].column):
+            return learn_expression(code, table)
     if code is not None and language.is_condition(tree(code).args[0]):
         return _categorical(code, code, TRUTH)
     found = summaries[key if source is None else source]
@@ -140,28 +142,18 @@ def learn(key, summaries, table, missing, polynomials=False):
         raise DataError(f"column {name!r} has dates: {columns.date_advice(name)}")
     if missing == "keep" and not found.n_known:
         columns.raise_unknown([found.column.name], found.n_missing == found.n)
-    if code is not None:
-        coded = _categorical(code, found.column.name, found.used_levels)
-        return _with_missing(coded, found, missing)
-    if found.column.kind == "number":
+    if code is None and found.column.kind == "number":
         return Numeric(name)
-    n = found.n - found.n_missing if missing == "keep" else found.n
-    factor = _of_column(found, n, polynomials)
-    return _with_missing(factor, found, missing)
-
-
-def _of_column(summary, n, polynomials):
-    """Return the Levels factor of a column, given its Summary and number n of known values.
-
-    polynomials : whether ordered levels are coded by polynomials, not by thresholds"""
-    column, levels = summary.column, summary.used_levels
-    check_numeric_text(column, levels, n)
-    if names_rows(summary):
-        name = quote(column.name)
-        cure = f"leave it out with '- {name}', or write C({name}) to use its levels"
-        raise DataError(f"{row_names(summary)}; {cure}")
-    factor = Levels.from_levels(column.name, False, levels, _shown(levels))
-    return _in_order(factor, polynomials) if column.ordered else factor
+    levels = found.used_levels
+    if code is not None:
+        return _with_missing(_categorical(code, found.column.name, levels), found, missing)
+    check_numeric_text(found.column, levels, found.n - found.n_missing * (missing == "keep"))
+    if names_rows(found):
+        cure = f"leave it out with '- {quote(name)}', or write C({quote(name)}) to use its levels"
+        raise DataError(f"{row_names(found)}; {cure}")
+    factor = Levels.from_levels(name, False, levels, _shown(levels))
+    ordered = _in_order(factor, polynomials) if found.column.ordered else factor
+    return _with_missing(ordered, found, missing)
 
 
 def names_rows(summary):
@@ -209,11 +201,6 @@ def is_category(code):
     """Return whether the text `code` of a call makes levels: C(), or I() of a condition."""
     node = tree(code)
     return language.function_name(node.func) == "C" or language.is_condition(node)
-
-
-def _is_column_of_bools(code, summaries):
-    name = column_in(code) if language.function_name(tree(code).func) == "I" else None
-    return name is not None and holds_bools(summaries[name].column)
 
 
 def holds_bools(column):
@@ -291,11 +278,12 @@ def prepare(factor, table):
         if values.shape[1] != factor.width:
             raise DataError(f"{factor.name} makes {values.shape[1]} columns, not {factor.width}")
         return values
-    if not factor.called:
-        return columns.recode(table.columns[factor.name], factor.levels, table.rows, CURE)
-    source, rows = _argument(factor.name, tree(factor.name).args[0], table)
-    cure = CURE if column_with_levels(factor) else NO_CURE
-    return columns.recode(source, factor.levels, rows, cure)
+    name = column_with_levels(factor)
+    if name is not None:
+        return columns.recode(table.columns[name], factor.levels, table.rows, CURE)
+    node = tree(factor.name).args[0]
+    values = expressions.evaluate(factor.name, node, table)[:, 0]
+    return columns.recode(as_column(factor.name, node, values), factor.levels, ALL_ROWS, NO_CURE)
 
 
 def column(factor, prepared, j):
@@ -343,11 +331,11 @@ def _in_order(factor, polynomials):
 
     polynomials : True for orthogonal polynomials, else a 0/1 column per threshold (">=medium")"""
     levels = factor.levels
-    if polynomials and len(levels) > 1:
-        matrix, suffixes = patsy_terms.contrast(factor.name, ast.Name("Poly"), levels)
-        return replace(factor, labels=tuple(suffixes), matrix=matrix)
     if len(levels) < 2:
         return factor
+    if polynomials:
+        matrix, suffixes = patsy_terms.contrast(factor.name, ast.Name("Poly"), levels)
+        return replace(factor, labels=tuple(suffixes), matrix=matrix)
     labels = factor.labels if len(levels) == 2 else tuple(f">={level}" for level in levels[1:])
     return replace(factor, labels=labels, matrix=np.tri(len(levels), len(levels) - 1, -1))
 
@@ -411,7 +399,8 @@ def _with_missing(factor, summary, missing):
         while label in factor.labels or label in map(str, factor.levels):
             label += "_"
         return replace(factor, missing=label)
-    mass = summary.mass_of(factor.levels)
+    known = dict(zip(summary.levels, summary.mass.tolist(), strict=True))
+    mass = np.array([known.get(level, 0.0) for level in factor.levels])
     return replace(factor, shares=mass / mass.sum())
 
 
@@ -425,13 +414,6 @@ def column_with_levels(factor):
 def is_read_as_number(factor, name):
     computed = isinstance(factor, Numeric | Expression) or is_computed_condition(factor)
     return computed and name in needs(factor)
-
-
-def _argument(code, node, table):
-    name = language.column_name(node)
-    if name is not None:
-        return table.columns[name], table.rows
-    return as_column(code, node, expressions.evaluate(code, node, table)[:, 0]), ALL_ROWS
 
 
 def as_column(name, node, values):

@@ -3,8 +3,10 @@
 import errno
 import mmap
 import os
+import re
 import shutil
 import tempfile
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -16,7 +18,6 @@ from lodim.design import columns, factors
 from lodim.design.chunks import tiles_of
 from lodim.design.column_kernels import (
     ALL_ROWS,
-    NO_ROWS,
     as_real,
     inverses,
     kernel_weights,
@@ -78,16 +79,12 @@ def _known_sources(term, prepared):
         return
     sources = [prepared(part) for part in term]
     for choice in column_choices(term):
-        each = [factors.column(*z) for z in zip(term, sources, choice, strict=True)]
-        yield read_only(each[0] if len(each) == 1 else _product(each)), read_only(ALL_ROWS)
-
-
-def _product(columns):
-    """Return the product of columns without missing values; an overflow gives infinity."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        product = np.multiply.reduce(columns)
-    product[np.isnan(product)] = np.inf
-    return product
+        values, *others = [factors.column(*z) for z in zip(term, sources, choice, strict=True)]
+        if others:
+            with np.errstate(over="ignore", invalid="ignore"):
+                values = np.multiply.reduce([values, *others])
+            values[np.isnan(values)] = np.inf  # the product of an overflow and zero
+        yield read_only(values), read_only(ALL_ROWS)
 
 
 def _places(terms):
@@ -135,10 +132,14 @@ def learn_moments(terms, prepared, *, wanted, limits):
     limits : dict feature's position -> (lower, upper, middle); values outside become the middle"""
     table, found = prepared.table, np.zeros((len(wanted), 5))
     weights = kernel_weights(table.weights, table.weight_unit)
-    of_values = _known_moments if table.missing == "keep" else moments
 
     def work(term, k, x, rows):
-        found[k] = of_values(*apply_limits(x, rows, limits.get(k)), weights)
+        x, rows = apply_limits(x, rows, limits.get(k))
+        own = weights
+        if table.missing == "keep" and not rows.size and np.isnan(x).any():
+            known = ~np.isnan(x)
+            x, own = read_only(x[known]), read_only(own[known] if own.size else own)
+        found[k] = moments(x, rows, own)
 
     _for_features(work, terms, prepared, wanted)
     return found
@@ -200,15 +201,6 @@ def check_distance(distance, scale, term, dtype):
         raise DataError(f"{what}: correct it, or make it missing")
 
 
-def _known_moments(x, rows, weights):
-    if rows.size or not np.isnan(x).any():
-        return moments(x, rows, weights)
-    at = np.flatnonzero(~np.isnan(x))
-    if not at.size:
-        return NO_ROWS
-    return moments(x, read_only(at), read_only(weights[at] if weights.size else weights))
-
-
 class Features:
     """Features of a design in all rows, computed again in each pass over the chunks of the data.
 
@@ -216,7 +208,8 @@ class Features:
 
     def __init__(self, terms, fills, parts, missing):
         self.terms, self.fills, self.parts, self.missing = terms, fills, parts, missing
-        self._kept = None
+        whole = filled(replace(parts.table, missing=missing), fills) if parts.in_one else None
+        self.whole = None if whole is None else Prepared(whole)
 
     def moments(self, names, summaries):
         """Return moments (p, 5) of the features, and a tuple of Limits, for features with outliers.
@@ -225,8 +218,11 @@ class Features:
         names : (p,) names of the features; summaries : dict column -> Summary, for known moments"""
         found, wanted = np.zeros((len(names), 5)), np.ones(len(names), bool)
         for first, _, term in _places(self.terms):
-            if has_known_moments(term, summaries, self.missing):
-                found[first], wanted[first] = summaries[term[0].name].moments, False
+            if len(term) > 1 or not isinstance(term[0], factors.Numeric):
+                continue
+            known = summaries[term[0].name]
+            if known.moments is not None and not (known.n_missing and self.missing == "indicator"):
+                found[first], wanted[first] = known.moments, False
         found = self._learn_moments(found, wanted, {})
         wild = self._limits(names, found)
         limits = limits_by_position(wild, names)
@@ -259,16 +255,10 @@ class Features:
 
         prepared : Prepared chunk without missing values; wanted : (p,) bool, features to read"""
         names = needs([self.terms[t] for t in np.unique(self._term_of[wanted])])
-        if self.parts.in_one:
-            return self.parts.map(lambda _, table: work(self.terms, self._prepared(table)), names)
-        here = partial(apply_to_chunk, terms=self.terms, fills=self.fills, missing=self.missing)
-        return self.parts.map(partial(here, work=work), names)
-
-    def _prepared(self, table):
-        if self._kept is None:
-            whole = filled(replace(table, missing=self.missing), self.fills)
-            self._kept = Prepared(whole)
-        return self._kept
+        if self.whole is not None:
+            return [work(self.terms, self.whole)]
+        how = {"terms": self.terms, "fills": self.fills, "missing": self.missing, "work": work}
+        return self.parts.map(partial(apply_to_chunk, **how), names)
 
     @property
     def _term_of(self):
@@ -281,7 +271,7 @@ class Features:
         limits : dict position -> (lower, upper, middle); values outside become the middle"""
 
         def part(span, table):
-            prepared = self._kept or Prepared(filled(table, self.fills))
+            prepared = self.whole or Prepared(filled(table, self.fills))
             write_features(self.terms, prepared, tiles_of(X, span), mean, scale, ~flat, limits)
 
         self.parts.map(part, needs(self.terms))
@@ -296,14 +286,6 @@ def columns_within(summaries, parts):
     within = zip(numbers, columns.moments(numbers, summaries)[0], strict=True)
     known = {name: replace(summaries[name], moments=found) for name, found in within}
     return list((summaries | known).values())
-
-
-def has_known_moments(term, summaries, missing):
-    """Return whether `summaries` has a term's moments, by column; `missing` : how to treat gaps."""
-    if len(term) > 1 or not isinstance(term[0], factors.Numeric):
-        return False
-    known = summaries[term[0].name]
-    return known.moments is not None and not (known.n_missing and missing == "indicator")
 
 
 def is_number(term):
@@ -375,25 +357,12 @@ def fits_memory(n, p, dtype):
 
 def free_memory():
     """Return the bytes of memory available to this process, or infinity if unknown."""
-    found = [_available(), _of_group()]
-    return min((size for size in found if size is not None), default=float("inf"))
-
-
-def _available():
-    """Return the bytes of memory that the system reports as available, or None if unknown."""
-    try:
-        with open("/proc/meminfo") as lines:
-            sizes = {line.split(":")[0]: line.split()[1] for line in lines}
-        return 1024 * int(sizes["MemAvailable"])
-    except (OSError, KeyError, IndexError, ValueError):
-        return None
-
-
-def _of_group():
-    """Return the unused bytes of this process's memory limit (cgroup), or None if it has none."""
-    try:
+    sizes = [float("inf")]
+    with suppress(OSError):
+        reported = Path("/proc/meminfo").read_text()
+        sizes += [1024 * int(kib) for kib in re.findall(r"MemAvailable:\s*(\d+)", reported)]
+    with suppress(OSError, ValueError):  # the limit of this process's control group, if any
         group = Path("/sys/fs/cgroup")
         limit, used = (int((group / f"memory.{name}").read_text()) for name in ("max", "current"))
-        return max(0, limit - used)
-    except (OSError, ValueError):
-        return None
+        sizes.append(max(0, limit - used))
+    return min(sizes)

@@ -111,9 +111,8 @@ def take_rows(data, rows):
     if isinstance(data, pd.DataFrame):
         return data.iloc[rows]
     if isinstance(data, Mapping):
-        series = {k: v for k, v in data.items() if isinstance(v, pd.Series)}
-        arrays = {k: _as_series(k, v).array[rows] for k, v in data.items() if k not in series}
-        return dict(data) | arrays | {k: v.iloc[rows] for k, v in series.items()}
+        taken = {k: _as_series(k, v).iloc[rows] for k, v in data.items()}
+        return {k: v if isinstance(data[k], pd.Series) else v.array for k, v in taken.items()}
     return _narwhals(data)[rows].to_native()
 
 
@@ -233,7 +232,19 @@ def read_frame(data):
             return _named_frame(labels, labels, data.index, data.__getitem__)
         return _named_frame(labels, range(len(labels)), data.index, lambda j: data.iloc[:, j])
     if isinstance(data, Mapping):
-        return _mapping_frame(data)
+        read = {key: _as_series(key, value) for key, value in data.items()}
+        lengths = {str(key): len(column) for key, column in read.items()}
+        if len(set(lengths.values())) > 1:
+            counts = ", ".join(f"{name!r} {n}" for name, n in list(lengths.items())[:8])
+            raise DataError(f"all columns must have the same length; they have {counts}")
+        # Row labels are those of the Series in the mapping, or numbers from 0.
+        indexes = [(str(k), v.index) for k, v in data.items() if isinstance(v, pd.Series)]
+        for name, index in indexes[1:]:
+            if not index.equals(indexes[0][1]):
+                what = f"columns {indexes[0][0]!r} and {name!r} have different row labels"
+                raise DataError(f"{what}; align them first, for instance with pd.DataFrame(data)")
+        index = indexes[0][1] if indexes else pd.RangeIndex(next(iter(lengths.values()), 0))
+        return _named_frame(read, read, index, read.__getitem__)
     nw, frame = read_narwhals(data, READABLE)
     names, index = list(frame.columns), pd.RangeIndex(len(frame))
     kind = frame.implementation.value
@@ -245,31 +256,12 @@ def _named_frame(labels, keys, index, fetch, kind=PANDAS):
     return Frame(names, index, dict(zip(names, keys, strict=True)), fetch, kind)
 
 
-def _mapping_frame(data):
-    columns, lengths = {}, {}
-    for key, value in data.items():
-        if isinstance(value, (str, bytes)) or not hasattr(value, "__len__"):
-            raise DataError(f"column {str(key)!r} must be a list or array of values, not one value")
-        column = value if isinstance(value, pd.Series) else _as_series(key, value)
-        columns[key], lengths[str(key)] = column, len(column)
-    if len(set(lengths.values())) > 1:
-        counts = ", ".join(f"{name!r} {n}" for name, n in list(lengths.items())[:8])
-        raise DataError(f"all columns must have the same length; they have {counts}")
-    n = next(iter(lengths.values()), 0)
-    return _named_frame(columns, columns, _common_index(data, n), columns.__getitem__)
-
-
-def _common_index(data, n):
-    """Return the index that all Series of a mapping share; without any Series, 0 to n - 1."""
-    indexes = [(str(k), v.index) for k, v in data.items() if isinstance(v, pd.Series)]
-    for name, index in indexes[1:]:
-        if not index.equals(indexes[0][1]):
-            what = f"columns {indexes[0][0]!r} and {name!r} have different row labels"
-            raise DataError(f"{what}; align them first, for instance with pd.DataFrame(data)")
-    return indexes[0][1] if indexes else pd.RangeIndex(n)
-
-
 def _as_series(key, value):
+    """Return the values of a mapping's entry `key` as a Series; raise DataError for one value."""
+    if isinstance(value, pd.Series):
+        return value
+    if isinstance(value, (str, bytes)) or not hasattr(value, "__len__"):
+        raise DataError(f"column {str(key)!r} must be a list or array of values, not one value")
     if not isinstance(value, (np.ndarray, pd.api.extensions.ExtensionArray, pd.Index)):
         listed = not hasattr(value, "__array__")
         value = np.asarray(value, dtype=object if listed and len(value) else None)

@@ -105,25 +105,11 @@ class Scan:
     """Results of the first reading of a chunk of n rows: missing values, response, weights etc."""
 
     n: int
-    # tuples (position in the chunk, row number in the file, file), one per stretch of rows
-    runs: list
+    first: int  # number of the first row in its file
+    place: str  # name of the file
     flags: Flags
     # dict of Columns: the response, and row inputs (weights and the like) given by name
     beside: dict
-
-
-def join_scans(scans):
-    """Join the Scans of consecutive chunks of rows; return one Scan of all these rows."""
-    starts = np.cumsum([0, *(scan.n for scan in scans)]).tolist()
-    runs = []
-    for at, scan in zip(starts, scans, strict=False):
-        runs += [(at + start, first, place) for start, first, place in scan.runs]
-    flags = Flags(
-        *(np.concatenate([getattr(scan.flags, key) for scan in scans]) for key in ("gaps", "bad")),
-        *(_add([getattr(scan.flags, key) for scan in scans]) for key in ("columns", "required")),
-    )
-    beside = {k: columns.concat([scan.beside[k] for scan in scans]) for k in scans[0].beside}
-    return Scan(starts[-1], runs, flags, beside)
 
 
 def _add(counts):
@@ -136,15 +122,15 @@ def scan(chunk, request, answers, inputs, missing):
     request, answers : ColumnRequest of the features, names of the response's columns
     inputs : RowInputs, such as weights; missing : "drop", "keep" or "indicator", for features"""
     read = chunks.read_chunk(chunk, list(dict.fromkeys([*request.names, *answers, *inputs.names])))
-    n, runs = len(chunk.frame), [(0, chunk.first, chunk.place)]
-    frame = chunks.frame_of(read, chunks.Labels(runs, range(n)))
+    n, first, place = len(chunk.frame), chunk.first, chunk.place
+    frame = chunks.frame_of(read, chunks.Labels([(0, first, place)], range(n)))
     beside_names = dict.fromkeys([*answers, *inputs.names])
     inputs = inputs.read(frame)
     used = {name: read[name] for name in dict.fromkeys([*request.names, *answers])}
     flags = flag_missing(used, answers, inputs, missing, frame.index)
     # Copies, since a view would keep all columns of its chunk in memory.
     kept = {name: columns.take(read[name], np.arange(n)) for name in beside_names}
-    return Scan(n, runs, flags, kept), read
+    return Scan(n, first, place, flags, kept), read
 
 
 def read_source_rows(source, request, answers, inputs, missing):
@@ -187,22 +173,20 @@ class _FirstPass:
 
     def add(self, found, read):
         """Add a chunk of rows: its Scan `found`, and all its columns as a dict `read`."""
-        weights = self._weights(read, found.n)
+        start, stop, weights = self.n, self.n + found.n, self.inputs.weights
         stretch = {name: read[name] for name in self.request.names}
-        self.cutter.put(self.n, self.n + found.n, stretch | {None: weights})
+        if isinstance(weights, str):
+            stretch[None] = read[weights]
+        else:
+            values = np.ones(found.n) if weights is None else weights[start:stop]
+            stretch[None] = columns.Column("weights", "number", values)
+        self.cutter.put(start, stop, stretch)
         rows = complete_rows(found.flags, None, self.missing, learning=False)[0]
-        self.open = np.r_[self.open, self.n + rows]
-        self.n += found.n
+        self.open = np.r_[self.open, start + rows]
+        self.n = stop
         self.scans.append(found)
         while len(self.open) >= chunks.ROWS_PER_CHUNK:
             self._learn(chunks.ROWS_PER_CHUNK)
-
-    def _weights(self, read, n):
-        weights = self.inputs.weights
-        if isinstance(weights, str):
-            return read[weights]
-        values = np.ones(n) if weights is None else weights[self.n : self.n + n]
-        return columns.Column("weights", "number", values)
 
     def _learn(self, size):
         """Summarize the columns of the next `size` complete rows."""
@@ -222,16 +206,26 @@ class _FirstPass:
             raise DataError("the data has no rows")
         if len(self.open):
             self._learn(len(self.open))
-        found = join_scans(self.scans)
-        labels = chunks.Labels(found.runs, range(found.n))
-        inputs = inputs.map(lambda value, _: _without_labels(value, found.n))
-        inputs = inputs.read(chunks.frame_of(found.beside, labels))
-        flags = found.flags
+        n, scans, runs, start = self.n, self.scans, [], 0
+        for one in scans:
+            runs.append((start, one.first, one.place))
+            start += one.n
+        flags = [one.flags for one in scans]
+        flags = Flags(
+            np.concatenate([one.gaps for one in flags]),
+            np.concatenate([one.bad for one in flags]),
+            _add([one.columns for one in flags]),
+            _add([one.required for one in flags]),
+        )
+        beside = {k: columns.concat([one.beside[k] for one in scans]) for k in scans[0].beside}
+        labels = chunks.Labels(runs, range(n))
+        inputs = inputs.map(lambda value, _: _without_labels(value, n))
+        inputs = inputs.read(chunks.frame_of(beside, labels))
         rows, *numbers = complete_rows(flags, inputs.weights, self.missing, learning=True)
         inputs = inputs.complete(rows)
         table = columns.Table(
-            found.beside,
-            read_only(ALL_ROWS if len(rows) == found.n else rows),
+            beside,
+            read_only(ALL_ROWS if len(rows) == n else rows),
             labels,
             len(rows),
             self.missing,
@@ -241,8 +235,8 @@ class _FirstPass:
         )
         known = summaries.merge(self.summaries) if table.weight_unit == 1.0 else None
         store = chunks.ChunkStore(source, tuple(self.starts))
-        chunks_read = chunks.SourceChunks(store, replace(table, columns={}), found.n, known)
-        return Rows(inputs, table, chunks_read, rows, pd.RangeIndex(found.n), *numbers, True)
+        chunks_read = chunks.SourceChunks(store, replace(table, columns={}), n, known)
+        return Rows(inputs, table, chunks_read, rows, pd.RangeIndex(n), *numbers, True)
 
 
 def _without_labels(value, n):

@@ -16,7 +16,7 @@ from lodim.design.frame import absent, check_numeric_text, read_column
 from lodim.engine.blocks import each
 from lodim.errors import DataError
 from lodim.family import NUMERIC
-from lodim.formula.language import column_name, function_name, is_condition, quote, spell
+from lodim.formula.language import column_name, function_name, is_condition, quote
 from lodim.text import first_few
 
 BALANCED = "balanced"  # value of weights= that gives each class the same total weight
@@ -44,7 +44,7 @@ class Response:
         node = tree(self.name) if self.called else None
         if node is None or not is_condition(node):
             return f"{self.name} = {level}"
-        inner = spell(node.args[0])
+        inner = ast.unparse(node.args[0])
         return inner if level else f"not ({inner})"
 
     def _check_fields(self):
@@ -93,13 +93,24 @@ class RowInputs:
     def read(self, frame):
         """Return the row inputs (weights, offset etc.) of a Frame's rows as float64 arrays."""
         read = self.map(partial(_read_input, frame))
-        if read.groups is not None:
-            _check_groups(frame, self.groups, read.groups)
+        missing = () if read.groups is None else np.flatnonzero(np.isnan(read.groups))
+        if len(missing):
+            name = f"groups: column {self.groups!r}" if isinstance(self.groups, str) else "groups"
+            what = f"{name} is missing in {len(missing)} of {len(read.groups)} rows, the first of"
+            cure = "give each row a group (a group of its own if it belongs to no other)"
+            row = frame.index[missing[0]]
+            raise DataError(f"{what} them {row!r}: {cure}, or drop these rows")
         return read
 
     def arrays(self):
         """Return the row inputs (weights, offset etc.) as arrays; column names stay unchanged."""
-        return self.map(_as_array)
+
+        def as_array(value, what):
+            if np.ndim(value) == 0:
+                return value
+            return np.asarray(value) if what in ("clusters", "groups") else _as_numbers(value, what)
+
+        return self.map(as_array)
 
     def take(self, rows):
         """Return the row inputs (weights etc.) of the rows at positions `rows`, or of a slice."""
@@ -156,7 +167,17 @@ def _read_input(frame, value, what):
             raise DataError(f"{what}: column {value!r} must have numbers, not dates")
         array = columns.as_float(column.values)
     else:
-        array = _input_array(frame, value, what)
+        array, n = _as_numbers(value, what), len(frame.index)
+        if what == "offset" and array.ndim == 0:
+            array = np.full(n, float(array))
+        most = 2 if what == "offset" else 1
+        if not 1 <= array.ndim <= most:
+            wanted = "one value per row" + (", or per row and class" if what == "offset" else "")
+            raise DataError(f"{what} must have {wanted}, not shape {array.shape}")
+        if len(array) != n:
+            has = f"{what} has {len(array)} values"
+            raise DataError(f"{has}, but must have one per row, {n} in all")
+        _check_row_labels(frame, value, what)
     if np.isinf(array).any():
         i = int(np.flatnonzero(np.isinf(array).reshape(len(array), -1).any(axis=1))[0])
         raise DataError(f"{what} is infinite in row {frame.index[i]!r}")
@@ -179,43 +200,11 @@ def _codes(frame, values, input_name):
     return np.where(codes < 0, np.nan, codes)
 
 
-def _check_groups(frame, groups, codes):
-    missing = np.flatnonzero(np.isnan(codes))
-    if len(missing):
-        name = f"groups: column {groups!r}" if isinstance(groups, str) else "groups"
-        what = f"{name} is missing in {len(missing)} of {len(codes)} rows, the first of them "
-        cure = "give each row a group (a group of its own if it belongs to no other)"
-        raise DataError(f"{what}{frame.index[missing[0]]!r}: {cure}, or drop these rows")
-
-
 def _check_size(values, what):
     largest = np.abs(values).max(initial=0.0, where=~np.isnan(values))
     if largest > LARGEST:
         why = f"{what} must be at most {LARGEST:g} in absolute value, not {largest:g}"
         raise DataError(f"{why}: divide it by a power of ten")
-
-
-def _input_array(frame, value, what):
-    """Return values per row, called `what`, as an array; check length and row labels."""
-    array = _as_numbers(value, what)
-    n = len(frame.index)
-    if what == "offset" and array.ndim == 0:
-        array = np.full(n, float(array))
-    most = 2 if what == "offset" else 1
-    if not 1 <= array.ndim <= most:
-        wanted = "one value per row" + (", or per row and class" if what == "offset" else "")
-        raise DataError(f"{what} must have {wanted}, not shape {array.shape}")
-    if len(array) != n:
-        raise DataError(f"{what} has {len(array)} values, but must have one per row, {n} in all")
-    _check_row_labels(frame, value, what)
-    return array
-
-
-def _as_array(value, what):
-    """Return values per row, called `what`, as an array; a column name or number stays as it is."""
-    if np.ndim(value) == 0:
-        return value
-    return np.asarray(value) if what in ("clusters", "groups") else _as_numbers(value, what)
 
 
 def _as_numbers(value, what):
@@ -304,9 +293,18 @@ def complete_rows(flags, weights, missing, learning):
     n_dropped, n_incomplete = int(out.sum()), int(incomplete.sum())
     counts = flags.columns | flags.required if drop else flags.required
     lacking = {name: count for name, count in counts.items() if count and n_dropped}
-    if learning and len(rows) < 2:
-        _raise_few_rows(len(bad), len(rows), lacking, n_incomplete and drop)
-    return rows, n_dropped, n_incomplete, lacking
+    if not learning or len(rows) > 1:
+        return rows, n_dropped, n_incomplete, lacking
+    n, n_left = len(bad), len(rows)
+    if n == n_left:
+        has = "only one row; a model needs at least two" if n else "no rows"
+        raise DataError(f"the data has {has}")
+    worst = sorted(lacking.items(), key=lambda item: -item[1])[:5]
+    counts = ", ".join(f"{name!r} in {count}" for name, count in worst)
+    cure = "; missing='indicator' keeps rows with missing features" * (drop and n_incomplete > 0)
+    left = "only one row is left, and a model needs at least two" if n_left else "no rows are left"
+    gone = f"{n - n_left} of {n} rows are dropped for missing values ({counts})"
+    raise DataError(f"{left}: {gone}{cure}")
 
 
 def _flag(column, bad, index):
@@ -328,18 +326,6 @@ def _flag(column, bad, index):
         what = f"column {column.name!r} must be finite; it is infinite in row {row!r}"
         raise DataError(f"{what}: correct it, or make it missing")
     return int(missing.sum())
-
-
-def _raise_few_rows(n, n_left, dropped, incomplete):
-    if n == n_left:
-        has = "only one row; a model needs at least two" if n else "no rows"
-        raise DataError(f"the data has {has}")
-    worst = sorted(dropped.items(), key=lambda item: -item[1])[:5]
-    counts = ", ".join(f"{name!r} in {count}" for name, count in worst)
-    cure = "; missing='indicator' keeps rows with missing features" if incomplete else ""
-    left = "only one row is left, and a model needs at least two" if n_left else "no rows are left"
-    gone = f"{n - n_left} of {n} rows are dropped for missing values ({counts})"
-    raise DataError(f"{left}: {gone}{cure}")
 
 
 def learn_response(response, family, table):
@@ -366,9 +352,18 @@ def learn_response(response, family, table):
     levels = columns.used_levels(source, rows)
     if family == "ordinal":
         _check_order(response.name, levels, in_order)
-    y = columns.recode(source, levels, rows).astype(np.float64)
-    _check_levels(response.name, levels, table.weighted(y), family)
-    response = Response(response.name, levels, response.called)
+    y, name = columns.recode(source, levels, rows).astype(np.float64), response.name
+    used = np.unique(table.weighted(y)).astype(int)
+    if len(used) < 2:
+        one = levels[used[0]]
+        raise DataError(f"the response {name!r} has one class only, {one!r}; two are needed")
+    if family == "binomial" and len(levels) > 2:
+        numbers = all(isinstance(level, int | float) for level in levels)
+        middle = f"I({name} > {levels[len(levels) // 2]:g})" if numbers else ""
+        what = f"the response {name!r} has {len(levels)}: {first_few(levels)}"
+        cure = "use family 'multinomial'" + f", or a condition such as {middle}" * numbers
+        raise DataError(f"family 'binomial' needs two classes, but {what}; {cure}")
+    response = Response(name, levels, response.called)
     return columns.expand_rows(y, where, n), response, family
 
 
@@ -474,19 +469,6 @@ def _infer_family(source, rows):
         if ((values == low) | ones).all() and 0 < ones.sum() < len(values):
             return "binomial"
     return "gaussian"
-
-
-def _check_levels(name, levels, codes, family):
-    used = np.flatnonzero(np.bincount(codes.astype(np.int64), minlength=len(levels)))
-    if len(used) < 2:
-        one = levels[used[0]]
-        raise DataError(f"the response {name!r} has one class only, {one!r}; two are needed")
-    if family == "binomial" and len(levels) > 2:
-        numbers = all(isinstance(level, int | float) for level in levels)
-        middle = f"I({name} > {levels[len(levels) // 2]:g})" if numbers else ""
-        what = f"the response {name!r} has {len(levels)}: {first_few(levels)}"
-        cure = "use family 'multinomial'" + f", or a condition such as {middle}" * numbers
-        raise DataError(f"family 'binomial' needs two classes, but {what}; {cure}")
 
 
 LARGEST_MEAN = 1e160  # largest mean in a file whose square is finite

@@ -58,11 +58,6 @@ class Summary:
         """Levels that occur in the rows, in order."""
         return tuple(level for level, n in zip(self.levels, self.counts, strict=True) if n)
 
-    def mass_of(self, levels):
-        """Return the total weight of each given level, (n_levels,); 0 for an unknown level."""
-        known = dict(zip(self.levels, self.mass.tolist(), strict=True))
-        return np.array([known.get(level, 0.0) for level in levels])
-
 
 def summarize(table, request):
     """Return a dict column -> Summary (counts, moments etc.) of the columns named in `request`."""
@@ -81,7 +76,10 @@ def _summarize(table, name, request):
     if column.kind in ("number", "date"):
         found["moments"] = _moments(table, column, known)
     if column.kind == "number" and name in request.ranged:
-        found["extremes"] = _extremes(table, column, found["moments"])
+        x = columns.as_float(columns.take(column.values, table.rows))
+        counts = True if table.positive_weight is None else table.positive_weight
+        ends = [(x == end) & counts for end in found["moments"][3:]]
+        found["extremes"] = tuple(int(at.argmax()) if at.any() else -1 for at in ends)
     if column.kind == "level" or (column.kind == "number" and name in request.coded):
         found |= _count(table, columns.as_levels(column), known)
     return Summary(columns.kind_of(column), table.n, **found)
@@ -100,18 +98,6 @@ def _moments(table, column, known):
         rows = read_only(rows[known] if rows.size else np.flatnonzero(known))
         weights = None if weights is None else weights[known]
     return np.array(moments(values, rows, kernel_weights(weights, table.weight_unit)))
-
-
-def _extremes(table, column, moments):
-    """Return the positions of rows with a column's smallest and largest number; -1 if none.
-
-    moments : (5,), ends with these two numbers; rows of weight zero do not count"""
-    x, positive = columns.as_float(columns.take(column.values, table.rows)), table.positive_weight
-    places = []
-    for size in moments[3:]:
-        at = np.flatnonzero(x == size if positive is None else (x == size) & positive)
-        places.append(int(at[0]) if at.size else -1)
-    return tuple(places)
 
 
 def _count(table, column, known):
@@ -152,25 +138,19 @@ def merge(chunks):
 
 
 def _merge(parts, moments):
+    """Return the Summary of a column in all rows, given those of the chunks, and its moments."""
     column = columns.join_kinds([part.column for part in parts])
     keys = ("n", "n_missing", "n_known", "n_gaps")
     summary = Summary(column, **{key: sum(getattr(part, key) for part in parts) for key in keys})
     if moments is not None:
-        summary = replace(summary, moments=moments, extremes=_merge_extremes(parts, moments))
+        ends, first = [-1, -1], 0  # positions of the rows with the minimum and the maximum
+        for part in parts:
+            for side, at in enumerate(part.extremes):
+                if ends[side] < 0 <= at and part.moments[3 + side] == moments[3 + side]:
+                    ends[side] = first + at
+            first += part.n
+        summary = replace(summary, moments=moments, extremes=tuple(ends))
     return replace(summary, **_merge_levels(column, parts))
-
-
-def _merge_extremes(summaries, moments):
-    """Return positions of the rows with a column's minimum and maximum; -1 if there is none.
-
-    summaries : Summary of each chunk; moments : of all rows, ends with the minimum and maximum"""
-    ends, first = [-1, -1], 0
-    for part in summaries:
-        for side, at in enumerate(part.extremes):
-            if ends[side] < 0 <= at and part.moments[3 + side] == moments[3 + side]:
-                ends[side] = first + at
-        first += part.n
-    return tuple(ends)
 
 
 def _merge_levels(column, parts):

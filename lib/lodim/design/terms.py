@@ -107,9 +107,25 @@ def learn(keys, parts, summaries, fills, missing, reference_levels):
     The dict has `names`, `term_names` and `term_of` of a Design. Splines and means are learned from
     the sampled rows; their number is 0 if all rows were used."""
     check_size([math.prod(map(factors.least_width, term)) for term in keys], keys, parts.n)
-    summaries = summaries | _computed_levels(keys, parts, fills)
-    table, n_sampled = _rows_to_learn(keys, parts, summaries, fills)
-    terms = _learn_factors(keys, summaries, table, missing, reference_levels)
+    # Values of expressions, as in C(np.floor(x)), are counted in all rows.
+    counted = [(None, code) for code in _codes(keys) if factors.is_counted(code)]
+    if counted:
+        work = partial(_count_computed, keys=counted, fills=fills)
+        summaries = summaries | merge(parts.map(work, columns_of([counted])))
+    # Means, knots etc. are learned from rows that include the ends of each column.
+    table, n_sampled, learning = None, 0, _learning(keys)
+    if learning:
+        needed = columns_of([learning])
+        ends = [place for name in needed for place in summaries[name].extremes if place >= 0]
+        rows, is_sample = draw_rows(parts, ends, SAMPLE)
+        table = filled(parts.gather(rows, needed), fills)
+        n_sampled = table.n if is_sample else 0
+    how = summaries, table, missing, reference_levels
+    learnt = {key: factors.learn(key, *how) for key in dict.fromkeys(itertools.chain(*keys))}
+    terms = tuple(tuple(learnt[key] for key in term) for term in keys)
+    if reference_levels:
+        reduced, coded = _against_reference(keys), factors.against_reference
+        terms = tuple(tuple(coded(learnt[k], k in reduced[term]) for k in term) for term in keys)
     terms += indicators(terms, fills)
     sizes = widths(terms)
     check_size(sizes, keys, parts.n)
@@ -117,41 +133,16 @@ def learn(keys, parts, summaries, fills, missing, reference_levels):
     return terms, named, n_sampled
 
 
-def _computed_levels(keys, parts, fills):
-    """Count the values of each factor C(expression) in all rows; return a dict key -> Summary.
-
-    keys : terms, as tuples of (column, None) or (None, text of a call); parts : Chunks of the rows
-    fills : Fills that replace missing values before counting"""
-    counted = [(None, code) for code in _codes(keys) if factors.is_counted(code)]
-    if not counted:
-        return {}
-    work = partial(_count_computed, keys=counted, fills=fills)
-    return merge(parts.map(work, columns_of([counted])))
-
-
 def _count_computed(_, table, keys, fills):
+    """Return a dict key -> Summary (counts of values) of factors C(expression) in one chunk.
+
+    table : Table of the chunk; fills : Fills that replace missing values before counting"""
     table, found = filled(table, fills), {}
     for key in keys:
         part, code = known_rows(table, factors.columns_of(key))[0], key[1]
         values = evaluate(code, tree(code).args[0], part)[:, 0] if part.n else np.zeros(0)
         found[key] = summarize_values(part, code, values, table.n)
     return found
-
-
-def _rows_to_learn(keys, parts, summaries, fills):
-    """Read the rows from which terms learn means, knots etc.; return a Table and the sample size.
-
-    The size is 0 if all rows are used; without such terms, return (None, 0).
-    keys : terms, as tuples of (column, None) or (None, text of a call); parts : Chunks
-    summaries : dict column -> Summary; fills : Fills that replace missing values"""
-    learning = _learning(keys)
-    if not learning:
-        return None, 0
-    needed = columns_of([learning])
-    ends = [place for name in needed for place in summaries[name].extremes if place >= 0]
-    rows, is_sample = draw_rows(parts, ends, SAMPLE)
-    table = filled(parts.gather(rows, needed), fills)
-    return table, table.n if is_sample else 0
 
 
 def draw_rows(parts, ends, size):
@@ -165,17 +156,6 @@ def draw_rows(parts, ends, size):
     if len(rows) <= size:
         return rows, False
     return np.union1d(rows[draw_positions(len(rows), size, 0)], np.array(ends, np.int64)), True
-
-
-def _learn_factors(keys, summaries, table, missing, reference_levels):
-    how = summaries, table, missing, reference_levels
-    every = dict.fromkeys(itertools.chain.from_iterable(keys))
-    learnt = {key: factors.learn(key, *how) for key in every}
-    if not reference_levels:
-        return tuple(tuple(learnt[key] for key in term) for term in keys)
-    reduced = _against_reference(keys)
-    coded = factors.against_reference
-    return tuple(tuple(coded(learnt[k], k in reduced[term]) for k in term) for term in keys)
 
 
 def _against_reference(keys):
@@ -261,7 +241,9 @@ def directions(monotone, design, family):
         raise ArgumentError(f"{what}: leave monotone= out")
     found = np.zeros(len(design.names), int)
     for (name, _), way in zip(monotone.items(), ways(monotone), strict=True):
-        own = [k for k, term in enumerate(design.terms) if _uses(term, name)]
+        # An indicator of missing values does not use the values.
+        values = [[part for part in term if not isinstance(part, Missing)] for term in design.terms]
+        own = [k for k, term in enumerate(values) if name in needs([term])]
         if not own:
             hint = suggestion(name, design.features)
             raise ArgumentError(f"monotone: {name!r} is not in the formula; {hint}")
@@ -270,17 +252,14 @@ def directions(monotone, design, family):
             needs = f"monotone= needs {name!r} as a numeric column or an ordered category that is "
             needs += f"not part of other terms, but the formula has {has}"
             cure = "leave the column out of monotone=, or out of other terms"
-            if len(own) == 1 and (levels := _unordered(design.terms[own[0]])):
-                has = f"{name!r} has the levels {first_few(levels, 3)} in no order"
+            part, *others = design.terms[own[0]]
+            is_column = not others and isinstance(part, Levels) and not part.called
+            if len(own) == 1 and is_column and part.matrix is None:
+                has = f"{name!r} has the levels {first_few(part.levels, 3)} in no order"
                 needs, cure = f"monotone= needs levels in order, but {has}", TO_ORDER
             raise ArgumentError(f"{needs}: {cure}")
         found[np.asarray(design.term_of) == own[0]] = way
     return tuple(found.tolist())
-
-
-def _uses(term, name):
-    """Return whether a term uses a column's values; an indicator of missing values does not."""
-    return any(name in factors.needs(factor) for factor in term if not isinstance(factor, Missing))
 
 
 def _keeps_order(term, name):
@@ -295,12 +274,6 @@ def _keeps_order(term, name):
     if factor.matrix is None:
         return set(map(type, factor.levels)) == {bool}
     return bool((np.diff(factor.matrix, axis=0) >= 0.0).all())
-
-
-def _unordered(term):
-    """Return the levels of a term that is a column of unordered levels; () for other terms."""
-    is_column = isinstance(term[0], Levels) and not term[0].called
-    return term[0].levels if len(term) == 1 and is_column and term[0].matrix is None else ()
 
 
 def compress(keys, written, parts, summaries):

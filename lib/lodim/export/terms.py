@@ -12,7 +12,7 @@ from lodim.design.expressions import tree
 from lodim.errors import ArgumentError
 from lodim.export import expression as ex
 from lodim.formula import patsy_terms
-from lodim.formula.language import DATES, UNARY, column_name, count_data, function_name, spell
+from lodim.formula.language import DATES, UNARY, column_name, count_data, function_name
 
 ARITHMETIC: dict[type, str] = {
     **{ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Mod: "mod"},
@@ -306,7 +306,7 @@ class _Translation:
         settings = [ast.literal_eval(arg) for arg in node.args[count_data(node) :]]
         if name in DATES:
             cure = "make it a column of the data first"
-            raise ArgumentError(f"{spell(node)} cannot be exported: {cure}")
+            raise ArgumentError(f"{ast.unparse(node)} cannot be exported: {cure}")
         if name in patsy_terms.TRANSFORMS:
             return self.transformed(name, node, settings, words)
         if name == "np.where":

@@ -385,7 +385,12 @@ class Delegates(ABC):
     def __maketables_coef_table__(self):
         frame = self._of_tables()
         keys = [c for c in ("level", "dimension") if c in frame]
-        known = _maketables_names(self.design) | {"(Intercept)": INTERCEPT}
+        # maketables names the level features of a factor such as origin[T.USA].
+        known = {"(Intercept)": INTERCEPT}
+        for part in itertools.chain.from_iterable(self.design.terms):
+            coded = column_with_levels(part) and part.matrix is None
+            if coded and len(part.labels) < len(part.levels):
+                known |= {f"{part.name}[{k}]": f"{part.name}[T.{k}]" for k in part.labels}
         terms = [":".join(known.get(part, part) for part in t.split(":")) for t in frame["term"]]
         names = pd.Series(terms, index=frame.index)
         for key in keys:
@@ -407,12 +412,3 @@ class Delegates(ABC):
         row = in_pandas(self.glance)().iloc[0]
         value = row.get(TABLE_FIGURES.get(key, ""))
         return None if value is None or pd.isna(value) else value.item()
-
-
-def _maketables_names(design):
-    """Return a dict from names of level features to those in maketables, such as origin[T.USA]."""
-    names = {}
-    for part in itertools.chain.from_iterable(design.terms):
-        if column_with_levels(part) and part.matrix is None and len(part.labels) < len(part.levels):
-            names |= {f"{part.name}[{k}]": f"{part.name}[T.{k}]" for k in part.labels}
-    return names

@@ -75,7 +75,11 @@ class Fit(Delegates):
         super().__init_subclass__(**arguments)
         forms.take_forms(cls)
         for name, method in vars(cls).items():
-            _name_as_method(method, cls, name)
+            # Functions shared by classes are renamed, so that tracebacks show `class.name`.
+            while isfunction(method) and "." not in method.__qualname__:
+                method.__module__, method.__name__ = cls.__module__, name
+                method.__qualname__ = f"{cls.__qualname__}.{name}"
+                method = getattr(method, "__wrapped__", None)
         for name in FRAME_METHODS & set(vars(cls)):
             method = vars(cls)[name]
             setattr(cls, name, as_given(streaming(method) if name in ROW_METHODS else method))
@@ -616,11 +620,3 @@ def check_fit(fit):
         words = "a fit of one response, such as gbmap() returns"
         cure = f": give {fit.__name__}(formula, data)" if isfunction(fit) else ""
         raise ArgumentError(f"the first argument must be {words}, not {shown(fit)}{cure}")
-
-
-def _name_as_method(function, cls, name):
-    """Rename a function to a method of a class, so that tracebacks show `class.name`."""
-    while isfunction(function) and "." not in function.__qualname__:
-        function.__module__, function.__name__ = cls.__module__, name
-        function.__qualname__ = f"{cls.__qualname__}.{name}"
-        function = getattr(function, "__wrapped__", None)

@@ -138,7 +138,24 @@ def _completed(model, options):
 
 def warn_of_values(design, batch, family, fit="fit"):
     """Warn of values far outside all others in a Batch, and of counts that are not whole."""
-    _warn_of_fractions(batch, family, design)
+    proportions = isinstance(family, families.Proportion)
+    if family.counts or proportions:
+        weights, name = batch.row_weights, design.response.name
+
+        def fractions(i):
+            totals = weights[i] * batch.y[i]  # the weights of rates may be their exposures
+            return np.count_nonzero(_fractional(totals) & (proportions | _fractional(batch.y[i])))
+
+        count = sum_rows(fractions, batch.n)
+        where = f"in {count} of {batch.n} rows"
+        if count and proportions:
+            what = f"proportion times weight is not a whole number of successes {where}"
+            warn(f"{what}: are the weights the numbers of trials of {name!r}?", DataWarning)
+        elif count:
+            what = f"the response {name!r} is not a whole number {where}, but family"
+            cure = "with exposures, give counts and offset=, the logarithm of the exposure"
+            cure += "; for amounts use family 'tweedie'"
+            warn(f"{what} {family.name!r} is for counts: {cure}", DataWarning)
     notes = phrases.wild(design)
     if design.response is not None and design.levels is None:
         at, name = batch.positive_weight, design.response.name
@@ -151,27 +168,6 @@ def warn_of_values(design, batch, family, fit="fit"):
     for note in notes:
         cure = f"Correct such values, or make them missing; {fit}.check(data) names the rows."
         warn(f"{note} {cure}", DataWarning)
-
-
-def _warn_of_fractions(batch, family, design):
-    proportions = isinstance(family, families.Proportion)
-    if not (family.counts or proportions):
-        return
-    weights, name = batch.row_weights, design.response.name
-
-    def fractions(i):
-        totals = weights[i] * batch.y[i]  # the weights of rates may be their exposures
-        return np.count_nonzero(_fractional(totals) & (proportions | _fractional(batch.y[i])))
-
-    count = sum_rows(fractions, batch.n)
-    where = f"in {count} of {batch.n} rows"
-    if count and proportions:
-        what = f"proportion times weight is not a whole number of successes {where}"
-        warn(f"{what}: are the weights the numbers of trials of {name!r}?", DataWarning)
-    elif count:
-        what = f"the response {name!r} is not a whole number {where}, but family {family.name!r}"
-        cure = "with exposures, give counts and offset=, the logarithm of the exposure"
-        warn(f"{what} is for counts: {cure}; for amounts use family 'tweedie'", DataWarning)
 
 
 def _fractional(x):

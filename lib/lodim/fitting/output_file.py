@@ -64,34 +64,25 @@ def _csv(file):
     yield append
 
 
-def _parquet(file):
-    arrow()
-    from pyarrow.parquet import ParquetWriter
-
-    return _tables(partial(ParquetWriter, file))
-
-
-def _arrow(file):
-    return _tables(partial(arrow().ipc.new_file, file))
-
-
-CSV = _csv
-KINDS = {".parquet": _parquet, ".csv": CSV, ".arrow": _arrow, ".feather": _arrow}
-
-
 @contextlib.contextmanager
-def _tables(open_writer):
-    """Yield a function that writes frames to a file, once the types of all columns are known.
+def _tables(file, parquet=False):
+    """Yield a function that writes frames to an Arrow or Parquet file.
 
-    Until then, frames wait in memory. open_writer : function of a pyarrow schema, opens the file"""
+    Frames wait in memory until the types of all columns are known."""
     pa = arrow()
+    if parquet:
+        from pyarrow.parquet import ParquetWriter
+    open_writer = ParquetWriter if parquet else pa.ipc.new_file
     waiting, opened, schema = [], None, None
 
     def flush():
         nonlocal opened, schema
         if opened is None:
-            schema = _plain_types(pa.unify_schemas([table.schema for table in waiting]))
-            opened = open_writer(schema)
+            schema = pa.unify_schemas([table.schema for table in waiting])
+            for j, field in enumerate(schema):  # codes of categories would differ between chunks
+                if pa.types.is_dictionary(field.type):
+                    schema = schema.set(j, field.with_type(field.type.value_type))
+            opened = open_writer(file, schema)
         while waiting:
             opened.write_table(waiting.pop(0).cast(schema))
 
@@ -113,13 +104,9 @@ def _tables(open_writer):
             opened.close()
 
 
-def _plain_types(schema):
-    """Return a schema without categories, since their codes would differ between chunks."""
-    pa = arrow()
-    for j, field in enumerate(schema):
-        if pa.types.is_dictionary(field.type):
-            schema = schema.set(j, field.with_type(field.type.value_type))
-    return schema
+CSV = _csv
+KINDS = {".parquet": partial(_tables, parquet=True), ".csv": CSV}
+KINDS |= {".arrow": _tables, ".feather": _tables}
 
 
 def _table(frame):

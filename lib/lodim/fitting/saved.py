@@ -108,15 +108,11 @@ def _read_frame(value, where, sizes):
     return pd.DataFrame(value)
 
 
-def _read_arguments(value, where, sizes):
-    return as_tuples(forms.modest().read(value, where, sizes))
-
-
 def as_tuples(arguments: dict[str, Any]) -> dict[str, Any]:
     return {name: tuple(v) if isinstance(v, list) else v for name, v in arguments.items()}
 
 
-ARGUMENTS: Any = forms.Form(_read_arguments, dict)
+ARGUMENTS: Any = forms.Form(lambda *read: as_tuples(forms.modest().read(*read)), dict)
 ANY_NUMBER = forms.unlimited(nan=True)
 DESIGN: Any = forms.Form(_read_design, forms.write)
 FRAME: Any = forms.Form(_read_frame, lambda frame: frame.to_dict("list"))
@@ -154,16 +150,13 @@ def check_call(fit: Any) -> None:
         raise ValueError(f"{', '.join(fit.chosen)} chosen, without what was tried")
     if len({len(values) for values in fit.chosen.values()}) > 1:
         raise ValueError(f"chosen is {fit.chosen!r:.80}, not as many numbers of each setting")
-    if fit.selection is not None:
-        _check_selection(fit.selection, fit.chosen, vars(fit.settings))
-
-
-def _check_selection(selection, chosen, settings):
-    missing = {"mean", "se", *chosen} - {*selection}
-    if missing or not len(selection):
-        raise ValueError(f"selection has {len(selection)} rows, and lacks {missing}")
+    if fit.selection is None:
+        return
+    missing, settings = {"mean", "se", *fit.chosen} - {*fit.selection}, vars(fit.settings)
+    if missing or not len(fit.selection):
+        raise ValueError(f"selection has {len(fit.selection)} rows, and lacks {missing}")
     numbers = forms.several(None, forms.optional(ANY_NUMBER))
-    for name, column in selection.to_dict("list").items():
+    for name, column in fit.selection.to_dict("list").items():
         if name == MEASURE:
             forms.several(None).read(column, f"selection.{name}", {})
         elif name not in settings or {int, float} & set(map(type, (settings[name], *column))):
@@ -176,18 +169,14 @@ def nearest_loss(selection: pd.DataFrame, settings: Any) -> float | None:
         return None
     distance = np.zeros(len(selection))
     for name in selection.columns.intersection(list(vars(settings))):
-        distance += _distances(selection[name], getattr(settings, name))
+        tried, own = selection[name], getattr(settings, name)
+        numbers = pd.to_numeric(tried, errors="coerce").to_numpy(float)
+        if own is None or isinstance(own, str) or np.isnan(numbers).all():
+            same = tried.isna() if own is None else tried == own
+            distance += np.where(same, 0.0, np.inf)
+            continue
+        numbers = np.where(np.isnan(numbers), np.inf, numbers)
+        logs = own > 0.0 and numbers.min() > 0.0
+        distance += np.abs(np.log(numbers / own) if logs else numbers - own)
     at = int(distance.argmin())
     return float(selection["mean"].iloc[at]) if np.isfinite(distance[at]) else None
-
-
-def _distances(tried, own):
-    """Return distances (n,) of the tried values of a setting from `own`, its value in the fit."""
-    numbers = pd.to_numeric(tried, errors="coerce").to_numpy(float)
-    if own is None or isinstance(own, str) or np.isnan(numbers).all():
-        same = tried.isna() if own is None else tried == own
-        return np.where(same, 0.0, np.inf)
-    numbers = np.where(np.isnan(numbers), np.inf, numbers)
-    if own > 0.0 and numbers.min() > 0.0:
-        return np.abs(np.log(numbers / own))
-    return np.abs(numbers - own)

@@ -56,7 +56,9 @@ def write(path: str | os.PathLike, kind: str, state: dict[str, Any]) -> None:
     except RecursionError:
         raise StoreError("the state is nested too deeply, or contains itself") from None
     for k, array in enumerate(arrays):
-        members[_member(k)] = _npy(array)
+        stream = BytesIO()
+        np.lib.format.write_array(stream, array, version=(1, 0), allow_pickle=False)
+        members[_member(k)] = stream.getvalue()
     members[SUMS] = _sums(members)
     _check_sizes({name: len(content) for name, content in members.items()}, "the state")
     _write(_path(path), members)
@@ -109,9 +111,15 @@ def _read(file, path):
     if not zipfile.is_zipfile(file):
         raise StoreError(f"{path} is not a file that lodim saved, or it is incomplete")
     with zipfile.ZipFile(file) as archive:
-        _check_members(archive.infolist(), path)
-        members = {info.filename: _content(archive, info) for info in archive.infolist()}
-    found = _check_meta(json.loads(_member_of(members, "meta.json", path)), path)
+        infos = archive.infolist()
+        if any(m.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for m in infos):
+            raise StoreError(f"{path} is damaged: it uses a compression that lodim does not use")
+        sizes = {info.filename: info.file_size for info in infos}
+        if len(sizes) < len(infos):
+            raise StoreError(f"{path} is damaged: it has two parts of the same name")
+        _check_sizes(sizes, path)
+        members = {info.filename: _content(archive, info) for info in infos}
+    kind = _kind(json.loads(_member_of(members, "meta.json", path)), path)
     if _member_of(members, SUMS, path) != _sums(members):
         why = "was edited after it was saved: its checksums do not match"
         raise StoreError(f"{path} is damaged, or {why}")
@@ -120,10 +128,11 @@ def _read(file, path):
     state = _decode(json.loads(_member_of(members, "state.json", path)), load)
     if not isinstance(state, dict):
         raise StoreError(f"{path} is damaged: its state is not a dict")
-    return found, state
+    return kind, state
 
 
 def _content(archive, info):
+    """Return the bytes of a member of a zip file, which never unpack to more than it declares."""
     content, at = bytearray(info.file_size), 0
     with archive.open(info) as stream:
         while step := stream.readinto(memoryview(content)[at:]):
@@ -140,18 +149,6 @@ def _sums(members):
     return "".join(f"{sums[name]}  {name}\n" for name in sorted(sums)).encode()
 
 
-def _check_members(members, path):
-    """Raise StoreError unless a zip file's members have distinct names and allowed sizes.
-
-    Only plain and deflated members are allowed; they never unpack to more than they declare."""
-    if any(m.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for m in members):
-        raise StoreError(f"{path} is damaged: it uses a compression that lodim does not use")
-    names = [m.filename for m in members]
-    if len(set(names)) < len(names):
-        raise StoreError(f"{path} is damaged: it has two parts of the same name")
-    _check_sizes({m.filename: m.file_size for m in members}, path)
-
-
 def _check_sizes(sizes, what):
     if len(sizes) > MAX_MEMBERS or sum(sizes.values()) > MAX_BYTES:
         most = f"{MAX_BYTES} bytes or {MAX_MEMBERS} arrays"
@@ -161,7 +158,8 @@ def _check_sizes(sizes, what):
         raise StoreError(f"{why}, the most that lodim allows")
 
 
-def _check_meta(meta, path):
+def _kind(meta, path):
+    """Return the kind that `meta`, the content of meta.json, states; raise StoreError if none."""
     number = meta.get("format") if isinstance(meta, dict) else None
     if not isinstance(number, int) or isinstance(number, bool) or number < 1:
         raise StoreError(f"{path} is damaged: meta.json states no format number")
@@ -178,7 +176,13 @@ def _check_meta(meta, path):
 def _encode(value, where, arrays):
     """Return a value as JSON data; move arrays to the list `arrays`; where : its name in errors."""
     if isinstance(value, np.ndarray):
-        arrays.append(_checked(value, where))
+        if isinstance(value, np.ma.MaskedArray):
+            raise StoreError(f"{where} is a masked array: save its data and its mask")
+        kind, size = value.dtype.kind, value.dtype.itemsize
+        if kind not in _NUMERIC or size > _WIDEST.get(kind, size):
+            what = f"{where} is an array of {value.dtype}"
+            raise StoreError(f"{what}; only numbers and bool are saved")
+        arrays.append(np.asarray(value))
         return {_TAG + "array": len(arrays) - 1}
     if isinstance(value, np.generic) and value.dtype.kind in "biuf" and value.itemsize <= 8:
         value = value.item()
@@ -189,23 +193,14 @@ def _encode(value, where, arrays):
     if isinstance(value, list | tuple):
         return [_encode(v, f"{where}[{k}]", arrays) for k, v in enumerate(value)]
     if isinstance(value, dict):
-        return {_key(k, where): _encode(v, f"{where}[{k!r}]", arrays) for k, v in value.items()}
+        encoded = {}
+        for key, entry in value.items():
+            if not isinstance(key, str):
+                raise StoreError(f"{where} has the key {key!r}; keys must be text")
+            name = _TAG + key if key.startswith(_TAG) else key
+            encoded[name] = _encode(entry, f"{where}[{key!r}]", arrays)
+        return encoded
     raise StoreError(f"{where} is a {type(value).__name__}, which cannot be saved")
-
-
-def _key(key, where):
-    if not isinstance(key, str):
-        raise StoreError(f"{where} has the key {key!r}; keys must be text")
-    return _TAG + key if key.startswith(_TAG) else key
-
-
-def _checked(array, where):
-    if isinstance(array, np.ma.MaskedArray):
-        raise StoreError(f"{where} is a masked array: save its data and its mask")
-    kind, size = array.dtype.kind, array.dtype.itemsize
-    if kind not in _NUMERIC or size > _WIDEST.get(kind, size):
-        raise StoreError(f"{where} is an array of {array.dtype}; only numbers and bool are saved")
-    return np.asarray(array)
 
 
 def _decode(value, load):
@@ -251,12 +246,6 @@ def _json(value):
         return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
     except ValueError as error:  # the state contains itself, or an integer with thousands of digits
         raise StoreError(f"the state cannot be saved: {error}") from None
-
-
-def _npy(array):
-    stream = BytesIO()
-    np.lib.format.write_array(stream, array, version=(1, 0), allow_pickle=False)
-    return stream.getvalue()
 
 
 def _member(number):

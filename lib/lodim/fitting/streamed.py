@@ -52,22 +52,22 @@ def streaming(method: F) -> F:
         if output is not None:
             output_file.check_apart(output, [] if source is None else source.paths)
             parts = call.of_frame(data) if source is None else call.of_source(source)
-            return _write(output, parts)
+            with output_file.writing(output) as append:
+                for rows, answers in parts:
+                    new = pd.DataFrame(answers)
+                    append(new if rows is None else with_columns(rows, new, frame_kind(rows)))
+            return fspath(output)
         if source is None:
             return method(self, data, *arguments, **keywords)
-        return _together(call, source)
+        frames, answers = zip(*call.of_source(source), strict=True)
+        answers = pd.concat(answers, ignore_index=True)
+        if not call.includes_data:
+            return convert(answers, source.kind)
+        return with_columns(join_frames(frames, source.kind), answers, source.kind)
 
-    streamed.__doc__ = _with_output(method.__doc__)
+    text = inspect.cleandoc(method.__doc__ or "")
+    streamed.__doc__ = text.replace("\n\nReturns\n", f"\n{OUTPUT}\nReturns\n", 1) or None
     return cast(F, streamed)
-
-
-def _with_output(text):
-    """Return a docstring with a description of `output` as its last parameter."""
-    if not text or "\nReturns\n" not in inspect.cleandoc(text):
-        return text
-    text = inspect.cleandoc(text)
-    head, rest = text.split("\n\nReturns\n", 1)
-    return f"{head}\n{OUTPUT}\nReturns\n{rest}"
 
 
 @dataclass(frozen=True)
@@ -96,16 +96,22 @@ class MethodCall:
 
     def of_source(self, source):
         """Yield a pair (rows, result of the method) as `of_frame` does, for each chunk."""
-        names = source.names if self.includes_data else self._names(source)
-        offsets = _Offsets(self.keywords.get("offset"))
+        names, offset = source.names, self.keywords.get("offset")
+        if not self.includes_data:
+            used = set(self.keywords) <= SHARED
+            fits = getattr(self.fit, "fits", {"": self.fit}).values()
+            wanted = {offset if isinstance(offset, str) else None}
+            wanted |= {name for fit in fits for name in _features(fit, used)}
+            names = [name for name in names if name in wanted]
+        offsets = _Offsets(offset)
         said: dict[type, list[str]] = {}
         empty = True
         for chunk in source.chunks(names):
             n = len(chunk.frame)
-            offset = offsets.next(n, chunk.place)
+            given = offsets.next(n, chunk.place)
             with warnings.catch_warnings(record=True) as raised:
                 warnings.simplefilter("always")
-                answers = _with_place_of_errors(self, chunk, source, offset)
+                answers = _with_place_of_errors(self, chunk, source, given)
             for warning in raised:
                 said.setdefault(warning.category, []).append(f"{chunk.place}: {warning.message}")
             if len(answers) != n:
@@ -118,15 +124,6 @@ class MethodCall:
         for category, messages in said.items():
             more = f" (and {len(messages) - 1} similar warnings)" if len(messages) > 1 else ""
             warn(messages[0] + more, category)
-
-    def _names(self, source):
-        """Return the columns of `source` (data that are not in memory) that the method reads."""
-        fits = getattr(self.fit, "fits", {"": self.fit}).values()
-        shared = set(self.keywords) <= SHARED
-        wanted = {name for fit in fits for name in _features(fit, shared)}
-        offset = self.keywords.get("offset")
-        wanted |= {offset} if isinstance(offset, str) else set()
-        return [name for name in source.names if name in wanted]
 
 
 def _features(fit, only_used):
@@ -160,6 +157,7 @@ class _Offsets:
         return {"offset": part}
 
     def check_all_used(self):
+        """Raise DataError if the offset has more values than the data have rows."""
         if self.is_array and self.first < len(self.offset):
             what = f"offset must have one value per row; it has {len(self.offset)} values"
             raise DataError(f"{what}, and the data has {self.first} rows")
@@ -183,35 +181,20 @@ def _with_place_of_errors(function, chunk, source, offset):
     try:
         return function(frame, **offset)
     except DataError as error:
-        row = _first_refused(function, chunk, source, offset)
-        said = "" if row is None or "in row" in str(error) else f", row {frame.index[row]}"
+        # low, high: number of leading rows that are accepted, and that raise an error
+        low, high = -1, len(frame.index)
+        while high - low > 1:
+            stop = max(0, (low + high) // 2)
+            try:
+                function(_frame(chunk, source, stop), **{k: v[:stop] for k, v in offset.items()})
+                low = stop
+            except DataError:
+                high = stop
+        said = f", row {frame.index[high - 1]}" if high and "in row" not in str(error) else ""
         raise DataError(f"{chunk.place}{said}: {error}") from error
 
 
-def _first_refused(function, chunk, source, offset):
-    """Return the position of the first row of a chunk that function(rows) refuses, or None."""
-    # low, high: number of leading rows that are accepted, and that raise an error
-    low, high = -1, len(_frame(chunk, source).index)
-    while high - low > 1:
-        stop = max(0, (low + high) // 2)
-        try:
-            function(_frame(chunk, source, stop), **{k: v[:stop] for k, v in offset.items()})
-            low = stop
-        except DataError:
-            high = stop
-    return high - 1 if high else None
-
-
 # Results ---------------------------------------------------------------------------------------
-
-
-def _write(path, parts):
-    """Write pairs (rows or None, result) to a file, the rows' columns first; return its path."""
-    with output_file.writing(path) as append:
-        for data, answers in parts:
-            new = pd.DataFrame(answers)
-            append(new if data is None else with_columns(data, new, frame_kind(data)))
-    return fspath(path)
 
 
 def predictions(fit, data, *arguments, **keywords):
@@ -220,15 +203,6 @@ def predictions(fit, data, *arguments, **keywords):
     call = MethodCall(fit, type(fit).predict, arguments, keywords)
     for _, answers in call.of_frame(data) if source is None else call.of_source(source):
         yield pd.DataFrame(answers)
-
-
-def _together(call, source):
-    """Return the results of a MethodCall for all chunks of a source, as one frame."""
-    data, answers = zip(*call.of_source(source), strict=True)
-    answers = pd.concat(answers, ignore_index=True)
-    if not call.includes_data:
-        return convert(answers, source.kind)
-    return with_columns(join_frames(data, source.kind), answers, source.kind)
 
 
 def _lazily(call, data):
@@ -288,11 +262,23 @@ def _scored_source(fit, source, offset, new_levels):
     design = fit.design
     wanted = {*_features(fit, True), design.weights, *factors.columns_of(design.response.key)}
     wanted |= {offset} if isinstance(offset, str) else set()
+    reader = replace(fit._reader, weights=None)
 
-    of_chunk = functools.partial(_scored_rows, fit, offset=offset, new_levels=new_levels)
+    def scored_rows(frame, offset=offset):
+        batch = reader.apply(frame, offset=offset, response=True, new_levels=new_levels)
+        weights = RowInputs(weights=design.weights).read(frame).weights
+        if weights is not None:
+            weights = weights[batch.rows]
+            if (weights < 0).any():
+                least = np.nanmin(weights)
+                raise DataError(f"weights must be 0 or more; the smallest is {least:g}")
+            batch = subset(replace(batch, weights=weights), np.flatnonzero(~np.isnan(weights)))
+        batch, score = fit._answered(batch)
+        return batch, score, fit._losses(batch, score)
+
     for chunk in source.chunks([name for name in source.names if name in wanted]):
         given = offsets.next(len(chunk.frame), chunk.place)
-        parts.append(_with_place_of_errors(of_chunk, chunk, source, given))
+        parts.append(_with_place_of_errors(scored_rows, chunk, source, given))
     offsets.check_all_used()
     if not any(batch.n_positive for batch, *_ in parts):
         weighted = "" if design.weights is None else " with a weight above zero"
@@ -306,17 +292,3 @@ def _scored_source(fit, source, offset, new_levels):
     batch = Batch(None, **known, index=pd.RangeIndex(n), rows=np.arange(n))
     losses = {name: np.concatenate([part[name] for part in losses]) for name in losses[0]}
     return batch, np.concatenate(scores), losses
-
-
-def _scored_rows(fit, frame, offset, new_levels):
-    """Return a Batch, scores (n, K), dict name -> losses (n,) of a Frame's rows with a response."""
-    reader = replace(fit._reader, weights=None)
-    batch = reader.apply(frame, offset=offset, response=True, new_levels=new_levels)
-    weights = RowInputs(weights=fit.design.weights).read(frame).weights
-    if weights is not None:
-        weights = weights[batch.rows]
-        if (weights < 0).any():
-            raise DataError(f"weights must be 0 or more; the smallest is {np.nanmin(weights):g}")
-        batch = subset(replace(batch, weights=weights), np.flatnonzero(~np.isnan(weights)))
-    batch, score = fit._answered(batch)
-    return batch, score, fit._losses(batch, score)

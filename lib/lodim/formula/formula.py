@@ -121,8 +121,10 @@ def expand(formula, names, hidden=()):
                 fail(formula.text, named.place, message)
     out = {*left, *hidden, *answers(formula, names)}
     dot = [name for name in names if name not in out]
-    if not dot:
-        _check_dots(formula)
+    for _, part in _summands(formula.right) if not dot else ():
+        if isinstance(part, Joined) and any(leaf.kind == "dot" for leaf in _leaves(part)):
+            message = "'.' stands for no column here: the data has no other column"
+            fail(formula.text, part.place, message)
     return terms.expand(formula.text, formula.right, dot)
 
 
@@ -157,13 +159,6 @@ def _leaves(tree):
         return
     for part in tree.parts:
         yield from _leaves(part)
-
-
-def _check_dots(formula):
-    for _, part in _summands(formula.right):
-        if isinstance(part, Joined) and any(leaf.kind == "dot" for leaf in _leaves(part)):
-            message = "'.' stands for no column here: the data has no other column"
-            fail(formula.text, part.place, message)
 
 
 def update(old, new):

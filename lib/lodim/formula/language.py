@@ -124,11 +124,6 @@ def _check_size(tree):
         level = [child for node in level for child in ast.iter_child_nodes(node)]
 
 
-def spell(tree):
-    """Return the text of a syntax tree in Python's usual spelling, for names of features."""
-    return ast.unparse(tree)
-
-
 def place(code, node):
     """Return the position of a syntax node in its text `code`, in characters instead of bytes."""
     return len(code.encode()[: node.col_offset].decode())
@@ -199,13 +194,6 @@ def width(node):
     if isinstance(df, ast.Constant) and type(df.value) is int:
         return max(1, df.value)
     return 1 + len(getattr(knots, "elts", ()))
-
-
-def _unwelcome(node):
-    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-        name = f"{node.value.id}.{node.attr}"
-        return f"write a column name with a dot as Q('{name}'); {ALLOWED}"
-    return f"this cannot be used in a formula: {ALLOWED}"
 
 
 def function_name(node):
@@ -318,7 +306,11 @@ def _check_value(node):
     elif isinstance(node, ast.BoolOp):
         raise Refused(node, "write (a) & (b), (a) | (b) instead of 'and', 'or'")
     elif not isinstance(node, ast.Name):
-        raise Refused(node, _unwelcome(node))
+        message = f"this cannot be used in a formula: {ALLOWED}"
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            name = f"{node.value.id}.{node.attr}"
+            message = f"write a column name with a dot as Q('{name}'); {ALLOWED}"
+        raise Refused(node, message)
 
 
 def _check_constant(node):

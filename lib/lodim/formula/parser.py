@@ -92,7 +92,10 @@ def tokens(text):
         if kind == "space":
             continue
         if kind == "sign":
-            _check_sign(text, string, place)
+            if len(string) > 1 and string[0] == "`":
+                fail(text, place, f"write a column name in backticks as Q({string.strip('`')!r})")
+            if string in idioms.SIGNS:
+                fail(text, place, f"{string!r} cannot be used here: {idioms.SIGNS[string]}")
             if string in _CLOSES and (not stack or stack.pop().text != _CLOSES[string]):
                 fail(text, place, f"{string!r} closes no open bracket")
         out.append(Token(kind, string, place, len(stack)))
@@ -108,13 +111,6 @@ def tokens(text):
     if stack:
         fail(text, stack[-1].place, "this bracket is not closed")
     return out
-
-
-def _check_sign(text, string, place):
-    if len(string) > 1 and string[0] == "`":
-        fail(text, place, f"write a column name in backticks as Q({string.strip('`')!r})")
-    if string in idioms.SIGNS:
-        fail(text, place, f"{string!r} cannot be used here: {idioms.SIGNS[string]}")
 
 
 def side(text, tokens, after):
@@ -194,9 +190,21 @@ class _Reader:
         token = self.tokens[self.at]
         self.at += 1
         if token.text == "(":
-            return self.bracketed()
+            start = self.start
+            tree = self.joined()
+            if self.sign != ")":
+                self.stray()
+            self.at += 1
+            self.start = start
+            for part in tree.parts if isinstance(tree, Joined) else (tree,):
+                self.check_term(part)
+            return tree
         if token.text == ".":
-            return self.dot(token)
+            after = self.tokens[self.at] if self.at < len(self.tokens) else None
+            if after and after.place == token.place + 1 and after.kind != "sign":
+                cure = f"write a column name with a dot as Q({'.' + after.text!r:.60})"
+                self.fail(after.place, f"an operator is missing after '.'; {cure}")
+            return Leaf("dot", ".", token.place)
         if token.kind == "number":
             return Leaf("number", token.text, token.place)
         if token.kind == "name":
@@ -240,25 +248,6 @@ class _Reader:
             last += 1
         name = self.text[self.tokens[first].place : self.tokens[last].end]
         return f"; write a column name with blanks as Q({name!r:.60})"
-
-    def bracketed(self):
-        start = self.start
-        tree = self.joined()
-        if self.sign != ")":
-            self.stray()
-        self.at += 1
-        self.start = start
-        for part in tree.parts if isinstance(tree, Joined) else (tree,):
-            self.check_term(part)
-        return tree
-
-    def dot(self, token):
-        if self.at < len(self.tokens):
-            after = self.tokens[self.at]
-            if after.place == token.place + 1 and after.kind != "sign":
-                cure = f"write a column name with a dot as Q({'.' + after.text!r:.60})"
-                self.fail(after.place, f"an operator is missing after '.'; {cure}")
-        return Leaf("dot", ".", token.place)
 
     def column(self, token):
         name = token.text
@@ -319,4 +308,4 @@ class _Reader:
         name = language.column_name(tree)
         if name is not None:
             return Leaf("column", name, place, columns)
-        return Leaf("call", language.spell(tree), place, columns, tree)
+        return Leaf("call", ast.unparse(tree), place, columns, tree)

@@ -97,14 +97,6 @@ def _with_knots(x, df=None, knots=None, degree=3, include_intercept=False, **bou
     return arguments | {"include_intercept": include_intercept} | bounds
 
 
-def clip_idle_rows(state, x, positive_weight):
-    """Return x (n,), clipped to the knots of the spline `state` in rows without positive_weight."""
-    idle, least, greatest = ~positive_weight, state["_all_knots"][0], state["_all_knots"][-1]
-    x = x.copy()
-    x[idle] = np.clip(x[idle], least, greatest)
-    return x
-
-
 def _plain(value):
     if value is None or isinstance(value, (str, bool, int)):
         return value
