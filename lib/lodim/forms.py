@@ -145,6 +145,12 @@ def plain() -> Any:
     return _checked(check)
 
 
+def plain_label(label: Any) -> bool | int | float | str:
+    """Return a level or row label as a bool, number or text, so that a file can hold it."""
+    label = label.item() if isinstance(label, np.generic) else label
+    return label if isinstance(label, bool | int | float | str) else str(label)
+
+
 def modest() -> Any:
     """Declare a field with None, text, a bool, a number up to 1e105, or lists or dicts of these."""
     return _checked(_check_modest)

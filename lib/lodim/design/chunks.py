@@ -120,15 +120,10 @@ class TableChunks(Chunks):
         return each(of_span, parts, numbers)
 
 
-@dataclass(frozen=True)
-class RowPlace:
-    """A row's number and its file (or other part of the data), for messages."""
+class RowPlace(str):
+    """Text such as "7 of a.csv": a row's number and its file, which messages show unquoted."""
 
-    row: int
-    place: str
-
-    def __repr__(self):
-        return f"{self.row} of {self.place}"
+    __repr__ = str.__str__
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +145,7 @@ class Labels:
             return Labels(self.runs, rows[i])
         position = int(self.rows[i])
         start, first, place = self.runs[bisect_right(self.runs, position, key=lambda r: r[0]) - 1]
-        return RowPlace(position - start + first, place)
+        return RowPlace(f"{position - start + first} of {place}")
 
 
 def frame_of(read, labels):

@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
+from lodim import forms
 from lodim.design.column_kernels import ALL_ROWS, read_only
 from lodim.errors import DataError
 from lodim.formula.formula import quote
@@ -94,7 +95,7 @@ class Column:
 def to_column(series, name):
     dtype = series.dtype
     if isinstance(dtype, pd.CategoricalDtype):
-        levels = tuple(_plain(level) for level in series.cat.categories)
+        levels = tuple(map(forms.plain_label, series.cat.categories))
         if len(set(levels)) < len(levels):
             raise DataError(f"two categories of column {name!r} have the same text: rename one")
         codes, ordered = series.cat.codes.to_numpy(), bool(series.cat.ordered)
@@ -137,13 +138,6 @@ def refusal(name, kind):
     else:
         advice = f"make it numbers or text, or leave it out with '- {quote(name)}'"
     return f"column {name!r} has {kind}, which is neither numbers nor categories: {advice}"
-
-
-def _plain(level):
-    """Return a level as a Python str, bool, int or float; values of other types become text."""
-    if isinstance(level, np.generic):
-        level = level.item()
-    return level if isinstance(level, (str, bool, int, float)) else str(level)
 
 
 def _sorted_column(name, codes, levels):

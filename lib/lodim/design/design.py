@@ -1,7 +1,7 @@
 """Design of a formula: what it learns from training data, and its application to new data."""
 
 import itertools
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from lodim.design.features import (
     write_features,
 )
 from lodim.design.frame import EAGER, PANDAS, read_frame
-from lodim.design.reading import Reading, Rows
+from lodim.design.reading import Reading, read_rows
 from lodim.design.rows import (
     LARGEST_MEAN,
     Fill,
@@ -117,11 +117,15 @@ class Design:
         if not isinstance(dtype, str | type) or dtype not in ("float64", "float32", *REAL):
             raise ArgumentError(f"dtype must be 'float64' or 'float32', not {dtype!r}")
         flag("standardize", standardize)
-        read = _read(formula, data, inputs, family, which, missing, reading)
-        rows, parts, summaries = read.rows, read.parts, read.summaries
-        parameter = parameter_of(read.family, read.y, rows.inputs.weights, parameters or {})
+        check_text(formula)
+        source = read_source(data)
+        data = read_frame(data) if source is None else source
+        read = _read_rows(formula, data, inputs, family, which, missing, reading)
+        keys, left_out, family, response, y, inputs, rows, summaries = read
+        parts = rows.parts
+        parameter = parameter_of(family, y, rows.inputs.weights, parameters or {})
         filling = columns_within(summaries, parts) if missing == "indicator" else []
-        fills, keys = tuple(map(learn_fill, filling)), read.keys
+        fills = tuple(map(learn_fill, filling))
         if compress_tails:
             keys = design_terms.compress(keys, written(parse(formula)), parts, summaries)
         how = fills, missing, reference_levels
@@ -132,36 +136,36 @@ class Design:
         mean, scale, size, flat = scaling(moments, names, standardize)
         design = cls(
             formula=formula,
-            family=read.family,
+            family=family,
             parameter=parameter,
-            response=read.response,
+            response=response,
             terms=terms,
             **named,
             mean=mean,
             scale=scale,
             constant=tuple(itertools.compress(names, flat)),
             n_dropped=rows.n_dropped,
-            weights=read.given.weights if isinstance(read.given.weights, str) else None,
-            offset=read.given.offset if isinstance(read.given.offset, str) else None,
-            offset_given=read.given.offset is not None,
+            weights=inputs.weights if isinstance(inputs.weights, str) else None,
+            offset=inputs.offset if isinstance(inputs.offset, str) else None,
+            offset_given=inputs.offset is not None,
             dtype=str(np.dtype(dtype)),
-            left_out=read.left_out,
+            left_out=left_out,
             missing=missing,
             fills=fills,
             n_incomplete=rows.n_incomplete,
             lacking=rows.lacking,
-            frame_kind=read.data.kind if read.data.kind in EAGER else PANDAS,
+            frame_kind=data.kind if data.kind in EAGER else PANDAS,
             n_sampled=n_sampled,
             wild=wild,
         )
         if isinstance(parts, chunks.WorkerChunks):
-            X, y, inputs = parts.tiles(design, read.given, rows.inputs)
+            X, y, inputs = parts.tiles(design, inputs, rows.inputs)
         else:
-            n, y, inputs = len(rows.rows), read.y, rows.inputs
+            n, inputs = len(rows.rows), rows.inputs
             X = tiles_for(rows.streamed, n, len(names), design.dtype, reading.scratch)
-            features.write(X, mean, scale, flat, design.limits)
+            features.write(design, X)
         at = {"index": rows.index, "rows": rows.rows, "streamed": rows.streamed, "size": size}
-        at["columns"] = tuple(read.data.names)
+        at["columns"] = tuple(data.names)
         return design, Batch(X, y, **vars(inputs), **at)
 
     def apply(self, data, *, offset=None, response=False, new_levels="error"):
@@ -195,9 +199,7 @@ class Design:
         inputs.check_classes(self.family, self.response)
         X = tiles_for(False, len(rows), len(self.names), self.dtype, None)
         if len(rows):
-            prepared, constant = Prepared(table), set(self.constant)
-            varies = np.array([name not in constant for name in self.names])
-            write_features(self.terms, prepared, X, self.mean, self.scale, varies, self.limits)
+            write_features(self, Prepared(table), X)
         y = None if target is None else code_response(target, table, self.family)
         return Batch(X, y, **vars(inputs), index=frame.index, rows=rows)
 
@@ -335,30 +337,13 @@ class Design:
             raise ValueError(f"the parameter {self.parameter} does not fit family {self.family!r}")
 
 
-@dataclass(frozen=True, eq=False)
-class _Read:
-    """Training data before features are learned: rows, coded response y and column summaries."""
+def _read_rows(formula, data, given, family, which, missing, reading):
+    """Read the rows, code the response and summarize the columns, before features are learned.
 
-    data: object
-    keys: tuple
-    left_out: tuple
-    family: str
-    response: Response | None
-    y: np.ndarray | None
-    given: RowInputs
-    rows: Rows
-    parts: object
-    summaries: dict
-
-
-def _read(formula, data, given, family, which, missing, reading):
-    """Read the rows, code the response and summarize the columns; return them as a _Read.
-
-    given : the user's RowInputs; which : number of the response, if several
+    Return terms, names of columns left out of the formula's dot, family, Response, coded response
+    y (n,), RowInputs with computed weights, Rows, and a dict column -> Summary.
+    data : Frame or Source; given : the user's RowInputs; which : number of the response, if several
     missing : "drop", "keep" or "indicator"; reading : Reading, how rows are read"""
-    check_text(formula)
-    source = read_source(data)
-    data = read_frame(data) if source is None else source
     parsed, chosen = read_formula(formula, family, which)
     balanced = is_balanced(given.weights, data.names)
     if balanced:
@@ -366,27 +351,28 @@ def _read(formula, data, given, family, which, missing, reading):
     for name, value in vars(given).items():
         check_rectangular(name, value)
     hidden, left_out = set(given.names), answers(parsed, data.names)
-    client = reading.client_for(source)
+    client = reading.client_for(data)
     while True:
         keys, response = expand(parsed, data.names, hidden), _response(chosen)
         request, answer = design_terms.column_request(keys), _answers(response)
-        read, drawn = reading.reader(data, source, request, answer, given, missing)
-        rows, weighted = read(drawn), given
+        drawn, inputs = reading.draw(data, [*request.names, *answer], given)
+        rows, weighted = read_rows(drawn, request, answer, inputs, missing), given
         y, response, coded = learn_response(response, family, rows.table)
         if balanced:
             weights = class_weights(y, response, rows.rows, len(rows.index))
             weighted = replace(given, weights=weights)
-            rows = read(replace(drawn, weights=weights))
+            inputs = replace(inputs, weights=weights)
+            rows = read_rows(drawn, request, answer, inputs, missing)
         parts = rows.parts
         if client is not None and parts.n > chunks.ROWS_PER_CHUNK:
             parts = chunks.WorkerChunks(parts.store, parts.table, parts.n_rows, parts.known, client)
+            rows = replace(rows, parts=parts)
         rows.inputs.check_classes(coded, response)
         summaries = parts.summaries(request)
         named_rows = design_terms.row_names(keys, summaries, written(parsed))
         if not named_rows:
             design_terms.warn_of_identifiers(keys, parts, summaries, written(parsed))
-            found = keys, left_out, coded, response, y, weighted, rows, parts, summaries
-            return _Read(data, *found)
+            return keys, left_out, coded, response, y, weighted, rows, summaries
         # Rows are read again without these columns, which may be the only missing ones.
         hidden |= {one.column.name for one in named_rows}
         left_out += tuple(one.column.name for one in named_rows)

@@ -108,21 +108,28 @@ def _for_features(work, terms, prepared, wanted):
     each(of_term, _places(terms), prepared.table.n * len(wanted))
 
 
-def write_features(terms, prepared, X, mean, scale, wanted, limits):
-    """Standardize the features of terms and write them to X (n_tiles, p, 64), which has zeros.
+def write_features(design, prepared, X):
+    """Standardize the features of a Design and write them to X (n_tiles, p, 64), which has zeros.
 
-    mean, scale : (p,); wanted : (p,) bool, False for features that stay zero; prepared : Prepared
-    limits : dict feature's position -> (lower, upper, middle); values outside become the middle"""
+    Constant features stay zero. prepared : Prepared, the rows with a cache of factors' values"""
+    mean, scale, limits, constant = design.mean, design.scale, design.limits, set(design.constant)
+    varies = np.array([name not in constant for name in design.names])
     inverse = inverses(scale, X.dtype)
 
     def work(term, k, x, rows):
-        if wanted[k]:
+        if varies[k]:
             size = np.empty(tiles.TILE)
             x, rows = apply_limits(x, rows, limits.get(k))
             pack(x, rows, mean[k], scale[k], inverse[k], X, k, size)
-            check_distance(size.max(), scale[k], term, X.dtype)
+            with np.errstate(over="ignore"):
+                largest = size.max() / scale[k]
+            if largest > FAR[X.dtype.name]:
+                name = ":".join(part.name for part in term)
+                what = f"{name!r} has a number that is {largest:.3g} standard deviations (or units)"
+                what += " from the mean of the training rows, too far for the computations"
+                raise DataError(f"{what}: correct it, or make it missing")
 
-    _for_features(work, terms, prepared, wanted)
+    _for_features(work, design.terms, prepared, varies)
 
 
 def learn_moments(terms, prepared, *, wanted, limits):
@@ -190,17 +197,6 @@ def scaling(moments, names, standardize):
     return mean, *((size, ones) if standardize else (ones, size)), flat
 
 
-def check_distance(distance, scale, term, dtype):
-    """Raise DataError if distance / scale is too large; distance : largest |x - mean| of a term."""
-    with np.errstate(over="ignore"):
-        largest = distance / scale
-    if largest > FAR[dtype.name]:
-        name = ":".join(part.name for part in term)
-        what = f"{name!r} has a number that is {largest:.3g} standard deviations (or units) from "
-        what += "the mean of the training rows, too far for the computations"
-        raise DataError(f"{what}: correct it, or make it missing")
-
-
 class Features:
     """Features of a design in all rows, computed again in each pass over the chunks of the data.
 
@@ -264,15 +260,12 @@ class Features:
     def _term_of(self):
         return np.repeat(np.arange(len(self.terms)), np.array(widths(self.terms), int))
 
-    def write(self, X, mean, scale, flat, limits):
-        """Standardize features by mean and scale (p,), and write them to X, which has zeros.
-
-        flat : (p,) bool, constant features, which stay zero
-        limits : dict position -> (lower, upper, middle); values outside become the middle"""
+    def write(self, design, X):
+        """Write the standardized features to X (n_tiles, p, 64), by the means etc. of a Design."""
 
         def part(span, table):
             prepared = self.whole or Prepared(filled(table, self.fills))
-            write_features(self.terms, prepared, tiles_of(X, span), mean, scale, ~flat, limits)
+            write_features(design, prepared, tiles_of(X, span))
 
         self.parts.map(part, needs(self.terms))
 

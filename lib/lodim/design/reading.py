@@ -10,6 +10,7 @@ import pandas as pd
 from lodim.checks import MOST_ROWS, whole
 from lodim.design import chunks, columns, summaries
 from lodim.design.column_kernels import ALL_ROWS, read_only, weight_unit
+from lodim.design.frame import Frame
 from lodim.design.rows import Flags, RowInputs, complete_rows, flag_missing, read_complete
 from lodim.engine import dask_cluster
 from lodim.errors import ArgumentError, DataError
@@ -26,17 +27,16 @@ class Reading:
     # Dask client that reads and holds X, or False; Dask frames default to the active one
     client: Any = None
 
-    def client_for(self, source):
+    def client_for(self, data):
         """Return the Dask client that reads a Source; None if this process reads the data.
 
-        source : None for data in memory. Raise ArgumentError if a given client cannot be used."""
+        data : Frame or Source. Raise ArgumentError if a given client cannot be used."""
         if self.client is False:
             return None
         if self.client is None:
-            is_dask = source is not None and source.kind == "dask"
-            goes = is_dask and self.sample is None and self.scratch is None
+            goes = data.kind == "dask" and self.sample is None and self.scratch is None
             return dask_cluster.own_client() if goes else None
-        if source is None:
+        if isinstance(data, Frame):
             what = "client= needs files or a Dask frame, which the workers read"
             raise ArgumentError(f"{what}; these data are in memory: leave client= out")
         if self.sample is not None:
@@ -48,21 +48,27 @@ class Reading:
             )
         return dask_cluster.checked_client(self.client)
 
-    def reader(self, data, source, request, answers, inputs, missing):
-        """Return a function, RowInputs -> Rows, that reads the complete rows, and its RowInputs.
+    def draw(self, data, names, inputs):
+        """Return `data` and RowInputs of its rows; if `sample` is given, of random rows as a Frame.
 
-        It is called again with other RowInputs if weights are computed from the response.
-        data : Frame or Source; source : the same Source, or None for data in memory
-        request : ColumnRequest of the features; answers : names of the response's columns
-        inputs : RowInputs of all rows; missing : "drop", "keep" or "indicator", for features"""
+        data : Frame or Source; names : columns to read, in addition to those of the inputs"""
         inputs.check_names(data.names)
-        if self.sample is not None:
-            whole("sample", self.sample, most=MOST_ROWS)
-            needed = list(dict.fromkeys([*request.names, *answers, *inputs.names]))
-            data, inputs = draw_sample(data, source, needed, inputs, self.sample, self.seed)
-            source = None
-        read = read_frame_rows if source is None else read_source_rows
-        return lambda given: read(data, request, answers, given, missing), inputs
+        if self.sample is None:
+            return data, inputs
+        size, in_memory = whole("sample", self.sample, most=MOST_ROWS), isinstance(data, Frame)
+        names = list(dict.fromkeys([*names, *inputs.names]))
+        n = len(data.index) if in_memory else chunks.count_rows(data, names)
+        rows = chunks.draw_positions(n, size, self.seed) if size < n else np.arange(n)
+        if in_memory:
+            fetch, index = data.fetch, data.index[rows]
+            data = replace(data, index=index, fetch=lambda k: columns.take(fetch(k), rows))
+        else:
+            data = chunks.read_rows_at(data, names, rows, n)
+        for what, value in vars(inputs).items():
+            if np.ndim(value) and len(value) != n:
+                found = f"it has {len(value)} values, and the data has {n} rows"
+                raise DataError(f"{what} must have one value per row; {found}")
+        return data, inputs.take(rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,17 +90,19 @@ class Rows:
     streamed: bool = False
 
 
-def read_frame_rows(frame, request, answers, inputs, missing):
-    """Return the complete rows of a Frame as Rows; request : ColumnRequest of the features.
+def read_rows(data, request, answers, inputs, missing):
+    """Return the complete rows of a Frame or Source as Rows; request : ColumnRequest of features.
 
     answers : names of the response's columns; inputs : RowInputs, such as weights
     missing : "drop", "keep" or "indicator", for missing features"""
-    inputs = inputs.read(frame)
-    read = read_complete(frame, list(request.names), answers, inputs, missing, learning=True)
+    if not isinstance(data, Frame):
+        return read_source_rows(data, request, answers, inputs, missing)
+    inputs = inputs.read(data)
+    read = read_complete(data, list(request.names), answers, inputs, missing, learning=True)
     table, rows, *numbers = read
     inputs = inputs.complete(rows)
     table.weights, table.weight_unit = inputs.weights, weight_unit(inputs.weights)
-    return Rows(inputs, table, chunks.TableChunks(table), rows, frame.index, *numbers)
+    return Rows(inputs, table, chunks.TableChunks(table), rows, data.index, *numbers)
 
 
 MANY_PARTS = 64  # number of chunk summaries that are merged together
@@ -134,10 +142,7 @@ def scan(chunk, request, answers, inputs, missing):
 
 
 def read_source_rows(source, request, answers, inputs, missing):
-    """Return the complete rows of a Source as Rows; request : ColumnRequest of the features.
-
-    answers : names of the response's columns; inputs : RowInputs, such as weights
-    missing : "drop", "keep" or "indicator", for missing features"""
+    """Return the complete rows of a Source as Rows; the arguments are those of `read_rows`."""
     needed = list(dict.fromkeys([*request.names, *answers, *inputs.names]))
     chunks.check_names(source, needed)
     first = _FirstPass(request, answers, inputs.arrays(), missing)
@@ -243,21 +248,3 @@ def _without_labels(value, n):
     if isinstance(value, pd.Series | pd.DataFrame) and value.index.equals(pd.RangeIndex(n)):
         return value.to_numpy()
     return value
-
-
-def draw_sample(data, source, names, inputs, size, seed):
-    """Return `size` random rows as a Frame, and the RowInputs of these rows (from `inputs`).
-
-    data : Frame of all rows, used if `source` is None; names : columns to read from `source`"""
-    n = len(data.index) if source is None else chunks.count_rows(source, names)
-    rows = chunks.draw_positions(n, size, seed) if size < n else np.arange(n)
-    if source is None:
-        fetch = data.fetch
-        frame = replace(data, index=data.index[rows], fetch=lambda k: columns.take(fetch(k), rows))
-    else:
-        frame = chunks.read_rows_at(source, names, rows, n)
-    for what, value in vars(inputs).items():
-        if np.ndim(value) and len(value) != n:
-            found = f"it has {len(value)} values, and the data has {n} rows"
-            raise DataError(f"{what} must have one value per row; {found}")
-    return frame, inputs.take(rows)

@@ -150,13 +150,9 @@ def _merge(parts, moments):
                     ends[side] = first + at
             first += part.n
         summary = replace(summary, moments=moments, extremes=tuple(ends))
-    return replace(summary, **_merge_levels(column, parts))
-
-
-def _merge_levels(column, parts):
     counted = [part for part in parts if part.counts is not None]
     if not counted:
-        return {}
+        return summary
     floats = column.kind == "number" and not column.whole
     levels = {level for part in counted for level in part.levels}
     levels = column.levels if column.declared else sorted(map(float, levels) if floats else levels)
@@ -167,7 +163,7 @@ def _merge_levels(column, parts):
         at = [place[level] for level in part.levels]
         counts[at] += part.counts
         mass[at] += part.mass
-    return {"levels": tuple(levels), "counts": counts, "mass": mass}
+    return replace(summary, levels=tuple(levels), counts=counts, mass=mass)
 
 
 def check_count(column, n_levels):

@@ -36,12 +36,6 @@ _HEADER = re.compile(
 )
 
 
-def plain_label(label):
-    """Return a row label as a bool, number or text, so that a file can hold it."""
-    label = label.item() if isinstance(label, np.generic) else label
-    return label if isinstance(label, bool | int | float | str) else str(label)
-
-
 def write(path: str | os.PathLike, kind: str, state: dict[str, Any]) -> None:
     """Save `state`, nested dicts of values and arrays, to a file; `kind` names what it holds.
 

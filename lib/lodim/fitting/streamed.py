@@ -27,7 +27,6 @@ from lodim.fitting import output_file
 from lodim.sources import read_source
 from lodim.typing import F
 
-DASK = "dask"
 # arguments of predict() that do not name other columns to read
 SHARED = {"type", "offset", "new_levels", "threshold"}
 OUTPUT = """output : path, optional
@@ -170,7 +169,7 @@ def _frame(chunk, source, stop=None):
         data = data.iloc[:stop] if isinstance(data, pd.DataFrame) else data[:stop]
     frame = read_frame(data)
     index = frame.index
-    if source.kind != DASK:
+    if source.kind != "dask":
         index = pd.RangeIndex(chunk.first, chunk.first + len(index))
     return replace(frame, index=index, names=tuple(source.names))
 

@@ -340,25 +340,21 @@ def _check_categorical(node, outermost):
     if len(given) > 1:
         raise Refused(node, "C() must have only one contrast")
     for contrast in given:
-        _check_contrast(contrast)
+        called = isinstance(contrast, ast.Call)
+        target = contrast.func if called else contrast
+        name = target.id if isinstance(target, ast.Name) else None
+        if name not in CONTRASTS:
+            raise Refused(contrast, f"a contrast must be one of {', '.join(CONTRASTS)}")
+        words = contrast.keywords if called else []
+        values = [*contrast.args, *(word.value for word in words)] if called else []
+        known = {CONTRASTS[name]} - {""}
+        if len(values) > len(known) or any(word.arg not in known for word in words):
+            allowed = CONTRASTS[name] or "none"
+            raise Refused(contrast, f"{name} may only have the arguments: {allowed}")
+        for value in values:
+            _check_setting(value)
     for word in node.keywords:
         if word.arg == "levels":
             if not isinstance(word.value, (ast.List, ast.Tuple)):
                 raise Refused(word.value, "levels= takes a list, such as levels=['a', 'b']")
             _check_setting(word.value)
-
-
-def _check_contrast(node):
-    called = isinstance(node, ast.Call)
-    target = node.func if called else node
-    name = target.id if isinstance(target, ast.Name) else None
-    if name not in CONTRASTS:
-        raise Refused(node, f"a contrast must be one of {', '.join(CONTRASTS)}")
-    if called:
-        values = [*node.args, *(word.value for word in node.keywords)]
-        known = {CONTRASTS[name]} - {""}
-        if len(values) > len(known) or any(word.arg not in known for word in node.keywords):
-            allowed = CONTRASTS[name] or "none"
-            raise Refused(node, f"{name} may only have the arguments: {allowed}")
-        for value in values:
-            _check_setting(value)

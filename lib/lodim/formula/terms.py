@@ -23,7 +23,12 @@ class _Algebra:
 
     def terms(self, node):
         if isinstance(node, Leaf):
-            return self.leaf(node)
+            if node.kind == "number":
+                return {}
+            keys = [(node.text, None) if node.kind == "column" else (None, node.text)]
+            if node.kind == "dot":
+                keys = [(name, None) for name in self.dot]
+            return {frozenset((key,)): (key,) for key in keys}
         found = {}
         for operator, part in zip(node.operators, node.parts, strict=True):
             if operator == "**":
@@ -31,14 +36,6 @@ class _Algebra:
             else:
                 found = self.join(operator, found, self.terms(part), node)
         return found
-
-    def leaf(self, node):
-        if node.kind == "number":
-            return {}
-        keys = [(node.text, None) if node.kind == "column" else (None, node.text)]
-        if node.kind == "dot":
-            keys = [(name, None) for name in self.dot]
-        return {frozenset((key,)): (key,) for key in keys}
 
     def join(self, operator, left, right, node):
         """Return the terms of `left` and `right`, joined by *, /, :, + or -; `left` may change."""

@@ -76,7 +76,15 @@ def read_source(data: Any, sep: str = ",", decimal: str = ".") -> Source | None:
     if isinstance(data, Source):
         return data
     if is_path(data):
-        return _read_files(data, sep, decimal)
+        files = find_files(data)
+        kind = kind_of_files(files)
+        if kind == CSV:
+            from lodim.sources.csv_files import read_csv
+
+            return read_csv(files, sep, decimal)
+        from lodim.sources.arrow_tables import read_tables
+
+        return read_tables(files, kind)
     if _is(data, "pyarrow.dataset", "Dataset"):
         from lodim.sources.arrow_tables import read_dataset
 
@@ -95,16 +103,3 @@ def read_source(data: Any, sep: str = ",", decimal: str = ".") -> Source | None:
 def _is(data: object, module: str, name: str) -> bool:
     found = getattr(sys.modules.get(module), name, None)
     return isinstance(found, type) and isinstance(data, found)
-
-
-def _read_files(data: Any, sep: str, decimal: str) -> Source:
-    """Return a Source of a path, pattern, folder, or list of these; sep and decimal are for CSV."""
-    files = find_files(data)
-    kind = kind_of_files(files)
-    if kind != CSV:
-        from lodim.sources.arrow_tables import read_tables
-
-        return read_tables(files, kind)
-    from lodim.sources.csv_files import read_csv
-
-    return read_csv(files, sep, decimal)

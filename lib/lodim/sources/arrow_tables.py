@@ -82,8 +82,7 @@ def read_tables(files: Sequence[FileState], kind: str) -> Source:
     arrow()
     piece, batch = (RowGroups, "row group") if kind == PARQUET else (RecordBatches, "record batch")
     outlines = list(map(piece.outline, files))
-    named = zip((file.name for file in files), (one for one, _ in outlines), strict=True)
-    schema = unify_schemas(named)
+    schema = unify_schemas([(f.name, one) for f, (one, _) in zip(files, outlines, strict=True)])
     pieces = tuple(
         piece(place_of(file.name, batch, first, last), n, file, first, last, schema, {})
         for file, (_, counts) in zip(files, outlines, strict=True)
@@ -129,11 +128,10 @@ class RowGroups(TablePiece):
             return as_written(opened.schema_arrow, footer.metadata or {}), counts
 
     def tables(self, names: Sequence[str]) -> Iterator[Any]:
-        pa = arrow()
         groups = list(range(self.first, self.last + 1))
         with reading(self.file, PARQUET), open_parquet(self.file) as file:
             for batch in file.iter_batches(ROWS_PER_CHUNK, row_groups=groups, columns=list(names)):
-                yield pa.Table.from_batches([batch])
+                yield from _tables(batch)
 
 
 def open_parquet(file: FileState) -> Any:
@@ -200,9 +198,17 @@ class FragmentPiece(Piece):
     levels: dict[str, Any]
 
     def read(self, names: Sequence[str]) -> Iterator[Chunk]:
+        import pyarrow.compute as compute
+
         position = 0
         for table in self.tables(names):
-            yield Chunk(_with_levels(table, self.levels), position, self.place)
+            for i, name in enumerate(table.column_names):
+                if name in self.levels:
+                    known, ordered = self.levels[name].dictionary, self.levels[name].type.ordered
+                    codes = compute.index_in(table[name].combine_chunks(), known)
+                    coded = arrow().DictionaryArray.from_arrays(codes, known, ordered=ordered)
+                    table = table.set_column(i, name, coded)
+            yield Chunk(table, position, self.place)
             position += table.num_rows
 
     def tables(self, names: Sequence[str]) -> Iterator[Any]:
@@ -237,7 +243,12 @@ def read_dataset(dataset: Any) -> Source:
         pieces += _pieces(fragment, f"fragment {k + 1}", dataset.schema, rows)
     if not sum(1 if piece.n is None else piece.n for piece in pieces):
         raise DataError("the Dataset has no rows")
-    coded = _with_categories(tuple(pieces), _categories(fragments, dataset.schema))
+    pa, categories, levels = arrow(), _categories(fragments, dataset.schema), {}
+    for name, found in gather_levels(pieces, categories).items():
+        kind = categories.field(name).type
+        known, no_codes = pa.array(found, kind.value_type), pa.array([], pa.int32())
+        levels[name] = pa.DictionaryArray.from_arrays(no_codes, known, ordered=kind.ordered)
+    coded = tuple(replace(piece, levels=levels) for piece in pieces)
     files = {piece.file: None for piece in coded if piece.file}
     return Source(tuple(dataset.schema.names), coded, "pyarrow", tuple(files))
 
@@ -274,35 +285,6 @@ def _categories(fragments: Sequence[Any], schema: Any) -> Any:
     kinds = dict(set.intersection(*in_files)) if in_files else {}
     kept = [n for n in schema.names if n in kinds and schema.field(n).type == kinds[n].value_type]
     return pa.schema([(name, kinds[name]) for name in kept])
-
-
-def _with_categories(pieces: tuple[Any, ...], categories: Any) -> tuple[Any, ...]:
-    """Return `pieces` with levels from all pieces, for the columns in schema `categories`."""
-    if not categories.names:
-        return pieces
-    pa, found = arrow(), gather_levels(pieces, categories)
-    levels = {}
-    for field in categories:
-        of_type = pa.array(found[field.name], field.type.value_type)
-        codes = pa.array([], pa.int32())
-        ordered = field.type.ordered
-        levels[field.name] = pa.DictionaryArray.from_arrays(codes, of_type, ordered=ordered)
-    return tuple(replace(piece, levels=levels) for piece in pieces)
-
-
-def _with_levels(table: Any, levels: dict[str, Any]) -> Any:
-    """Return a pyarrow table with its categorical columns coded by the given levels."""
-    if not levels:
-        return table
-    import pyarrow.compute as compute
-
-    for i, name in enumerate(table.column_names):
-        if name in levels:
-            known, ordered = levels[name].dictionary, levels[name].type.ordered
-            codes = compute.index_in(table[name].combine_chunks(), known)
-            coded = arrow().DictionaryArray.from_arrays(codes, known, ordered=ordered)
-            table = table.set_column(i, name, coded)
-    return table
 
 
 def _is_parquet(fragment: Any) -> bool:

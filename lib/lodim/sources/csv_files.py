@@ -106,7 +106,14 @@ def read_csv(files: Sequence[FileState], sep: str = ",", decimal: str = ".") -> 
         if kinds:
             check_columns(files[0].name, list(kinds), file.name, names)
         kinds = kinds or {name: Kinds() for name in names}
-        n = _survey(file, dialect, names, kinds)
+        n, suspicious = 0, False
+        for frame in _frames(file, dialect, {"filepath_or_buffer": file.path}):
+            for name in names:
+                kinds[name].add(frame[name])
+            suspicious |= bool(frame[names[-1]].isna().any())
+            n += len(frame)
+        if suspicious:
+            _check_lengths(file, dialect)
         for first, count, start, stop in _cuts(file, n):
             place = short_name(file.name)
             if count < n:
@@ -120,37 +127,28 @@ def read_csv(files: Sequence[FileState], sep: str = ",", decimal: str = ".") -> 
 
 
 def _cuts(file: FileState, n: int) -> list[Cut]:
-    """Return a Cut per chunk of a file of n rows; a single chunk, the whole file, has no bytes."""
+    """Return a Cut per chunk of a file of n rows; a single chunk, the whole file, has no bytes.
+
+    A file with a quote is a single chunk, since a line end may be inside a cell."""
     whole: list[Cut] = [(0, n, None, None)]
     if n <= ROWS_PER_CHUNK or file.name.lower().endswith(PACKED):
         return whole
-    found = _line_ends(file)
-    if found is None or found[1] != n:
-        return whole
-    starts, _, end = found
-    bounds = zip(starts, [*starts[1:], end], strict=True)
-    firsts = range(0, n, ROWS_PER_CHUNK)
-    parts = zip(firsts, bounds, strict=True)
-    return [(first, min(ROWS_PER_CHUNK, n - first), *both) for first, both in parts]
-
-
-def _line_ends(file: FileState) -> tuple[list[int], int, int] | None:
-    """Return the byte positions of every 65,536th data line, the number of lines, the file size.
-
-    Return None if the file has a quote, since a line end may then be inside a cell."""
     starts, lines, at, last = [], -1, 0, b""
     with reading(file, CSV), open(file.path, "rb") as opened:
         while block := opened.read(BLOCK):
             if b'"' in block:
-                return None
+                return whole
             ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n"))
             # Line end number `lines + 1 + i` of the file is followed by data row lines + 1 + i.
             first = -(-(lines + 1) // ROWS_PER_CHUNK) * ROWS_PER_CHUNK - (lines + 1)
             starts += (at + ends[first::ROWS_PER_CHUNK] + 1).tolist()
             lines, at, last = lines + len(ends), at + len(block), block[-1:]
-    if last != b"\n":
-        lines += 1
-    return [start for start in starts if start < at], lines, at
+    if lines + (last != b"\n") != n:
+        return whole
+    starts = [start for start in starts if start < at]
+    firsts, stops = range(0, n, ROWS_PER_CHUNK), [*starts[1:], at]
+    bounds = zip(firsts, starts, stops, strict=True)
+    return [(first, min(ROWS_PER_CHUNK, n - first), *ends) for first, *ends in bounds]
 
 
 def _header(file: FileState, dialect: Dialect) -> tuple[list[str], list[str]]:
@@ -220,19 +218,6 @@ def _text(source: Any) -> Iterator[Any]:
             if "Calling read" in str(error) and not text.unreadable:
                 raise KeyboardInterrupt from None
             raise
-
-
-def _survey(file: FileState, dialect: Dialect, names: list[str], kinds: dict[str, Kinds]) -> int:
-    """Return the number of rows of a CSV file, and add its columns' kinds of values to `kinds`."""
-    n, suspicious = 0, False
-    for frame in _frames(file, dialect, {"filepath_or_buffer": file.path}):
-        for name in names:
-            kinds[name].add(frame[name])
-        suspicious |= bool(frame[names[-1]].isna().any())
-        n += len(frame)
-    if suspicious:
-        _check_lengths(file, dialect)
-    return n
 
 
 def _check_lengths(file: FileState, dialect: Dialect) -> None:

@@ -26,14 +26,6 @@ class Partition(Piece):
 
     def read(self, names: Sequence[str]) -> Iterator[Chunk]:
         """Yield the rows in chunks with the given columns; the whole partition is in memory."""
-        frame = self._compute(list(names))
-        rows = Fingerprint()
-        rows.add(frame, 0)
-        self.seen.compare(rows, self.place)
-        for start in range(0, len(frame), ROWS_PER_CHUNK):
-            yield Chunk(frame.iloc[start : start + ROWS_PER_CHUNK], start, self.place)
-
-    def _compute(self, names: list[str]) -> pd.DataFrame:
         try:
             frame = self.delayed.compute(scheduler=_scheduler())
         except Exception as error:  # any error of the graph
@@ -42,19 +34,21 @@ class Partition(Piece):
         if lacking:
             what = f"{self.place} must have the column {lacking[0]!r}"
             raise DataError(f"{what}, like the Dask DataFrame")
-        frame = frame[names]
+        frame = frame[list(names)]
+        is_numeric = pd.api.types.is_numeric_dtype
         for name in names:
-            self._check_kind(name, frame[name].dtype)
+            dtype, wanted = frame[name].dtype, self.dtypes[name]
+            if is_numeric(dtype) != is_numeric(wanted):
+                what = f"column {name!r} must be {wanted}, as in the Dask DataFrame"
+                raise DataError(f"{what}; it is {dtype} in {self.place}")
             if name in self.levels:
                 recoded = frame[name].cat.set_categories(self.levels[name])
                 frame = frame.assign(**{name: recoded})
-        return frame
-
-    def _check_kind(self, name: str, dtype: Any) -> None:
-        is_numeric = pd.api.types.is_numeric_dtype
-        if is_numeric(dtype) != is_numeric(self.dtypes[name]):
-            what = f"column {name!r} must be {self.dtypes[name]}, as in the Dask DataFrame"
-            raise DataError(f"{what}; it is {dtype} in {self.place}")
+        rows = Fingerprint()
+        rows.add(frame, 0)
+        self.seen.compare(rows, self.place)
+        for start in range(0, len(frame), ROWS_PER_CHUNK):
+            yield Chunk(frame.iloc[start : start + ROWS_PER_CHUNK], start, self.place)
 
 
 @dataclass(frozen=True)
@@ -124,10 +118,8 @@ def _scheduler():
     """Return the scheduler to compute a partition: "synchronous" on a worker, else None."""
     try:
         from distributed import get_worker
-    except ImportError:
-        return None
-    try:
+
         get_worker()
-    except ValueError:
+    except (ImportError, ValueError):
         return None
     return "synchronous"

@@ -124,7 +124,10 @@ def _expand(name: str) -> list[str]:
     if os.path.exists(name):
         return [name]
     if not glob.has_magic(name):
-        hint = f"; the data set of that name is lodim.data({name!r})" if _is_shipped(name) else ""
+        from lodim.datasets import data
+
+        shipped = name in data()["name"].tolist()
+        hint = f"; the data set of that name is lodim.data({name!r})" if shipped else ""
         raise DataError(f"there is no file {name!r}{hint}")
     found = []
     for one in sorted(glob.glob(name, recursive=True)):
@@ -137,17 +140,15 @@ def _expand(name: str) -> list[str]:
     return found
 
 
-def _is_shipped(name: str) -> bool:
-    from lodim.datasets import data
-
-    return name in data()["name"].tolist()
-
-
 def _folder_files(folder: str) -> list[str]:
     """Return the data files in a folder and its subfolders, without names that begin with _ or ."""
     found = []
     for where, folders, names in os.walk(folder, onerror=_refuse):
-        _check_no_table(where, folders)
+        if "_delta_log" in folders:
+            raise DataError(f"{where!r} is a Delta table; give polars.scan_delta({where!r})")
+        if glob.glob(os.path.join(glob.escape(where), "metadata", "*.metadata.json")):
+            cure = "give polars.scan_iceberg of its metadata"
+            raise DataError(f"{where!r} is an Iceberg table; {cure}")
         folders[:] = [one for one in folders if not one.startswith(("_", "."))]
         if any("=" in one for one in folders):
             what = f"{folder!r} has columns in the names of its folders ({folders[0]!r})"
@@ -162,13 +163,6 @@ def _folder_files(folder: str) -> list[str]:
 
 def _refuse(error: OSError) -> None:
     raise DataError(f"{error.filename} cannot be read: {error.strerror or error}") from error
-
-
-def _check_no_table(folder: str, folders: Sequence[str]) -> None:
-    if "_delta_log" in folders:
-        raise DataError(f"{folder!r} is a Delta table; give polars.scan_delta({folder!r})")
-    if glob.glob(os.path.join(glob.escape(folder), "metadata", "*.metadata.json")):
-        raise DataError(f"{folder!r} is an Iceberg table; give polars.scan_iceberg of its metadata")
 
 
 def kind_by_name(name: str) -> str | None:

@@ -62,9 +62,9 @@ def _unify(field: Any, origin: str, other: Any, name: str) -> Any:
     if field.type == other.type:
         return field
     pa = arrow()
-    plain = [_plain(_without_dictionary(*two)) for two in ((field, other), (other, field))]
+    pairs = ((field, other), (other, field))
+    schemas = [pa.schema([_plain(_without_dictionary(*pair))]) for pair in pairs]
     try:
-        schemas = [pa.schema([one]) for one in plain]
         return pa.unify_schemas(schemas, promote_options="permissive").field(0)
     except (pa.ArrowInvalid, pa.ArrowTypeError):
         what = f"column {field.name!r} must have the same type in all files"

@@ -14,7 +14,7 @@ from lodim.design.frame import in_pandas
 from lodim.errors import ArgumentError, ExtrapolationWarning, warn
 from lodim.fitting import saved
 from lodim.fitting.fit import Fit
-from lodim.fitting.storage import plain_label
+from lodim.forms import plain_label
 from lodim.models.gbmap import neighbourhood, report
 from lodim.models.gbmap.embedding import KINDS, Reference
 from lodim.models.gbmap.learners import LOG, REFIT_LOG, Effects, WeakLearners, score_nodes

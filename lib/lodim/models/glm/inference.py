@@ -9,7 +9,7 @@ from lodim.engine import tiles
 from lodim.engine.blocks import row_spans
 from lodim.errors import ArgumentError
 from lodim.family import Proportion, has_classes
-from lodim.fitting.storage import plain_label
+from lodim.forms import plain_label
 from lodim.models.glm import passes
 from lodim.models.glm.estimates import Diagnostics, with_constant
 from lodim.models.glm.likelihood import all_scores, pearson, saturated, working_weights

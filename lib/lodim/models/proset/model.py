@@ -10,7 +10,7 @@ from lodim.engine.blocks import available_threads
 from lodim.errors import warn_not_converged
 from lodim.fitting.fit_model import fitted_by, prepare
 from lodim.fitting.model import SPREAD, Model, Option, Penalty
-from lodim.fitting.storage import plain_label
+from lodim.forms import plain_label
 from lodim.models.proset import candidates
 from lodim.models.proset.calibration import calibrate
 from lodim.models.proset.estimate import combine, fit_stages, largest_v, largest_w

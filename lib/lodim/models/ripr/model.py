@@ -9,7 +9,7 @@ from lodim.errors import ArgumentError, warn_not_converged
 from lodim.fitting.fit_model import fitted_by
 from lodim.fitting.model import Model, Option, Penalty
 from lodim.fitting.registry import FITERAU
-from lodim.fitting.storage import plain_label
+from lodim.forms import plain_label
 from lodim.models.ripr import estimate
 from lodim.models.ripr.assignment.view_search import flat_features
 from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, record, task_of
