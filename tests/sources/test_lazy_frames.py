@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
+import lodim as ld
 from lodim.errors import DataError
 from lodim.sources import ROWS_PER_CHUNK, read_source
 
@@ -84,3 +85,10 @@ def test_a_query_that_fails_is_said_in_words(tmp_path):
     (tmp_path / "a.csv").write_text("x\n" + "1\n" * 5_000 + "u\n")
     with pytest.raises(DataError, match="the LazyFrame cannot be computed: "):
         read_all(read_source(pl.scan_csv(tmp_path / "a.csv")))
+
+
+@pytest.mark.parametrize("sample", [None, 10])
+def test_a_query_without_rows_is_refused(frame, sample):
+    empty = frame.lazy().filter(pl.col("x") > 100)
+    with pytest.raises(DataError, match="the data has no rows"):
+        ld.glm("x ~ s", empty, sample=sample)

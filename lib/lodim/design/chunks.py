@@ -240,18 +240,10 @@ def count_rows(source, names):
 
 def read_rows_at(source, names, rows, n):
     """Read rows of a Source at positions `rows` out of n; return columns `names` as a Frame."""
-    source.check_unchanged()
     check_names(source, names)
-    held, stop = {name: [] for name in names}, 0
-    with closing(ahead(ChunkStore(source.select(names), (0,)).read(names))) as read_ahead:
-        for start, stop, read in read_ahead:
-            lo, hi = np.searchsorted(rows, [start, stop])
-            for name, column in read.items():
-                held[name].append(take(column, flags_of(rows[lo:hi] - start, stop - start)))
-    source.check_unchanged()
-    if stop != n:
-        raise changed()
-    held = {name: columns.concat(found) for name, found in held.items()}
+    every = Table({}, ALL_ROWS, pd.RangeIndex(n), n)
+    chunks = SourceChunks(ChunkStore(source.select(names), (0,)), every, n, None)
+    held = chunks.gather(rows, names).columns
     keys = dict.fromkeys(source.names) | {name: name for name in names}
     return Frame(source.names, pd.Index(rows), keys, held.__getitem__, source.kind)
 
@@ -307,8 +299,17 @@ class SourceChunks(Chunks):
 
     def gather(self, rows, names):
         """Return a Table with named columns of complete rows at positions `rows` (None: all)."""
-        picked = self.map(partial(_pick, rows=rows), names)
-        table = self.table
+
+        def pick(span, table):
+            at = np.arange(table.n)
+            if rows is not None:
+                first, stop = np.searchsorted(rows, [span.first, span.first + span.n])
+                at = rows[first:stop] - span.first
+            wanted = np.zeros(span.stop - span.start, bool)
+            wanted[table.rows[at] if table.rows.size else at] = True
+            return {name: take(column, wanted) for name, column in table.columns.items()}
+
+        picked, table = self.map(pick, names), self.table
         held = {k: columns.concat([part[k] for part in picked]) for k in names}
         picked_table = table.take(np.arange(self.n) if rows is None else rows)
         index = table.index[picked_table.rows]
@@ -346,26 +347,6 @@ def part_task(store, span, table, work, names):
 
     store : ChunkStore that reads them; span : position of the chunk; table : without columns"""
     return work(span, replace(table, columns=store.columns(names, span)))
-
-
-def _pick(span, table, rows):
-    """Return the columns, a dict, of one chunk (its Span and its Table), restricted to `rows`.
-
-    `rows` are ascending positions among the complete rows of all chunks; None means all rows."""
-    if rows is None:
-        at = np.arange(table.n)
-    else:
-        lo, hi = np.searchsorted(rows, [span.first, span.first + span.n])
-        at = rows[lo:hi] - span.first
-    wanted = flags_of(table.rows[at] if table.rows.size else at, span.stop - span.start)
-    return {name: take(column, wanted) for name, column in table.columns.items()}
-
-
-def flags_of(positions, n):
-    """Return an array (n,) bool that is True at the given positions."""
-    flags = np.zeros(n, bool)
-    flags[positions] = True
-    return flags
 
 
 @dataclass(frozen=True, eq=False)

@@ -58,6 +58,8 @@ class Reading:
         size, in_memory = whole("sample", self.sample, most=MOST_ROWS), isinstance(data, Frame)
         names = list(dict.fromkeys([*names, *inputs.names]))
         n = len(data.index) if in_memory else chunks.count_rows(data, names)
+        if not n:
+            raise DataError("the data has no rows")
         rows = chunks.draw_positions(n, size, self.seed) if size < n else np.arange(n)
         if in_memory:
             fetch, index = data.fetch, data.index[rows]

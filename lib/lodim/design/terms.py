@@ -109,9 +109,17 @@ def learn(keys, parts, summaries, fills, missing, reference_levels):
     check_size([math.prod(map(factors.least_width, term)) for term in keys], keys, parts.n)
     # Values of expressions, as in C(np.floor(x)), are counted in all rows.
     counted = [(None, code) for code in _codes(keys) if factors.is_counted(code)]
+
+    def count(_, table):
+        table, found = filled(table, fills), {}
+        for key in counted:
+            part, code = known_rows(table, factors.columns_of(key))[0], key[1]
+            values = evaluate(code, tree(code).args[0], part)[:, 0] if part.n else np.zeros(0)
+            found[key] = summarize_values(part, code, values, table.n)
+        return found
+
     if counted:
-        work = partial(_count_computed, keys=counted, fills=fills)
-        summaries = summaries | merge(parts.map(work, columns_of([counted])))
+        summaries = summaries | merge(parts.map(count, columns_of([counted])))
     # Means, knots etc. are learned from rows that include the ends of each column.
     table, n_sampled, learning = None, 0, _learning(keys)
     if learning:
@@ -131,18 +139,6 @@ def learn(keys, parts, summaries, fills, missing, reference_levels):
     check_size(sizes, keys, parts.n)
     named = dict(zip(("names", "term_names", "term_of"), names(terms, sizes), strict=True))
     return terms, named, n_sampled
-
-
-def _count_computed(_, table, keys, fills):
-    """Return a dict key -> Summary (counts of values) of factors C(expression) in one chunk.
-
-    table : Table of the chunk; fills : Fills that replace missing values before counting"""
-    table, found = filled(table, fills), {}
-    for key in keys:
-        part, code = known_rows(table, factors.columns_of(key))[0], key[1]
-        values = evaluate(code, tree(code).args[0], part)[:, 0] if part.n else np.zeros(0)
-        found[key] = summarize_values(part, code, values, table.n)
-    return found
 
 
 def draw_rows(parts, ends, size):

@@ -102,12 +102,10 @@ class MethodCall:
             wanted = {offset if isinstance(offset, str) else None}
             wanted |= {name for fit in fits for name in _features(fit, used)}
             names = [name for name in names if name in wanted]
-        offsets = _Offsets(offset)
         said: dict[type, list[str]] = {}
         empty = True
-        for chunk in source.chunks(names):
+        for chunk, given in _with_offsets(source, names, offset):
             n = len(chunk.frame)
-            given = offsets.next(n, chunk.place)
             with warnings.catch_warnings(record=True) as raised:
                 warnings.simplefilter("always")
                 answers = _with_place_of_errors(self, chunk, source, given)
@@ -119,7 +117,6 @@ class MethodCall:
             yield (chunk.frame if self.includes_data else None), answers
         if empty:
             raise DataError("the data has no rows")
-        offsets.check_all_used()
         for category, messages in said.items():
             more = f" (and {len(messages) - 1} similar warnings)" if len(messages) > 1 else ""
             warn(messages[0] + more, category)
@@ -131,35 +128,30 @@ def _features(fit, only_used):
     return [*design.features, *([design.offset] if design.offset else [])]
 
 
-class _Offsets:
-    """An offset that is given to the chunks of data one after the other, in the order of rows."""
+def _offset_array(offset):
+    """Return an offset (n,) or (n, K) as an array; None for a column name, a number or None."""
+    if isinstance(offset, (pd.Series, pd.DataFrame)):
+        if not offset.index.equals(pd.RangeIndex(len(offset))):
+            raise DataError("offset of files must have no row labels: give offset.to_numpy()")
+        return offset.to_numpy(dtype=np.float64, na_value=np.nan)
+    return None if isinstance(offset, str) or np.ndim(offset) == 0 else offset
 
-    def __init__(self, offset):
-        if isinstance(offset, (pd.Series, pd.DataFrame)):
-            if not offset.index.equals(pd.RangeIndex(len(offset))):
-                raise DataError("offset of files must have no row labels: give offset.to_numpy()")
-            offset = offset.to_numpy(dtype=np.float64, na_value=np.nan)
-        self.is_array = not (offset is None or isinstance(offset, str) or np.ndim(offset) == 0)
-        self.offset, self.first = offset, 0
 
-    def next(self, n, place):
-        """Return {"offset": the next n rows' values}, or {} if the offset is no array.
+def _with_offsets(source, names, offset):
+    """Yield each chunk of a Source, with {"offset": values of its rows} if `offset` is an array.
 
-        place : text for error messages that says where these rows are"""
-        if not self.is_array:
-            return {}
-        part = np.asarray(self.offset[self.first : self.first + n])
-        self.first += n
-        if len(part) < n:
-            what = f"offset must have one value per row; it has {len(self.offset)} values"
-            raise DataError(f"{what}, and the data has more rows ({place})")
-        return {"offset": part}
-
-    def check_all_used(self):
-        """Raise DataError if the offset has more values than the data have rows."""
-        if self.is_array and self.first < len(self.offset):
-            what = f"offset must have one value per row; it has {len(self.offset)} values"
-            raise DataError(f"{what}, and the data has {self.first} rows")
+    names : columns to read"""
+    values, first = _offset_array(offset), 0
+    has = 0 if values is None else len(values)
+    what = f"offset must have one value per row; it has {has} values, and the data has"
+    for chunk in source.chunks(names):
+        stop = first + len(chunk.frame)
+        if values is not None and has < stop:
+            raise DataError(f"{what} more rows ({chunk.place})")
+        yield chunk, {} if values is None else {"offset": np.asarray(values[first:stop])}
+        first = stop
+    if 0 < first < has:
+        raise DataError(f"{what} {first} rows")
 
 
 def _frame(chunk, source, stop=None):
@@ -206,7 +198,7 @@ def predictions(fit, data, *arguments, **keywords):
 
 def _lazily(call, data):
     """Return the result of a MethodCall for a Dask frame as a lazy Dask object."""
-    if _Offsets(call.keywords.get("offset")).is_array:
+    if _offset_array(call.keywords.get("offset")) is not None:
         why = "its partitions have no known length"
         raise ArgumentError(f"offset= of a Dask frame must be a column name: {why}")
     none = call(data._meta)
@@ -257,8 +249,7 @@ def evaluation(fit, data, offset, new_levels):
 
 def _scored_source(fit, source, offset, new_levels):
     """Return Batch without X, scores (n, K), dict name -> losses (n,) of a Source's rows with y."""
-    offsets, parts = _Offsets(offset), []
-    design = fit.design
+    design, parts = fit.design, []
     wanted = {*_features(fit, True), design.weights, *factors.columns_of(design.response.key)}
     wanted |= {offset} if isinstance(offset, str) else set()
     reader = replace(fit._reader, weights=None)
@@ -275,10 +266,9 @@ def _scored_source(fit, source, offset, new_levels):
         batch, score = fit._answered(batch)
         return batch, score, fit._losses(batch, score)
 
-    for chunk in source.chunks([name for name in source.names if name in wanted]):
-        given = offsets.next(len(chunk.frame), chunk.place)
+    names = [name for name in source.names if name in wanted]
+    for chunk, given in _with_offsets(source, names, offset):
         parts.append(_with_place_of_errors(scored_rows, chunk, source, given))
-    offsets.check_all_used()
     if not any(batch.n_positive for batch, *_ in parts):
         weighted = "" if design.weights is None else " with a weight above zero"
         raise DataError(f"no complete row{weighted} to evaluate")

@@ -40,7 +40,15 @@ def parse(text):
     tree = side(text, right, tilde + 1)
     if tree is None:
         fail(text, tilde + 1, "the right side of '~' is empty; write '.' for all columns")
-    _check_numbers(text, tree)
+    for sign, part in _summands(tree):
+        if not isinstance(part, Leaf) or part.kind != "number":
+            continue
+        if part.text not in ("0", "1"):
+            message = "a number is not a term; for arithmetic write I(...), such as I(x + 1)"
+            fail(text, part.place, message)
+        if sign == "-" or part.text == "0":
+            message = "models of lodim always have an intercept; it cannot be removed: leave out"
+            fail(text, part.place, f"{message} '{sign} {part.text}'")
     sides = (text[:tilde].strip(), text[tilde + 1 :].strip())
     return Formula(text, _responses(text, responses), tree, sides)
 
@@ -62,18 +70,6 @@ def _cut(text):
         fail(text, every[tildes[1]].place, "a formula must have only one '~'")
     at = tildes[0]
     return text, every[:at], every[at + 1 :], every[at].place
-
-
-def _check_numbers(text, tree):
-    for sign, part in _summands(tree):
-        if not isinstance(part, Leaf) or part.kind != "number":
-            continue
-        if part.text not in ("0", "1"):
-            message = "a number is not a term; for arithmetic write I(...), such as I(x + 1)"
-            fail(text, part.place, message)
-        if sign == "-" or part.text == "0":
-            message = "models of lodim always have an intercept; it cannot be removed: leave out"
-            fail(text, part.place, f"{message} '{sign} {part.text}'")
 
 
 def _summands(tree):
