@@ -61,28 +61,27 @@ class Summary:
 
 def summarize(table, request):
     """Return a dict column -> Summary (counts, moments etc.) of the columns named in `request`."""
-    names = request.names
-    found = each(lambda name: _summarize(table, name, request), names, table.n * len(names))
-    return dict(zip(names, found, strict=True))
 
+    def of_column(name):
+        column, known, found = table.columns[name], None, {"n_known": table.n_positive}
+        if columns.has_gaps(table, name):
+            known = ~columns.is_missing(column, table.rows)
+            n_known = int(table.weighted(known).sum())
+            found = {"n_missing": int((~known).sum()), "n_known": n_known}
+            found["n_gaps"] = table.n_positive - n_known
+        if column.kind in ("number", "date"):
+            found["moments"] = _moments(table, column, known)
+        if column.kind == "number" and name in request.ranged:
+            x = columns.as_float(columns.take(column.values, table.rows))
+            counts = True if table.positive_weight is None else table.positive_weight
+            ends = [(x == end) & counts for end in found["moments"][3:]]
+            found["extremes"] = tuple(int(at.argmax()) if at.any() else -1 for at in ends)
+        if column.kind == "level" or (column.kind == "number" and name in request.coded):
+            found |= _count(table, columns.as_levels(column), known)
+        return Summary(columns.kind_of(column), table.n, **found)
 
-def _summarize(table, name, request):
-    column, known, found = table.columns[name], None, {"n_known": table.n_positive}
-    if columns.has_gaps(table, name):
-        known = ~columns.is_missing(column, table.rows)
-        n_known = int(table.weighted(known).sum())
-        found = {"n_missing": int((~known).sum()), "n_known": n_known}
-        found["n_gaps"] = table.n_positive - n_known
-    if column.kind in ("number", "date"):
-        found["moments"] = _moments(table, column, known)
-    if column.kind == "number" and name in request.ranged:
-        x = columns.as_float(columns.take(column.values, table.rows))
-        counts = True if table.positive_weight is None else table.positive_weight
-        ends = [(x == end) & counts for end in found["moments"][3:]]
-        found["extremes"] = tuple(int(at.argmax()) if at.any() else -1 for at in ends)
-    if column.kind == "level" or (column.kind == "number" and name in request.coded):
-        found |= _count(table, columns.as_levels(column), known)
-    return Summary(columns.kind_of(column), table.n, **found)
+    found = each(of_column, request.names, table.n * len(request.names))
+    return dict(zip(request.names, found, strict=True))
 
 
 def _moments(table, column, known):

@@ -19,7 +19,11 @@ def writing(path, other=None):
 
     The file replaces an existing one at the end, unless an error occurs. Row labels of pandas are
     written, except a RangeIndex. other : format if the extension is unknown, such as `CSV`"""
-    kind = _kind(path, other)
+    if not isinstance(path, (str, os.PathLike)):
+        raise ArgumentError(f"output must be the path of a file, not {path!r:.80}")
+    kind = KINDS.get(Path(path).suffix.lower(), other)
+    if kind is None:
+        raise ArgumentError(f"output must end in {', '.join(KINDS)}, not {os.fspath(path)!r}")
     try:
         with replacing(path) as file, kind(file) as append:
             yield append
@@ -38,15 +42,6 @@ def _is_same(path, other):
         return os.path.samefile(path, other)
     except (OSError, TypeError, ValueError):  # a file is missing, or the argument is not a path
         return False
-
-
-def _kind(path, other):
-    if not isinstance(path, (str, os.PathLike)):
-        raise ArgumentError(f"output must be the path of a file, not {path!r:.80}")
-    kind = KINDS.get(Path(path).suffix.lower(), other)
-    if kind is None:
-        raise ArgumentError(f"output must end in {', '.join(KINDS)}, not {os.fspath(path)!r}")
-    return kind
 
 
 @contextlib.contextmanager

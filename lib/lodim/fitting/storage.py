@@ -55,19 +55,16 @@ def write(path: str | os.PathLike, kind: str, state: dict[str, Any]) -> None:
         members[_member(k)] = stream.getvalue()
     members[SUMS] = _sums(members)
     _check_sizes({name: len(content) for name, content in members.items()}, "the state")
-    _write(_path(path), members)
-
-
-def _write(path, members):
-    if not path.name:
-        raise StoreError(f"{path} is not the name of a file")
+    target = _path(path)
+    if not target.name:
+        raise StoreError(f"{target} is not the name of a file")
     try:
-        with replacing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        with replacing(target) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, content in members.items():
                 info = zipfile.ZipInfo(name, _EPOCH)
                 archive.writestr(info, content, zipfile.ZIP_DEFLATED)
     except OSError as error:
-        raise StoreError(f"{path} cannot be written: {error.strerror or error}") from error
+        raise StoreError(f"{target} cannot be written: {error.strerror or error}") from error
 
 
 def _path(path):

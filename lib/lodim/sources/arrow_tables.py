@@ -39,14 +39,6 @@ def gather_levels(pieces: Sequence[Any], schema: Any) -> dict[str, Any]:
     return {name: list(found) for name, found in levels.items()}
 
 
-def to_pandas(table: Any, levels: dict[str, Any]) -> Any:
-    """Return a pyarrow table as a DataFrame; levels : dict column -> levels over all files."""
-    frame = table.to_pandas(split_blocks=True, self_destruct=True)
-    for name in levels.keys() & set(frame.columns):
-        frame[name] = frame[name].cat.set_categories(levels[name])
-    return frame
-
-
 @dataclass(frozen=True)
 class TablePiece(Piece):
     """Batches `first` to `last` of a file; `levels` has each column's categories over all files."""
@@ -72,7 +64,10 @@ class TablePiece(Piece):
         schema, position = select_fields(self.schema, names), 0
         with reading(self.file, "a table"):
             for table in self.tables(names):
-                frame = to_pandas(cast_table(table, schema), self.levels)
+                table = cast_table(table, schema)
+                frame = table.to_pandas(split_blocks=True, self_destruct=True)
+                for name in self.levels.keys() & set(frame.columns):
+                    frame[name] = frame[name].cat.set_categories(self.levels[name])
                 yield Chunk(frame, position, self.place)
                 position += len(frame)
 
