@@ -140,8 +140,18 @@ def peer_scores(name, X, y, weights, new, n_classes, family, seed, threads):
     """Return scikit-learn's linear predictors of classes (m, K), or numbers (m, 1), for rows `new`.
 
     name : "boosting" or "forest"; X (n, p), y, weights : training rows; n_classes : 0 if none"""
+    from sklearn import ensemble
+
     threads = 1 if len(X) <= FEW_ROWS else threads
-    estimator = _estimator(name, n_classes, family, seed, threads)
+    kind = "Classifier" if n_classes else "Regressor"
+    if name == "boosting":
+        loss = {} if n_classes else LOSSES.get(family.name, {})
+        loss = {k: family.quantile if v is None else v for k, v in loss.items()}
+        make = getattr(ensemble, f"HistGradientBoosting{kind}")
+        estimator = make(random_state=seed, **loss)
+    else:
+        make = getattr(ensemble, f"RandomForest{kind}")
+        estimator = make(TREES, random_state=seed, n_jobs=threads or -1)
     with threadpool_limits(threads):
         estimator.fit(X, y, sample_weight=weights)
         p = estimator.predict_proba(new) if n_classes else estimator.predict(new)[:, None]
@@ -155,15 +165,3 @@ def peer_scores(name, X, y, weights, new, n_classes, family, seed, threads):
         return family.score(p)
     logs = np.log(p)
     return logs[:, 1:] - logs[:, :1] if n_classes == 2 else logs
-
-
-def _estimator(name, n_classes, family, seed, threads):
-    from sklearn import ensemble
-
-    kind = "Classifier" if n_classes else "Regressor"
-    if name == "boosting":
-        loss = {} if n_classes else LOSSES.get(family.name, {})
-        loss = {k: family.quantile if v is None else v for k, v in loss.items()}
-        return getattr(ensemble, f"HistGradientBoosting{kind}")(random_state=seed, **loss)
-    forest = getattr(ensemble, f"RandomForest{kind}")
-    return forest(TREES, random_state=seed, n_jobs=threads or -1)

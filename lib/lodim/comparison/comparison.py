@@ -395,7 +395,13 @@ class Comparison(Summarized):
         frame["p_value"] = inference.confidence_set(mean, covariance, rows.degrees)
         half = inference.joint_quantile(mean, covariance, rows.degrees) * frame["difference_se"]
         low, high = frame["difference"] - half, frame["difference"] + half
-        frame = frame.assign(conf_low=low, conf_high=high, **self._sizes())
+        frame = frame.assign(conf_low=low, conf_high=high)
+        records = [self._records[label] for label in self._known]
+        for name in COUNTS:  # means over the folds; NaN if unknown
+            sizes = [[size.get(name, np.nan) for size in r.needs] for r in records]
+            frame[name] = np.mean(np.array(sizes, float), axis=1)
+        frame["part"] = [r.needs[0].get("part", "") for r in records]
+        frame["seconds"] = [r.seconds for r in records]
         frame = frame.sort_values("deviance", kind="stable", ignore_index=True)
         frame = frame.reindex(range(len(self._records)))
         frame.loc[len(self._known) :, "model"] = list(self.failed)
@@ -416,16 +422,3 @@ class Comparison(Summarized):
             errors = np.sqrt(np.diag(rows.covariance(np.stack(parts, axis=1))))
             found["auc"] = np.array(areas), errors
         return found
-
-    def _sizes(self):
-        """Return mean sizes and times over folds: a dict of lists with an entry per model.
-
-        Keys: features, parts (number of components), part (their name), price, seconds."""
-        records = [self._records[label] for label in self._known]
-        found = {k: [_mean([need.get(k) for need in r.needs]) for r in records] for k in COUNTS}
-        found["part"] = [r.needs[0].get("part", "") for r in records]
-        return found | {"seconds": [r.seconds for r in records]}
-
-
-def _mean(values):
-    return np.nan if None in values else float(np.mean(values))

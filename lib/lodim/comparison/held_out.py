@@ -57,35 +57,29 @@ class Task:
 
 
 @dataclass(frozen=True)
-class FoldResult:
-    """Predictions of one compared model for the rows of one fold, and how its fit went."""
+class Record:
+    """Predictions of one compared model for held-out rows of one or all folds, and its fits."""
 
     scores: np.ndarray | None = None  # (m, K) linear predictors; None: the model failed
     reason: str = ""  # error message of the failed fit
-    need: dict = field(default_factory=dict)  # size of the fit: "features", "parts", "price"
-    converged: bool = True
+    needs: list = field(default_factory=list)  # sizes per fold: dict of features, parts, price
+    seconds: float = 0.0  # mean time per fold, of fit and predictions
     unanswered: int = 0  # number of rows without prediction, which get that of the null model
-    why: str = ""  # reason for these
-    seconds: float = 0.0  # time of fit and predictions
-
-
-@dataclass(frozen=True)
-class Record:
-    """Predictions of one compared model for all held-out rows, and how well the fits went."""
-
-    scores: np.ndarray | None = None  # (n, K) linear predictors; None: the model failed
-    reason: str = ""  # error message of the failed fit
-    needs: list = field(default_factory=list)  # per fold, as in FoldResult
-    seconds: float = 0.0  # mean time per fold
-    unanswered: int = 0
-    why: list = field(default_factory=list)  # reasons for missing predictions, one per fold
+    why: list = field(default_factory=list)  # reasons for these, one per fold
     not_converged: int = 0  # number of folds in which the fit did not converge
 
 
 def hold_out(candidates, task):
     """Return a dict label -> Record with the held-out predictions of each Candidate for a Task."""
-    n_folds = task.n_folds
-    _check_classes(task)
+    n_folds, levels, batch = task.n_folds, task.levels, task.batch
+    for k in range(n_folds) if levels else ():
+        train = (batch.weight > 0) & (task.fold != k)
+        seen = np.bincount(batch.y[train].astype(int), minlength=len(levels))
+        if not seen.all():
+            name = levels[int(np.argmin(seen))]
+            what = f"all rows of the class {name!r} of {task.design.response.name!r}"
+            cure = "no model can learn this class. Leave the class out, or give other folds"
+            raise DataError(f"{what} are held out together: {cure}")
     pairs = [(candidate, k) for candidate in candidates for k in range(n_folds)]
     found = list(progress.steps(_results(task, pairs), len(pairs), "fits"))
     parts = {c.label: found[i * n_folds :][:n_folds] for i, c in enumerate(candidates)}
@@ -93,7 +87,7 @@ def hold_out(candidates, task):
 
 
 def _results(task, pairs):
-    """Yield the FoldResult of each pair (Candidate, fold), in order."""
+    """Yield the Record of each pair (Candidate, fold), in order."""
     few, began = task.batch.n <= FEW_ROWS, time.perf_counter()
     jobs = (task.threads or available_threads()) if few else 1
     movable = all(candidate.kind != "call" for candidate, _ in pairs)
@@ -119,11 +113,10 @@ def fit_all(candidate, task):
 
 
 def _record(task, results):
-    """Return the Record of one model; results : its FoldResult for fold 0, 1, ...."""
-    for k, result in enumerate(results):
+    """Return the Record of one model for all folds; results : its Record per fold."""
+    for result in results:
         if result.reason:
-            where = f" (fold {k + 1} of {len(results)})" if k else ""
-            return Record(reason=result.reason + where)
+            return result
     scores = np.empty((task.batch.n, task.family.n_scores))
     for k, result in enumerate(results):
         scores[task.fold == k] = result.scores
@@ -131,30 +124,40 @@ def _record(task, results):
         return Record(reason="an observed class has probability zero, so the deviance is infinite")
     return Record(
         scores,
-        needs=[result.need for result in results],
+        needs=[need for result in results for need in result.needs],
         seconds=sum(result.seconds for result in results) / len(results),
         unanswered=sum(result.unanswered for result in results),
-        why=[f"{result.why} (fold {k + 1})" for k, result in enumerate(results) if result.why],
-        not_converged=sum(not result.converged for result in results),
+        why=[why for result in results for why in result.why],
+        not_converged=sum(result.not_converged for result in results),
     )
 
 
 def _fit_fold(task, candidate, k):
-    """Fit a Candidate to a Task's rows outside fold k; return the FoldResult of the fold's rows."""
+    """Fit a Candidate to a Task's rows outside fold k; return the Record of the fold's rows."""
     train, test = np.flatnonzero(task.fold != k), np.flatnonzero(task.fold == k)
     began = time.perf_counter()
     try:
-        found, need, converged, strict = _fit_and_predict(candidate, task, train, test)
+        size, converged = {}, True
+        if candidate.kind == "null":
+            found, size = _null(task, train, test), {"features": 0}
+        elif candidate.kind == "peer":
+            found, strict = _peer(candidate.label, task, train, test)
+        else:
+            fit = _fit(candidate, task, train)
+            strict = partial(fit.predict, offset=0.0 if fit.design.offset_given else None)
+            found, size, converged = _answers(fit, task, test), fit._complexity(), fit.converged
     except Exception as error:  # any error of a model is listed as its reason
         text = str(error).strip() or type(error).__name__
         own = "" if isinstance(error, LodimError) else f"{type(error).__name__}: "
-        return FoldResult(reason=f"{own}{text}")
-    missed, why = np.isnan(found).any(axis=1), ""
+        where = f" (fold {k + 1} of {task.n_folds})" if k else ""
+        return Record(reason=f"{own}{text}{where}")
+    missed, why = np.isnan(found).any(axis=1), []
     if missed.any():
         found = np.where(missed[:, None], _null(task, train, test), found)
-        why = _why_unanswered(strict, take_rows(task.data, task.batch.rows[test[missed]]))
+        reason = _why_unanswered(strict, take_rows(task.data, task.batch.rows[test[missed]]))
+        why = [f"{reason} (fold {k + 1})"]
     seconds = time.perf_counter() - began
-    return FoldResult(found, "", need, converged, int(missed.sum()), why, seconds)
+    return Record(found, "", [size], seconds, int(missed.sum()), why, int(not converged))
 
 
 def _why_unanswered(strict, data):
@@ -165,20 +168,6 @@ def _why_unanswered(strict, data):
     except LodimError as error:
         return str(error).split(";")[0]
     return "features are missing, or have levels that the training rows of the fold did not have"
-
-
-def _fit_and_predict(candidate, task, train, test):
-    """Fit a Candidate to a Task's rows `train`; return predictions, size, `converged`, `strict`.
-
-    predictions : (m, K) linear predictors of rows `test`; size : dict such as {"features": 7}
-    converged : bool; strict : function of data that raises an error for unknown levels, or None"""
-    if candidate.kind == "null":
-        return _null(task, train, test), {"features": 0}, True, None
-    if candidate.kind == "peer":
-        return _peer(candidate.label, task, train, test)
-    fit = _fit(candidate, task, train)
-    strict = partial(fit.predict, offset=0.0 if fit.design.offset_given else None)
-    return _answers(fit, task, test), fit._complexity(), fit.converged, strict
 
 
 def null_scores(task):
@@ -203,7 +192,15 @@ def _fit(candidate, task, train, quiet=True):
         own = task.design.weights, task.design.offset, task.inputs.groups
         formula, arguments = leave_out(formula, *own), {}
     else:
-        formula, arguments = _arguments(candidate, task, train)
+        known, given = inspect.signature(candidate.function).parameters, task.inputs_of(train)
+        if given.offset is not None and "offset" not in known:
+            raise DataError(f"{candidate.function.__name__} cannot use an offset")
+        if "groups" not in known:
+            formula = leave_out(formula, given.groups)
+        shared = {"family": task.design.family, **task.parameters, **vars(given)}
+        shared |= {"seed": task.seed, "threads": task.threads}
+        arguments = {k: v for k, v in shared.items() if k in known and v is not None}
+        arguments |= candidate.arguments
     with warnings.catch_warnings(action="ignore" if quiet else None):
         fit = candidate.function(formula, data, **arguments)
     if not isinstance(fit, Fit) or fit.design.response is None:
@@ -211,20 +208,6 @@ def _fit(candidate, task, train, quiet=True):
     if fit.levels != task.levels:
         raise DataError(f"its classes are {fit.levels}, not {task.levels}")
     return fit
-
-
-def _arguments(candidate, task, train):
-    """Return formula and arguments to fit a Candidate to a Task's rows at positions `train`."""
-    known, formula = inspect.signature(candidate.function).parameters, task.formula
-    given = task.inputs_of(train)
-    if given.offset is not None and "offset" not in known:
-        raise DataError(f"{candidate.function.__name__} cannot use an offset")
-    if "groups" not in known:
-        formula = leave_out(formula, given.groups)
-    arguments = {"family": task.design.family, **task.parameters, **vars(given)}
-    arguments |= {"seed": task.seed, "threads": task.threads}
-    arguments = {k: v for k, v in arguments.items() if k in known and v is not None}
-    return formula, arguments | candidate.arguments
 
 
 def _answers(fit, task, test):
@@ -242,8 +225,7 @@ def _answers(fit, task, test):
 def _peer(name, task, train, test):
     """Fit the scikit-learn model `name` to rows `train`; return its predictions for rows `test`.
 
-    The result is (linear predictors (m, K), {}, True, strict). The empty dict means that the size
-    is unknown, True means converged, and strict(data) raises an error for unknown levels."""
+    The result is (linear predictors (m, K), function of data that raises for unknown levels)."""
     if task.batch.offset is not None:
         raise DataError("models of scikit-learn cannot use an offset")
     how = {"family": task.design.family, "parameters": task.parameters, "missing": "indicator"}
@@ -256,21 +238,10 @@ def _peer(name, task, train, test):
     X = tiles.unpack(batch.X, batch.n)[order]
     out = np.full((len(test), task.family.n_scores), np.nan)
     weights = None if batch.weights is None else batch.weights[order]
+
     with warnings.catch_warnings(action="ignore"):
         new = design.apply(take_rows(task.data, task.batch.rows[test]), new_levels="missing")
         rows, X_new = (X, batch.y[order], weights), tiles.unpack(new.X, new.n)
         found = peer_scores(name, *rows, X_new, n_classes, task.family, task.seed, task.threads)
         out[new.rows] = found if n_classes else task.family.score(found[:, 0])
-    return out, {}, True, design.apply
-
-
-def _check_classes(task):
-    levels, batch = task.levels, task.batch
-    counted = batch.weight > 0
-    for k in range(task.n_folds) if levels else ():
-        seen = np.bincount(batch.y[counted & (task.fold != k)].astype(int), minlength=len(levels))
-        if not seen.all():
-            name = levels[int(np.argmin(seen))]
-            what = f"all rows of the class {name!r} of {task.design.response.name!r}"
-            cure = "no model can learn this class. Leave the class out, or give other folds"
-            raise DataError(f"{what} are held out together: {cure}")
+    return out, design.apply

@@ -86,10 +86,12 @@ def confidence_set(mean, covariance, degrees, seed=0):
     The p-values are of the model confidence set of Hansen, Lunde and Nason (2011), Sect. 3.1."""
     spread = pair_errors(covariance, mean)
     draws = joint_draws(covariance, degrees, seed)
+    gap = mean[:, None] - mean
+    t = np.divide(gap, spread, out=np.where(gap < 0.0, -np.inf, np.inf), where=spread > 0.0)
+    t[tied(mean[:, None], mean)] = 0.0
     left, p, last = list(range(len(mean))), np.ones(len(mean)), 0.0
     while len(left) > 1:
-        gap = np.array([[_t(mean[i], mean[j], spread[i, j]) for j in left] for i in left])
-        behind = gap.max(axis=1)
+        behind = t[np.ix_(left, left)].max(axis=1)
         worst = int(np.argmax(behind))
         last = max(last, float(np.mean(_largest(draws, spread, left) >= behind[worst])))
         p[left.pop(worst)] = last
@@ -130,12 +132,6 @@ def pair_errors(covariance, mean):
 def tied(mean, other):
     """Return whether mean losses `mean` and `other` differ by at most 1e-6 of the larger one."""
     return np.abs(mean - other) <= TIE * np.maximum(np.abs(mean), np.abs(other))
-
-
-def _t(mean, other, error):
-    if tied(mean, other):
-        return 0.0
-    return (mean - other) / error if error > 0 else np.sign(mean - other) * np.inf
 
 
 def joint_draws(covariance, degrees, seed):

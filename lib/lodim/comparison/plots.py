@@ -19,7 +19,11 @@ def differences(comparison, ax=None):
     frame = in_pandas(comparison.tidy)().dropna(subset=["deviance"])
     ax, y = listed(ax, shorten(frame["model"], LONGEST), 0.42, 1.3, least=2.2)
     center, high = frame["difference"].to_numpy(), frame["conf_high"].to_numpy()
-    near, half = _drawn_to_scale(center, high), high - center
+    half, near = high - center, np.ones(len(center), bool)  # near: drawn to scale
+    for k in range((len(center) + 1) // 2, len(center)):
+        if center[k] > FAR * high[:k].max():
+            near[k:] = False
+            break
     apart = ~frame["model"].isin(comparison.not_significantly_worse).to_numpy()
     kinds = (~apart, BLUE, "no significant difference"), (apart, GREY, "significantly worse")
     for on, color, label in kinds:
@@ -42,15 +46,3 @@ def differences(comparison, ax=None):
     ax.set_xlabel("held-out deviance minus that of the best model, 95% intervals for all pairs")
     ax.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     return tidy(ax)
-
-
-def _drawn_to_scale(center, high):
-    """Return which models' loss differences are drawn to scale, (models,) bool; others become text.
-
-    center : differences in increasing order; high : upper ends of their intervals"""
-    near = np.ones(len(center), bool)
-    for k in range((len(center) + 1) // 2, len(center)):
-        if center[k] > FAR * high[:k].max():
-            near[k:] = False
-            break
-    return near

@@ -18,6 +18,7 @@ SHOWN |= {"difference_se": "SE(diff)", "accuracy": "Acc.", "auc": "AUC", "featur
 
 
 def listing_of(comparison):
+    """Return the text of print(comparison): the call, conclusions, and the table of models."""
     frame = comparison._frame
     shown = {old: new for old, new in SHOWN.items() if old in frame}
     table = frame[list(shown)].rename(columns=shown)
@@ -32,16 +33,18 @@ def listing_of(comparison):
     table.index = pd.Index(frame["model"])
     means = join_words([name for name in ("Feat.", "Parts", "Price") if name in table])
     notes = "SE: standard error; Diff.: loss minus the lowest loss", f"{means}: means over folds"
-    table = Table("", table.rename_axis(None), _formats(table), ["; ".join(notes) + "."])
-    return listing(comparison.call, _lines(comparison), table)
-
-
-def _formats(table):
     losses = f".{_decimals(table['Loss'].min())}f"
     digits = dict.fromkeys(("Loss", "SE", "Diff.", "SE(diff)"), losses)
     digits |= dict.fromkeys(("Acc.", "AUC", "R2", "D2"), ".3f")
     digits |= {"Feat.": _mean_count, "Parts": str, "Price": _mean_count}
-    return {name: f for name, f in digits.items() if name in table}
+    digits = {name: f for name, f in digits.items() if name in table}
+    table = Table("", table.rename_axis(None), digits, ["; ".join(notes) + "."])
+    task = comparison._task
+    dropped = f" ({task.design.n_dropped} dropped)" if task.design.n_dropped else ""
+    folds = f"held out in {task.n_folds} folds{_of_groups(task)}"
+    first = f"Rows: {task.batch.n_positive}{dropped}, {folds}; loss: {_loss_name(task)}"
+    rest = *conclusions(comparison), *_failures(comparison), *_remarks(comparison)
+    return listing(comparison.call, [first, *rest], table)
 
 
 def summary(comparison):
@@ -88,24 +91,15 @@ def conclusions(comparison):
     first = f"{best['model']} has the lowest held-out loss. Differences from this model"
     first += f", with {share} intervals that hold for all pairs of models together:"
     digits = f".{_decimals(best['deviance'])}f"
-    return [first, *(_difference(one, best, digits) for one in others)]
-
-
-def _difference(one, best, digits):
-    if tied(one["deviance"], best["deviance"]):
-        return f"{one['model']}: equal (difference below {TIE:g} of the loss)."
-    size, low, high = (format(one[k], digits) for k in ("difference", "conf_low", "conf_high"))
-    verdict = "no significant difference" if one["p_value"] > LEVEL else "significantly worse"
-    return f"{one['model']}: +{size} ({low} to {high}): {verdict}."
-
-
-def _lines(comparison):
-    task = comparison._task
-    dropped = f" ({task.design.n_dropped} dropped)" if task.design.n_dropped else ""
-    folds = f"held out in {task.n_folds} folds{_of_groups(task)}"
-    first = f"Rows: {task.batch.n_positive}{dropped}, {folds}; loss: {_loss_name(task)}"
-    rest = *conclusions(comparison), *_failures(comparison), *_remarks(comparison)
-    return [first, *rest]
+    texts = [first]
+    for one in others:
+        if tied(one["deviance"], best["deviance"]):
+            texts.append(f"{one['model']}: equal (difference below {TIE:g} of the loss).")
+            continue
+        size, low, high = (format(one[k], digits) for k in ("difference", "conf_low", "conf_high"))
+        verdict = "no significant difference" if one["p_value"] > LEVEL else "significantly worse"
+        texts.append(f"{one['model']}: +{size} ({low} to {high}): {verdict}.")
+    return texts
 
 
 def _loss_name(task):
