@@ -141,12 +141,18 @@ class Subject:
 
 def run(fit, data, offset, ignore):
     """Return Checks of a fit, and of a frame `data` if not None; ignore : codes to leave out."""
-    ignore = _ignored(ignore)
+    given = (ignore,) if isinstance(ignore, str) else ignore
+    if not isinstance(given, list | tuple | set | frozenset):
+        raise ArgumentError(f"ignore must be codes of checks, not {ignore!r:.80}")
+    for code in given:
+        if not isinstance(code, str) or code not in CHECKS:
+            raise ArgumentError(f"ignore must be among {', '.join(CHECKS)}, not {code!r:.80}")
+    ignored = tuple(code for code in CHECKS if code in given)
     with no_row_warnings():  # findings report the same
         subject = Subject(fit, fit.design) if data is None else _subject(fit, data, offset)
     findings, looked_at, not_looked_at = [], [], {}
     for code, (needs, look) in CHECKS.items():
-        if code in ignore:
+        if code in ignored:
             continue
         found = look(subject) if needs in subject.has else NEEDS[needs]
         if isinstance(found, str):
@@ -156,71 +162,40 @@ def run(fit, data, offset, ignore):
             findings += found
     findings.sort(key=lambda finding: finding.severity != "problem")
     kind = fit.design.frame_kind
-    return Checks(fit.call, tuple(findings), tuple(looked_at), not_looked_at, ignore, kind)
-
-
-def _ignored(ignore):
-    """Return the codes of checks to ignore, in the usual order; ArgumentError if one is unknown."""
-    given = (ignore,) if isinstance(ignore, str) else ignore
-    if not isinstance(given, list | tuple | set | frozenset):
-        raise ArgumentError(f"ignore must be codes of checks, not {ignore!r:.80}")
-    for code in given:
-        if not isinstance(code, str) or code not in CHECKS:
-            raise ArgumentError(f"ignore must be among {', '.join(CHECKS)}, not {code!r:.80}")
-    return tuple(code for code in CHECKS if code in given)
+    return Checks(fit.call, tuple(findings), tuple(looked_at), not_looked_at, ignored, kind)
 
 
 def _subject(fit, data, offset):
-    names = set(read_frame(data).names)
-    design = fit.design if set(fit.design.features) <= names else fit._reader
-    answered, score = _known(fit, data, offset)
-    every = design.apply(data, offset=offset, new_levels="missing")
-    weights = _weights(fit, data)
-    every = _weighted(every, weights)
+    """Return the Subject of a fit and the rows of a frame `data` with an offset, or None."""
+    frame, reader, name = read_frame(data), fit._reader, fit.design.weights
+    design = fit.design if set(fit.design.features) <= set(frame.names) else reader
+    answered = score = None
+    if reader.has_response(data):
+        batch = reader.apply(data, offset=offset, response=True, new_levels="missing")
+        answered, score = fit._answered(with_positive_weight(batch))
+        answered = answered if answered.n else None
+    weights = RowInputs(weights=name if name in frame.names else None).read(frame).weights
+
+    def read_by(design):
+        batch = design.apply(data, offset=offset, new_levels="missing")
+        if weights is None:
+            return batch
+        own = weights[batch.rows]
+        return subset(replace(batch, weights=own), np.flatnonzero(~np.isnan(own)))
+
+    every = read_by(design)
     rows = with_positive_weight(every)
     in_all = np.arange(len(every.index)) if weights is None else np.flatnonzero(weights > 0)
     if rows.n == 0:
         new = [sentence for _, sentence in features.unseen_levels(design, data, in_all)]
         what = "data must have a row without missing values or new levels to check"
         raise DataError("; ".join([what, *new]))
-    read = rows
-    if design is not fit._reader:
-        read = fit._reader.apply(data, offset=offset, new_levels="missing")
-        read = with_positive_weight(_weighted(read, weights))
-    among = every
+    read = rows if design is reader else with_positive_weight(read_by(reader))
     if answered is not None:
-        among = design.apply(data, offset=offset, response=True, new_levels="missing")
-    training = _is_training(fit, design, among)
+        every = design.apply(data, offset=offset, response=True, new_levels="missing")
+    training = fit.n == every.n_positive
+    # A fit keeps no array of weights, so then the number of rows must suffice.
+    if training and (fit.arguments.get("weights") is None or design.weights is not None):
+        means = every.weight @ features.standardized(every)
+        training = bool((np.abs(means) < CENTRED).all())
     return Subject(fit, design, data, in_all, rows, read, answered, score, training)
-
-
-def _weights(fit, data):
-    """Return the weights of all rows of data, (N,), NaN if missing; None if the data have none."""
-    frame, name = read_frame(data), fit.design.weights
-    return RowInputs(weights=name if name in frame.names else None).read(frame).weights
-
-
-def _weighted(batch, weights):
-    """Return a batch with weights (N,), without rows of weight NaN; unchanged if they are None."""
-    if weights is None:
-        return batch
-    own = weights[batch.rows]
-    return subset(replace(batch, weights=own), np.flatnonzero(~np.isnan(own)))
-
-
-def _known(fit, data, offset):
-    """Return a Batch of rows with known response and their linear predictors, or None and None."""
-    if not fit._reader.has_response(data):
-        return None, None
-    batch = fit._reader.apply(data, offset=offset, response=True, new_levels="missing")
-    batch, score = fit._answered(with_positive_weight(batch))
-    return (batch, score) if batch.n else (None, None)
-
-
-def _is_training(fit, design, batch):
-    """Return whether a batch has the training data's number of rows and feature means."""
-    if fit.n != batch.n_positive:
-        return False
-    if fit.arguments.get("weights") is not None and design.weights is None:
-        return True  # the fit keeps no array of weights: the number of rows must suffice
-    return bool((np.abs(batch.weight @ features.standardized(batch)) < CENTRED).all())

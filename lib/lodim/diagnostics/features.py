@@ -32,34 +32,27 @@ def leak(subject):
     at = _thinned(batch.n)
     X, y = standardized(batch)[at], batch.y[at]
     levels = subject.fit.levels
-    found = []
-    for j, name in enumerate(design.names):
-        if levels is None:
-            strength = tells_number(X[:, j], y)
-        else:
-            strength = tells_classes(X[:, j], y.astype(int), len(levels))
-        if strength >= SAME:
-            found.append(name)
-    if levels is not None:
-        found += _pure_factors(design, X, y.astype(int))
+    if levels is None:
+        found = [
+            name for x, name in zip(X.T, design.names, strict=True) if tells_number(x, y) >= SAME
+        ]
+    else:
+        code = y.astype(int)
+        strengths = [tells_classes(x, code, len(levels)) for x in X.T]
+        found = [name for s, name in zip(strengths, design.names, strict=True) if s >= SAME]
+        most = np.bincount(code).max() / len(code)
+        for t, name in enumerate(design.term_names):  # levels that nearly determine the class
+            at = np.flatnonzero(design.term_of == t)
+            if not 2 <= len(at) <= 100 or not isinstance(design.terms[t][0], factors.Levels):
+                continue
+            level = np.unique(X[:, at].round(9), axis=0, return_inverse=True)[1].ravel()
+            many = RARE_ROWS * (level.max() + 1) <= len(code)
+            if many and purity(level, code) >= max(SAME, 0.5 * (1.0 + most)):
+                found.append(name)
     sentence = "{} alone predicts the response almost perfectly."
     hint = "Check that it is known before the response. If not, leave it out."
     names = dict.fromkeys(found)
     return [Finding("leak", "problem", sentence.format(name), hint, (name,)) for name in names]
-
-
-def _pure_factors(design, X, code):
-    """Return names of categorical terms whose levels in X nearly determine the class code (n,)."""
-    found, most = [], np.bincount(code).max() / len(code)
-    for t, name in enumerate(design.term_names):
-        at = np.flatnonzero(design.term_of == t)
-        if len(at) < 2 or len(at) > 100 or not isinstance(design.terms[t][0], factors.Levels):
-            continue
-        levels = np.unique(X[:, at].round(9), axis=0, return_inverse=True)[1].ravel()
-        many = RARE_ROWS * (levels.max() + 1) <= len(code)
-        if many and purity(levels, code) >= max(SAME, 0.5 * (1.0 + most)):
-            found.append(name)
-    return found
 
 
 def wild_values(subject):

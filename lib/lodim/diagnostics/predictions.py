@@ -24,7 +24,15 @@ def overfit(subject):
     if subject.answered is not None and not subject.training:
         what, found = "the rows of data", _explained(subject, before)
     else:
-        what, found = "rows that its cross-validation held out", _held_out(fit, row)
+        what, found = "rows that its cross-validation held out", None
+        if "held_deviance" in row and np.isfinite(row["held_deviance"]):
+            # No error is stored: assume that the deviance of a row varies by about its mean.
+            share = 1.0 - row["held_deviance"] / row["null_deviance"]
+            found = share, 1.0 / np.sqrt(fit.n)
+        elif fit.selection is not None:
+            best = fit.selection.loc[fit.selection["mean"].idxmin()]
+            share = 1.0 - best["mean"] / row["null_deviance"]
+            found = share, best["se"] / row["null_deviance"]
     if found is None:
         return "no rows were held out: give new rows with the response, or use ld.cv"
     if not is_lost(before, *found):
@@ -35,17 +43,6 @@ def overfit(subject):
     hint = "Use a larger penalty or fewer features, unless these rows differ in kind; judge "
     hint += "the fit by held-out rows only (ld.cv, ld.compare)."
     return [Finding("overfit", "problem", sentence, hint)]
-
-
-def _held_out(fit, row):
-    """Return (share of deviance explained in held-out rows, SE), or None; row : row of glance()."""
-    if "held_deviance" in row and np.isfinite(row["held_deviance"]):
-        # No error is stored: assume that the deviance of a row varies by about its mean.
-        return 1.0 - row["held_deviance"] / row["null_deviance"], 1.0 / np.sqrt(fit.n)
-    if fit.selection is None:
-        return None
-    best = fit.selection.loc[fit.selection["mean"].idxmin()]
-    return 1.0 - best["mean"] / row["null_deviance"], best["se"] / row["null_deviance"]
 
 
 def _explained(subject, before):

@@ -30,7 +30,23 @@ def local_effects(rows, feature, others):
     others : other Features; unordered levels with similar values of these become neighbours"""
     rows, x, at = known_rows(rows, feature)
     if feature.levels is not None:
-        return _of_levels(rows, feature, x, [other.take(at) for other in others])
+        used, code = np.unique(x.astype(int), return_inverse=True)
+        L = len(used)
+        order = np.arange(L)
+        if not rows.columns[feature.name].ordered and L > 2:
+            by = [(other.values[at], len(other.levels or ())) for other in others]
+            order = ale.order_of_levels(code, L, by)
+        rank = np.argsort(order)[code]
+        around = [used[order][np.clip(rank + i, 0, L - 1)] for i in (-1, 0, 1)]
+
+        def reduce(answers):
+            before, own, after = answers
+            up = np.where((rank == L - 1)[:, None], np.nan, after - own)
+            down = np.where((rank == 0)[:, None], np.nan, own - before)
+            return ale.by_levels(up, down, rank, rows.weight, L)
+
+        changed = [rows.with_values(feature, codes) for codes in around]
+        return Plan([feature.levels[k] for k in used[order]], changed, reduce)
     edges = ale.edges_of(x, rows.weight, ale.BINS)
     if len(edges) < 2:
         return Plan([*edges], [rows], lambda answers: np.zeros((1, answers[0].shape[1])))
@@ -38,26 +54,6 @@ def local_effects(rows, feature, others):
     ends = [rows.with_values(feature, edges[at + i]) for i in (0, 1)]
     bins = at, rows.weight, len(edges) - 1
     return Plan([*edges], ends, lambda answers: ale.accumulate(answers[1] - answers[0], *bins))
-
-
-def _of_levels(rows, feature, x, others):
-    used, code = np.unique(x.astype(int), return_inverse=True)
-    L = len(used)
-    order = np.arange(L)
-    if not rows.columns[feature.name].ordered and L > 2:
-        by = [(other.values, len(other.levels or ())) for other in others]
-        order = ale.order_of_levels(code, L, by)
-    rank = np.argsort(order)[code]
-    around = [used[order][np.clip(rank + i, 0, L - 1)] for i in (-1, 0, 1)]
-
-    def reduce(answers):
-        before, own, after = answers
-        up = np.where((rank == L - 1)[:, None], np.nan, after - own)
-        down = np.where((rank == 0)[:, None], np.nan, own - before)
-        return ale.by_levels(up, down, rank, rows.weight, L)
-
-    changed = [rows.with_values(feature, codes) for codes in around]
-    return Plan([feature.levels[k] for k in used[order]], changed, reduce)
 
 
 def interaction(rows, features):

@@ -92,7 +92,14 @@ def _draw(effects, ax, term, *, explain, label):
     if isinstance(rug, dict):
         _levels(ax, [one for _, one in series], rug, labels)
     else:
-        _lines(ax, [one for _, one in series], rug, labels)
+        for k, ((_, frame), text) in enumerate(zip(series, labels, strict=True)):
+            x = frame["value"].to_numpy(float)
+            ax.plot(x, frame["estimate"], color=colour(k), lw=1.5, label=text)
+            if frame["conf_low"].notna().any():
+                band = {"color": colour(k), "alpha": 0.2, "lw": 0}
+                ax.fill_between(x, frame["conf_low"], frame["conf_high"], **band)
+        style = {"transform": ax.get_xaxis_transform(), "color": GREY, "lw": 0.5, "alpha": 0.6}
+        ax.vlines(np.unique(rug), 0.0, 0.03, **style)
     if effects.kind == "ale":
         ax.axhline(0.0, color="black", lw=0.5, zorder=0)
     ax.set_xlabel(shorten([term], LONGEST)[0])
@@ -102,18 +109,6 @@ def _draw(effects, ax, term, *, explain, label):
     if keys and explain:
         ax.legend(**LEGEND_OUTSIDE)
     tidy(ax)
-
-
-def _lines(ax, frames, rug, labels):
-    """Draw a numeric feature's effects, a curve per frame and label; rug : feature's quantiles."""
-    for k, (frame, label) in enumerate(zip(frames, labels, strict=True)):
-        x = frame["value"].to_numpy(float)
-        ax.plot(x, frame["estimate"], color=colour(k), lw=1.5, label=label)
-        if frame["conf_low"].notna().any():
-            band = {"color": colour(k), "alpha": 0.2, "lw": 0}
-            ax.fill_between(x, frame["conf_low"], frame["conf_high"], **band)
-    style = {"transform": ax.get_xaxis_transform(), "color": GREY, "lw": 0.5, "alpha": 0.6}
-    ax.vlines(np.unique(rug), 0.0, 0.03, **style)
 
 
 def _levels(ax, frames, shares, labels):

@@ -34,35 +34,34 @@ class Question:
         if self.kind == "importance":
             return self._importance(rows, features, terms)
         drawn = plans.drawn_rows(self.fits[0], rows, self.seed) if self.kind == "pd" else None
-        shown = steps(terms, len(terms), "terms")
-        return [self._planned(rows, features, term, drawn) for term in shown]
-
-    def _planned(self, rows, features, term, drawn):
-        """Return the TermEffect of a term: a feature's name, or a tuple of names (interaction).
-
-        features : dict name -> Feature; drawn : rows that partial dependence averages, or None"""
-        if isinstance(term, tuple):
-            plan = plans.interaction(rows, [features[name] for name in term])
-        elif self.kind == "ale":
-            others = [feature for name, feature in features.items() if name != term]
-            plan = plans.local_effects(rows, features[term], others)
-        elif self.kind == "pd":
-            plan = plans.dependence(rows, features[term], drawn)
-        else:
-            plan = plans.slopes(rows, features[term])
-        answers = ([rows.answers(fit, self.type) for rows in plan.changed] for fit in self.fits)
-        each = np.array(list(map(plan.reduce, answers)))
-        label = term if isinstance(term, str) else ":".join(term)
-        return TermEffect(label, plan.values, each[0], each[1:])
+        found = []
+        for term in steps(terms, len(terms), "terms"):
+            if isinstance(term, tuple):
+                plan = plans.interaction(rows, [features[name] for name in term])
+            elif self.kind == "ale":
+                others = [feature for name, feature in features.items() if name != term]
+                plan = plans.local_effects(rows, features[term], others)
+            elif self.kind == "pd":
+                plan = plans.dependence(rows, features[term], drawn)
+            else:
+                plan = plans.slopes(rows, features[term])
+            answers = ([one.answers(fit, self.type) for one in plan.changed] for fit in self.fits)
+            each = np.array(list(map(plan.reduce, answers)))
+            label = term if isinstance(term, str) else ":".join(term)
+            found.append(TermEffect(label, plan.values, each[0], each[1:]))
+        return found
 
     def _importance(self, rows, features, terms):
         orders = permutations(self.fits[0], rows, self.seed)
         bases = [losses(fit, rows) for fit in self.fits]
         found = []
         for term in steps(terms, len(terms), "terms"):
-            pairs = zip(self.fits, bases, strict=True)
-            rises = (increases(fit, rows, features[term], orders, base) for fit, base in pairs)
-            each = np.array([mean_and_error(rise, rows.weight) for rise in rises])
+            each, feature = [], features[term]
+            for fit, base in zip(self.fits, bases, strict=True):
+                permuted = (rows.with_values(feature, feature.values[at]) for at in orders)
+                increase = np.array([losses(fit, one) - base for one in permuted])
+                each.append(mean_and_error(increase, rows.weight))
+            each = np.array(each)
             mean, error = each[:, 0, None, None], each[0, 1].reshape(1, 1)
             found.append(TermEffect(term, ["permuted"], mean[0], mean[1:], error))
         return found
@@ -78,14 +77,6 @@ def losses(fit, rows):
     full = np.full(rows.n, np.nan)
     full[known.rows] = fit.family.deviance(known.y, score)
     return full
-
-
-def increases(fit, rows, feature, orders, base):
-    """Return the increase of each row's loss, (repeats, n), if a feature's values are permuted.
-
-    orders : (repeats, n) permutations; base : (n,) losses of the original rows"""
-    permuted = (rows.with_values(feature, feature.values[at]) for at in orders)
-    return np.array([losses(fit, one) - base for one in permuted])
 
 
 def mean_and_error(increase, weight):

@@ -86,28 +86,21 @@ def read_rows(fit, data, offset, response=False, replicates=()):
     weight = np.ones(len(frame.index))
     if design.weights in held:
         weight = np.nan_to_num(columns.as_float(held[design.weights].values))
-    held |= {name: _with_used_levels(held[name], design) for name in design.features}
-    features = {name: _feature(held[name]) for name in design.features}
+    features = {}
+    for name in design.features:
+        column = held[name]
+        parts = [part for part in itertools.chain(*design.terms) if name in factors.needs(part)]
+        numeric = any(factors.is_read_as_number(part, name) for part in parts)
+        if column.kind in ("empty", "date") or (column.kind == "number" and numeric):
+            features[name] = Feature(name, columns.as_float(column.values))
+            continue
+        column = columns.as_levels(column)
+        used, codes = np.unique(column.codes, return_inverse=True)
+        levels = tuple(column.levels[k] for k in used if k >= 0)
+        codes = (np.cumsum(used >= 0) - 1)[codes]  # of the levels that occur
+        held[name] = replace(column, codes=codes, levels=levels)
+        features[name] = Feature(name, np.where(codes < 0, np.nan, codes), levels)
     return Rows(held, weight, RowInputs(offset=offset).read(frame).offset), features
-
-
-def _with_used_levels(column, design):
-    """Return a column with the levels that occur; unchanged if the design reads it as a number."""
-    parts = [part for part in itertools.chain(*design.terms) if column.name in factors.needs(part)]
-    numeric = any(factors.is_read_as_number(part, column.name) for part in parts)
-    if column.kind in ("empty", "date") or (column.kind == "number" and numeric):
-        return column
-    column = columns.as_levels(column)
-    used, codes = np.unique(column.codes, return_inverse=True)
-    levels = tuple(column.levels[k] for k in used if k >= 0)
-    return replace(column, codes=(np.cumsum(used >= 0) - 1)[codes], levels=levels)
-
-
-def _feature(column):
-    if column.kind != "level":
-        return Feature(column.name, columns.as_float(column.values))
-    values = np.where(column.codes < 0, np.nan, column.codes)
-    return Feature(column.name, values, column.levels)
 
 
 def features_of(terms, features):
