@@ -37,7 +37,13 @@ def build(kind, design, family, new_levels, scores):
     scores : function (features, offset) -> linear predictors, conditions for no prediction; a fit
         without a response gives pairs (label, expression) in place of linear predictors"""
     inputs = Inputs(design, new_levels)
-    offset = _offset(inputs)
+    offset = ZERO
+    if design.offset_given:
+        if design.offset is None:
+            cure = "fit it with the name of a column as offset="
+            raise ArgumentError(f"a fit with an array as offset cannot be exported: {cure}")
+        offset = inputs.columns.setdefault(design.offset, Column(design.offset))
+        inputs.unknown.append(call("is_missing", offset))
     found, unknown = scores(inputs.features, offset)
     answers = _answers(family, design.levels, found)
     equation = Equation(
@@ -47,22 +53,15 @@ def build(kind, design, family, new_levels, scores):
         unknown=(*inputs.unknown, *unknown),
         answers=answers,
     )
-    for text in _texts(equation):
+    texts = [level for level in answers if isinstance(level, str)]
+    for node in in_order(equation.roots):
+        if isinstance(node, Column):
+            texts.append(node.name)
+        elif isinstance(node, Constant) and isinstance(node.value, str):
+            texts.append(node.value)
+    for text in texts:
         check_text(text)
     return equation
-
-
-def _offset(inputs):
-    """Return a fit's offset as an expression: zero, or a data column, also added to `inputs`."""
-    design = inputs.design
-    if not design.offset_given:
-        return ZERO
-    if design.offset is None:
-        cure = "fit it with the name of a column as offset="
-        raise ArgumentError(f"a fit with an array as offset cannot be exported: {cure}")
-    column = inputs.columns.setdefault(design.offset, Column(design.offset))
-    inputs.unknown.append(call("is_missing", column))
-    return column
 
 
 def _answers(family, levels, scores):
@@ -88,16 +87,6 @@ def _answers(family, levels, scores):
         shares = [call("over", part, total) for part in parts]
     named = zip(levels, shares, strict=True)
     return {level: labelled(share, f"prob_{level}") for level, share in named}
-
-
-def _texts(equation):
-    """Yield all column names and levels that the code of an Equation will contain."""
-    for node in in_order(equation.roots):
-        if isinstance(node, Column):
-            yield node.name
-        elif isinstance(node, Constant) and isinstance(node.value, str):
-            yield node.value
-    yield from (level for level in equation.answers if isinstance(level, str))
 
 
 def check_text(text):

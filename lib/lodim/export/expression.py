@@ -168,18 +168,16 @@ def piecewise(x, breaks, coefs):
     conditions = tuple(call("lt", x, b) for b in high[:-1])
     out = []
     for of_column in coefs.transpose(2, 0, 1):
-        *values, last = [polynomial(*pair) for pair in zip(u, of_column, strict=True)]
+        values = []
+        for z, powers in zip(u, of_column, strict=True):  # Horner's rule
+            powers = np.trim_zeros(powers, "b")
+            value = constant(powers[-1] if len(powers) else 0.0)
+            for c in powers[-2::-1]:
+                value = weighted(c, [1.0], [product([z, value])])
+            values.append(value)
+        *values, last = values
         out.append(Case(conditions, tuple(values), last) if values else last)
     return out
-
-
-def polynomial(u, coefs):
-    """Return the expression of a polynomial in u, by Horner's rule; coefs[0] is the constant."""
-    coefs = np.trim_zeros(coefs, "b")
-    value = constant(coefs[-1] if len(coefs) else 0.0)
-    for c in coefs[-2::-1]:
-        value = weighted(c, [1.0], [product([u, value])])
-    return value
 
 
 def scaled(x, mean, scale, label=""):

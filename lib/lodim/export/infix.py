@@ -117,7 +117,10 @@ class Infix:
                 pieces.append((sign, f"{self.literal(abs(w))} * {self.text(arg, ATOM)}"))
         if bias_last:
             pieces.append(("-", self.literal(-node.bias)))
-        groups = [_added(pieces[i : i + GROUP]) for i in range(0, len(pieces), GROUP)]
+        groups = []
+        for i in range(0, len(pieces), GROUP):
+            text = "".join(f" {sign} {term}" for sign, term in pieces[i : i + GROUP])
+            groups.append(text[3:] if text[1] == "+" else f"-{text[3:]}")
         while len(groups) > GROUP:
             parts = [groups[i : i + GROUP] for i in range(0, len(groups), GROUP)]
             groups = [" + ".join(f"({group})" for group in part) for part in parts]
@@ -175,10 +178,3 @@ class Program(Infix):
             if isinstance(node, Kernels) and id(node) in self.tables:
                 rows = zip(node.weights.tolist(), node.points.tolist(), strict=True)
                 yield self.tables[id(node)], [[weight, *point] for weight, point in rows]
-
-
-def _added(pieces):
-    """Return the text of a sum, given its terms `pieces` as pairs (sign, text)."""
-    (sign, first), *rest = pieces
-    head = f"-{first}" if sign == "-" else first
-    return head + "".join(f" {sign} {text}" for sign, text in rest)

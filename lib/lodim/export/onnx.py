@@ -23,6 +23,16 @@ DIRECT = {  # operators that ONNX Runtime supports for doubles
 # Operators that ONNX Runtime supports in single precision only
 SINGLE = {f"arc{name}": f"A{name}" for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")}
 SINGLE |= {"sinh": "Sinh", "cosh": "Cosh"}
+STEPS = {  # operators applied one after the other, some with a constant
+    "cos": (("Add", 0.5 * np.pi), ("Sin",)),
+    "log1p": (("Add", 1.0), ("Log",)),
+    "expm1": (("Exp",), ("Sub", 1.0)),
+    "log2": (("Log",), ("Div", np.log(2.0))),
+    "log10": (("Log",), ("Div", np.log(10.0))),
+    "exp_limited": (("Min", 700.0), ("Exp",)),
+    "log_positive": (("Max", 1e-300), ("Log",)),
+    "is_finite": (("Abs",), ("Less", np.inf)),
+}
 
 
 def write(equation):
@@ -147,19 +157,25 @@ class _Graph:
         if name in ("and", "or", "not"):
             return self.add(DIRECT[name], *map(self.truth, args))
         values = [self.value(a) for a in args]
-        if args[0].kind == TEXT and name != "is_missing":
-            self.check_texts(node)
+        by_code = name == "is_missing" or (
+            name == "eq" and any(isinstance(a, Constant) for a in args)
+        )
+        if args[0].kind == TEXT and not by_code:
+            what = "ONNX cannot compare two columns of text by < or >"
+            raise ArgumentError(f"{what}: make the comparison a column of the data first")
         if name in DIRECT:
             return self.add(DIRECT[name], *values)
         if name in SINGLE:
             return self.single(SINGLE[name], *values)
+        if name in STEPS:
+            return self.stepwise(name, *values)
         return getattr(self, name)(*values)
 
-    def check_texts(self, node):
-        known = any(isinstance(arg, Constant) for arg in node.args)
-        if node.function != "eq" or not known:
-            what = "ONNX cannot compare two columns of text by < or >"
-            raise ArgumentError(f"{what}: make the comparison a column of the data first")
+    def stepwise(self, name, value):
+        """Apply the operators of STEPS[name] to the tensor `value`; return the output's name."""
+        for operator, *constants in STEPS[name]:
+            value = self.add(operator, value, *(self.array([[c]]) for c in constants))
+        return value
 
     def among(self, source, *levels):
         same = (self.add("Equal", self.value(source), self.value(level)) for level in levels)
@@ -170,26 +186,8 @@ class _Graph:
             return self.add("Equal", value, self.array([[MISSING]], np.int64))
         return self.add("IsNaN", value)
 
-    def is_finite(self, value):
-        return self.add("Less", self.add("Abs", value), self.array([[np.inf]]))
-
-    def cos(self, value):
-        return self.add("Sin", self.add("Add", value, self.array([[0.5 * np.pi]])))
-
     def tan(self, value):
-        return self.add("Div", self.add("Sin", value), self.cos(value))
-
-    def log1p(self, value):
-        return self.add("Log", self.add("Add", value, self.array([[1.0]])))
-
-    def expm1(self, value):
-        return self.add("Sub", self.add("Exp", value), self.array([[1.0]]))
-
-    def log2(self, value):
-        return self.add("Div", self.add("Log", value), self.array([[np.log(2.0)]]))
-
-    def log10(self, value):
-        return self.add("Div", self.add("Log", value), self.array([[np.log(10.0)]]))
+        return self.add("Div", self.add("Sin", value), self.stepwise("cos", value))
 
     def square(self, value):
         return self.add("Mul", value, value)
@@ -219,15 +217,10 @@ class _Graph:
         left = self.add("Less", x, zero)
         return self.add("Where", left, self.add("Add", angle, turned), angle)
 
-    def exp_limited(self, value):
-        return self.add("Exp", self.add("Min", value, self.array([[700.0]])))
-
-    def log_positive(self, value):
-        return self.add("Log", self.add("Max", value, self.array([[1e-300]])))
-
     def softplus(self, value):
         small = self.add("Exp", self.add("Neg", self.add("Abs", value)))
-        return self.add("Add", self.add("Max", value, self.array([[0.0]])), self.log1p(small))
+        largest = self.add("Max", value, self.array([[0.0]]))
+        return self.add("Add", largest, self.stepwise("log1p", small))
 
     def kernels(self, node):
         """Return the tensor of a Kernels node: its sum of kernels, or the logarithm if node.log."""
@@ -270,22 +263,18 @@ class _Graph:
         read = {name for node in self.nodes for name in node.input}
         constants = [array for array in self.constants.values() if array.name in read]
         graph = self.helper.make_graph(self.nodes, "lodim", inputs, [output], constants)
-        return self._described(graph, answers)
-
-    def _is_too_large(self, column):
-        value = self.value(column)
-        if column.kind == TEXT:
-            return self.add("Equal", value, self.array([[NEW - 1]], np.int64))
-        return self.add("Greater", self.add("Abs", value), self.array([[LARGEST]]))
-
-    def _described(self, graph, answers):
-        """Return the checked ONNX model of `graph`; keys of `answers` are class names, or None."""
-        sets = [("", OPSET), ("ai.onnx.ml", ML_OPSET)]
         name, _, version = software().partition(" ")
         how = {"producer_name": name, "producer_version": version, "ir_version": IR_VERSION}
+        sets = [("", OPSET), ("ai.onnx.ml", ML_OPSET)]
         how["opset_imports"] = [self.helper.make_opsetid(*s) for s in sets]
         model = self.helper.make_model(graph, doc_string=self.equation.title, **how)
         if None not in answers:
             self.helper.set_model_props(model, {"classes": json.dumps(list(answers))})
         self.onnx.checker.check_model(model)
         return model
+
+    def _is_too_large(self, column):
+        value = self.value(column)
+        if column.kind == TEXT:
+            return self.add("Equal", value, self.array([[NEW - 1]], np.int64))
+        return self.add("Greater", self.add("Abs", value), self.array([[LARGEST]]))

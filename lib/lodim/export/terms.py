@@ -78,16 +78,18 @@ class Inputs:
             has = f"levels of several kinds, such as {values[0]!r} and {values[-1]!r}"
             cure = "make all of them text to export the fit"
             raise ArgumentError(f"column {name!r} has {has}: {cure}")
-        return kinds.pop() if kinds else self._kind_by_use(name)
-
-    def _kind_by_use(self, name):
-        """Return the type (number, truth value or text) of a column used only inside functions."""
-        for part in self.parts:
+        if kinds:
+            return kinds.pop()
+        for part in self.parts:  # functions that use the column
             if isinstance(part, factors.Missing) or name not in factors.needs(part):
                 continue
             for node in ast.walk(tree(part.name)):
-                if isinstance(node, ast.Compare) and _compares_with_text(node, name):
-                    return ex.TEXT
+                if isinstance(node, ast.Compare):
+                    sides = [node.left, *node.comparators]
+                    values = [side.value for side in sides if isinstance(side, ast.Constant)]
+                    compared = any(column_name(side) == name for side in sides)
+                    if compared and any(isinstance(value, str) for value in values):
+                        return ex.TEXT
                 if any(column_name(child) == name for child in _truths(node)):
                     return ex.TRUTH
         return ex.NUMBER
@@ -143,22 +145,21 @@ class Inputs:
 
     def _columns_of(self, part):
         """Return expressions of the columns that `part`, a factor such as log(x), makes."""
-        if id(part) not in self._made:
-            self._made[id(part)] = self._make(part)
-        return self._made[id(part)]
-
-    def _make(self, part):
+        if id(part) in self._made:
+            return self._made[id(part)]
         if isinstance(part, factors.Numeric):
-            return [self.complete[part.name]]
-        if isinstance(part, factors.Missing):
-            return [ex.indicator(self._missing(part.name))]
-        if isinstance(part, factors.Levels):
-            return self._levels(part)
-        nodes = _Translation(self, part.states).columns(tree(part.name))
-        nodes = [ex.labelled(*pair) for pair in zip(nodes, factors.labels(part), strict=True)]
-        if not _always_finite(tree(part.name)):
-            for node in nodes:
+            nodes = [self.complete[part.name]]
+        elif isinstance(part, factors.Missing):
+            nodes = [ex.indicator(self._missing(part.name))]
+        elif isinstance(part, factors.Levels):
+            nodes = self._levels(part)
+        else:
+            call = tree(part.name)
+            nodes = _Translation(self, part.states).columns(call)
+            nodes = [ex.labelled(*pair) for pair in zip(nodes, factors.labels(part), strict=True)]
+            for node in [] if _always_finite(call) else nodes:
                 self.refuse(ex.call("not", ex.call("is_finite", node)), f"{part.name} is", node)
+        self._made[id(part)] = nodes
         return nodes
 
     def refuse(self, condition, message, shown):
@@ -166,8 +167,15 @@ class Inputs:
         self.refusals.append((condition, message, shown))
 
     def _levels(self, part):
+        """Return expressions of the columns of `part`, levels of a column or of a condition."""
         if factors.is_computed_condition(part):
-            return self._condition(part)
+            true = _Translation(self).value(tree(part.name).args[0])
+            coded, out = np.eye(len(part.levels)) if part.matrix is None else part.matrix, []
+            for j in range(len(part.labels)):
+                at = factors.level_of(part, j) if part.matrix is None else j
+                yes, no = (ex.constant(coded[part.levels.index(v), at]) for v in (True, False))
+                out.append(ex.Case((true,), (yes,), no))
+            return out
         source = self._source(part)
         known = self.known.get(factors.column_with_levels(part), (part.levels,))[0]
         on = [i for i, level in enumerate(part.levels) if level in known]
@@ -178,16 +186,6 @@ class Inputs:
             out.append(ex.lookup(source, levels, coded[on], factors.of_missing(part, j)))
         if part.missing is not None:
             out.append(ex.lookup(source, levels, np.zeros(len(on)), 1.0))
-        return out
-
-    def _condition(self, part):
-        """Return expressions of the columns that `part`, a condition such as (x > 1), makes."""
-        true = _Translation(self).value(tree(part.name).args[0])
-        coded, out = np.eye(len(part.levels)) if part.matrix is None else part.matrix, []
-        for j in range(len(part.labels)):
-            at = factors.level_of(part, j) if part.matrix is None else j
-            yes, no = (ex.constant(coded[part.levels.index(level), at]) for level in (True, False))
-            out.append(ex.Case((true,), (yes,), no))
         return out
 
     def _source(self, part):
@@ -221,12 +219,6 @@ def _always_finite(node):
         column_name(arg) is not None or (isinstance(arg, ast.Call) and _always_finite(arg))
         for arg in node.args[: count_data(node)]
     )
-
-
-def _compares_with_text(node, name):
-    sides = [node.left, *node.comparators]
-    texts = any(isinstance(s, ast.Constant) and isinstance(s.value, str) for s in sides)
-    return texts and any(column_name(s) == name for s in sides)
 
 
 def _truths(node):
@@ -272,7 +264,12 @@ class _Translation:
         left, right = self.single(node.left), self.single(node.right)
         if isinstance(node.op, ast.Mod):
             self._refuse_many_periods(left, right)
-        return _joined(ARITHMETIC[type(node.op)], left, right)
+        function, known = ARITHMETIC[type(node.op)], isinstance(right, ex.Constant)
+        if function == "power" and known and right.value in (1.0, 2.0, 3.0, 4.0):
+            return ex.product([left] * int(right.value))
+        if function == "div" and known and right.value != 0.0:
+            function = "over"
+        return ex.call(function, left, right)
 
     def _refuse_many_periods(self, x, period):
         many = ex.call("gt", ex.call("abs", ex.call("div", x, period)), PERIODS)
@@ -358,7 +355,12 @@ class _Translation:
                 self.inputs.refuse(ex.either(given), "outside of the bounds of bs() is", x)
         elif name == "cc":
             self._refuse_many_periods(x, ex.constant(high - low))
-            x = _into_cycle(x, low, high)
+            span = high - low  # by whole periods into [low, high]
+            above = ex.call("mod", ex.weighted(-high, [1.0], [x]), span)
+            below = ex.call("mod", ex.weighted(low, [-1.0], [x]), span)
+            beyond = ex.call("gt", x, high), ex.call("lt", x, low)
+            moved = ex.weighted(low, [1.0], [above]), ex.weighted(high, [-1.0], [below])
+            x = ex.Case(beyond, moved, x)
         else:  # cr() continues as a straight line
             h = (high - low) * 0.5
             ends = [np.array([low - h, low]), np.array([high, high + h])]
@@ -380,15 +382,6 @@ def _between(breaks, degree, values):
     return np.stack([into @ values(0.5 * ((a + b) + (b - a) * u)) for a, b in pieces])
 
 
-def _into_cycle(x, low, high):
-    """Return the expression of x shifted by whole periods into [low, high]."""
-    span = high - low
-    above = ex.weighted(low, [1.0], [ex.call("mod", ex.weighted(-high, [1.0], [x]), span)])
-    below = ex.weighted(high, [-1.0], [ex.call("mod", ex.weighted(low, [-1.0], [x]), span)])
-    beyond = ex.call("gt", x, high), ex.call("lt", x, low)
-    return ex.Case(beyond, (above, below), x)
-
-
 def _moments(name, state, center=True, rescale=True, ddof=0):
     """Return the means and SDs by which a function `name` such as scale() centres and divides.
 
@@ -408,13 +401,3 @@ def _number(value):
             return ex.ONE if value.value else ex.ZERO
         return ex.indicator(value)
     return value
-
-
-def _joined(function, left, right):
-    """Return the expression function(left, right), for example with "div", maybe simplified."""
-    known = isinstance(right, ex.Constant)
-    if function == "power" and known and right.value in (1.0, 2.0, 3.0, 4.0):
-        return ex.product([left] * int(right.value))
-    if function == "div" and known and right.value != 0.0:
-        function = "over"
-    return ex.call(function, left, right)
