@@ -21,7 +21,10 @@ def replacing(path):
     A symbolic link's target is replaced; mode and owner stay. OSError if `path` is not writable."""
     target = Path(os.path.realpath(path))
     old = _status(target)
-    _sweep(target.parent)
+    for path in target.parent.glob(f".lodim-{'[0-9a-f]' * DIGITS}.tmp"):  # of killed processes
+        with contextlib.suppress(OSError), open(path, "rb+") as left:
+            _lock(left, wait=False)
+            path.unlink()
     file, temporary = _begun(target.parent, 0o666 if old is None else stat.S_IMODE(old.st_mode))
     try:
         with file:
@@ -64,14 +67,6 @@ def _begun(folder, mode):
         if os.fstat(file.fileno()).st_nlink:
             return file, path
         file.close()  # another process removed it before it was locked
-
-
-def _sweep(folder):
-    """Remove from a folder temporary files whose processes were killed."""
-    for path in folder.glob(f".lodim-{'[0-9a-f]' * DIGITS}.tmp"):
-        with contextlib.suppress(OSError), open(path, "rb+") as file:
-            _lock(file, wait=False)
-            path.unlink()
 
 
 def _lock(file, wait=True):

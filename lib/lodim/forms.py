@@ -320,8 +320,16 @@ def _numbers(dtype, shape, least, most, nan):
             kinds = {np.float64: (float, int), np.int64: int, np.bool_: bool}[dtype]
             if not isinstance(value, kinds) or isinstance(value, bool) != (dtype is np.bool_):
                 raise ValueError(f"{where} is {value!r:.40}, not {_NAMES[dtype]}")
+        elif not isinstance(value, np.ndarray) or value.dtype != dtype:
+            kind = value.dtype if isinstance(value, np.ndarray) else type(value).__name__
+            raise ValueError(f"{where} is {kind}, not an array of {np.dtype(dtype)}")
+        elif value.ndim != len(shape):
+            raise ValueError(f"{where} has {value.ndim} dimensions, not {len(shape)}")
         else:
-            _check_array(value, where, dtype, shape, sizes)
+            pairs = zip(shape, value.shape, strict=True)
+            expected = tuple(_required_length(*pair, sizes) for pair in pairs)
+            if value.shape != expected:
+                raise ValueError(f"{where} has shape {value.shape}, not {expected}")
         low, high = _evaluated(least, sizes), _evaluated(most, sizes)
         fits = (value >= low) & (value <= high)
         if nan:
@@ -334,19 +342,6 @@ def _numbers(dtype, shape, least, most, nan):
 
 
 _NAMES = {np.float64: "a number", np.int64: "a whole number", np.bool_: "True or False"}
-
-
-def _check_array(value, where, dtype, shape, sizes):
-    if not isinstance(value, np.ndarray) or value.dtype != dtype:
-        kind = value.dtype if isinstance(value, np.ndarray) else type(value).__name__
-        raise ValueError(f"{where} is {kind}, not an array of {np.dtype(dtype)}")
-    if value.ndim != len(shape):
-        raise ValueError(f"{where} has {value.ndim} dimensions, not {len(shape)}")
-    expected = tuple(
-        _required_length(*pair, sizes) for pair in zip(shape, value.shape, strict=True)
-    )
-    if value.shape != expected:
-        raise ValueError(f"{where} has shape {value.shape}, not {expected}")
 
 
 def _required_length(size, actual, sizes):

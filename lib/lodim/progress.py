@@ -34,7 +34,17 @@ def showing(progress: Any, call: str) -> Iterator[None]:
     if _display.get() is not None:
         yield
         return
-    display = _display_of(progress, call)
+    if progress is False or sys.stderr is None:
+        display = Display(call)
+    elif progress is None:
+        display = Line(call, AFTER, sys.stderr)
+    else:
+        try:
+            from tqdm.auto import tqdm
+        except ImportError:
+            display = Line(call, 0.0, sys.stderr)
+        else:
+            display = Bars(call, tqdm)
     before = _display.set(display)
     try:
         with display:
@@ -130,7 +140,9 @@ class Line(Display):
         self.start = clock()
         self.due = self.start + wait
         self.ended = threading.Event()
-        self.terminal = _is_terminal(stream)
+        self.terminal = False
+        with contextlib.suppress(AttributeError, ValueError):
+            self.terminal = stream.isatty()
         self.thread = threading.Thread(target=self._follow, daemon=True)
 
     def __enter__(self):
@@ -150,14 +162,10 @@ class Line(Display):
     def tell(self):
         """Write the progress line if it is time; return the seconds until the next line."""
         now = self.clock()
-        if now >= self.due:
-            self._write_line(now - self.start)
-            self.due = now + (EVERY if self.terminal else EVERY_LINE)
-        return self.due - now
-
-    def _write_line(self, seconds):
+        if now < self.due:
+            return self.due - now
         done = ", ".join(map(str, self.shown()))
-        text = f"lodim: {self.call}{done and f': {done}'} ({seconds:.0f} s)"
+        text = f"lodim: {self.call}{done and f': {done}'} ({now - self.start:.0f} s)"
         if self.remark or not self.terminal:
             text, self.remark = text + (self.remark and f"; {self.remark}"), ""
             self._write("\r" * (self.width > 0) + text.ljust(self.width) + "\n")
@@ -166,6 +174,8 @@ class Line(Display):
             text = text[: shutil.get_terminal_size().columns - 1]
             self._write("\r" + text.ljust(self.width))
             self.width = len(text)
+        self.due = now + (EVERY if self.terminal else EVERY_LINE)
+        return self.due - now
 
     def _write(self, text):
         with contextlib.suppress(OSError, ValueError, AttributeError):  # a stream may be closed
@@ -202,22 +212,3 @@ class Bars(Display):
             self.bar.leave = self.of.done >= self.bar.total
             self.bar.close()
         self.bar = None
-
-
-def _is_terminal(stream):
-    try:
-        return stream.isatty()
-    except (AttributeError, ValueError):
-        return False
-
-
-def _display_of(progress, call):
-    if progress is False or sys.stderr is None:
-        return Display(call)
-    if progress:
-        try:
-            from tqdm.auto import tqdm
-        except ImportError:
-            return Line(call, 0.0, sys.stderr)
-        return Bars(call, tqdm)
-    return Line(call, AFTER, sys.stderr)

@@ -94,28 +94,6 @@ CLASSES = """classes_ : array (K,)
 UNFITTED = "This %(name)s is not fitted yet: call fit(X, y) first."
 
 
-def _constructor(function, without, own):
-    """Return an __init__ whose parameters are the keywords of a model function.
-
-    without : names to leave out; own : dict name -> default of parameters to add"""
-    known = inspect.signature(function).parameters.values()
-    kept = [p for p in known if p.kind is p.KEYWORD_ONLY and p.name not in without]
-    parameters = [p.replace(annotation=inspect.Parameter.empty) for p in kept]
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    own = [inspect.Parameter(name, keyword, default=value) for name, value in own.items()]
-    me = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    signature = inspect.Signature([me, *own, *parameters])
-
-    def __init__(self, **values):
-        given = signature.bind(self, **values)
-        given.apply_defaults()
-        for name, value in list(given.arguments.items())[1:]:
-            setattr(self, name, value)
-
-    __init__.__signature__ = signature
-    return __init__
-
-
 def _one_each(name, values, data):
     values, n = np.asarray(values), len(data)
     if values.shape != (n,):
@@ -150,8 +128,27 @@ class _Estimator(BaseEstimator):
         super().__init_subclass__(**arguments)
         own = ESTIMATOR_DEFAULTS | ({"cv": None} if chooses else {}) | (own or {})
         cls._model = model
-        cls.__init__ = _constructor(getattr(lodim, model), ROW_ARGUMENTS | set(without), own)
-        parameters = [name for name in inspect.signature(cls).parameters if name not in own]
+        known = inspect.signature(getattr(lodim, model)).parameters.values()
+        left_out, empty = ROW_ARGUMENTS | set(without), inspect.Parameter.empty
+        kept = [p for p in known if p.kind is p.KEYWORD_ONLY and p.name not in left_out]
+        parameters = [p.name for p in kept]
+        keyword, first = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+        added = [inspect.Parameter(name, keyword, default=value) for name, value in own.items()]
+        kept = [
+            inspect.Parameter("self", first),
+            *added,
+            *(p.replace(annotation=empty) for p in kept),
+        ]
+        signature = inspect.Signature(kept)
+
+        def __init__(self, **values):
+            given = signature.bind(self, **values)
+            given.apply_defaults()
+            for name, value in list(given.arguments.items())[1:]:
+                setattr(self, name, value)
+
+        __init__.__signature__ = signature
+        cls.__init__ = __init__
         parts = {"names": ", ".join(parameters), "model": model, "chooses": chooses}
         parts["fit"] = f"{model.capitalize()}Fit"
         text = HELP + (HELP_OF_CV + HELP_OF_MODEL + CV if chooses else HELP_OF_MODEL)

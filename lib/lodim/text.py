@@ -61,18 +61,13 @@ SETTING = re.compile(r",\s*\w+=(\[[^][]*\]|\([^()]*\)|'[^']*'|[^][(),']+)")
 SPLINE_IN_TE = re.compile(r"(?<=[( ])(?:bs|cr|cc)\(([^()]*)\)(?=[,)])")
 
 
-def _without_settings(names, room):
-    """Return names such as bs(x)[0] instead of bs(x, df=4)[0], if one is longer than `room`."""
-    for pattern, rest in ((SETTING, ""), (SPLINE_IN_TE, r"\1")):
+def shorten(names, room):
+    """Return names shortened to `room` characters each; different names stay different."""
+    names = list(map(str, names))
+    for pattern, rest in ((SETTING, ""), (SPLINE_IN_TE, r"\1")):  # bs(x)[0], not bs(x, df=4)[0]
         if max(map(len, names), default=0) > room:
             short = [pattern.sub(rest, name) for name in names]
             names = short if len(set(short)) == len(set(names)) else names
-    return names
-
-
-def shorten(names, room):
-    """Return names shortened to `room` characters each; different names stay different."""
-    names = _without_settings(list(map(str, names)), room)
     out = [name if len(name) <= room else f"{name[: room - 3]}..." for name in names]
     for text in {t for t in out if out.count(t) > 1}:
         alike = [k for k, t in enumerate(out) if t == text]

@@ -51,9 +51,12 @@ def data(name: str | None = None) -> pd.DataFrame:
     index = _read("index")
     if name is None:
         return index
-    names = index["name"].tolist()
-    if not isinstance(name, str) or name not in names + _price_lists():
-        raise ArgumentError(_unknown(name, names + _price_lists()))
+    names = index["name"].tolist() + sorted(path.stem for path in _folder().glob("*_costs.csv"))
+    if not isinstance(name, str) or name not in names:
+        near = get_close_matches(str(name), names, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        known = ", ".join(names)
+        raise ArgumentError(f"no data set is called {name!r:.80}.{hint} There are: {known}.")
     return _read(name)
 
 
@@ -62,18 +65,8 @@ def _read(stem: str) -> pd.DataFrame:
     return pd.read_csv(_folder() / f"{stem}.csv", keep_default_na=False, na_values=[""])
 
 
-def _price_lists() -> list[str]:
-    return sorted(path.stem for path in _folder().glob("*_costs.csv"))
-
-
 def _folder() -> Path:
     for folder in _FOLDERS:
         if (folder / "index.csv").is_file():
             return folder
     raise FileNotFoundError(f"the data sets of lodim are not installed: no index.csv in {_FOLDERS}")
-
-
-def _unknown(name: object, names: list[str]) -> str:
-    near = get_close_matches(str(name), names, n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    return f"no data set is called {name!r:.80}.{hint} There are: {', '.join(names)}."

@@ -116,24 +116,6 @@ def monitoring(
     n, p, signals = whole("n", n, most=MOST_ROWS), whole("p", p), whole("signals", signals, 5)
     noise, coupling = number("noise", noise, least=0), number("coupling", coupling, 0, 1)
     flag("alternatives", alternatives)
-    _check(p, signals, graph, response, noise)
-    rng = _generator(seed)
-    plan = _plan(p, signals, graph)
-    columns = _measure(rng, n, signals, coupling, plan)
-    start = int(rng.integers(3 if alternatives else signals))  # bp is the third signal
-    truth, score = _truth(rng, plan, columns, [(start + k) % signals for k in range(3)])
-    df = pd.DataFrame(columns).assign(y=_respond(rng, score, response, noise))
-    depends_on = {node.name: list(node.parents) for node in plan if node.parents}
-    costs = {node.name: 1.0 for node in plan}
-    # Plain dictionaries, never arrays: pandas compares and copies attrs.
-    df.attrs.update(costs=costs, depends_on=depends_on, alternatives={}, **truth, noise=noise)
-    if alternatives:
-        df = _two_ways(rng, df)
-    df.attrs["price"] = _price(df.attrs)
-    return df
-
-
-def _check(p, signals, graph, response, noise):
     one_of("graph", graph, GRAPHS)
     one_of("response", response, RESPONSES)
     if noise == 0 and response == "alert":
@@ -142,6 +124,25 @@ def _check(p, signals, graph, response, noise):
     if not signals <= p <= room:
         what = f"p must be from {signals} to {room} for {signals} signals and graph={graph!r}"
         raise ArgumentError(f"{what}, not {p}")
+    rng = _generator(seed)
+    plan = _plan(p, signals, graph)
+    columns = _measure(rng, n, signals, coupling, plan)
+    start = int(rng.integers(3 if alternatives else signals))  # bp is the third signal
+    truth, score = _truth(rng, plan, columns, [(start + k) % signals for k in range(3)])
+    if response == "numeric":
+        y = score + noise * rng.standard_normal(n)
+    else:
+        artifact = rng.random(n) < 1 / (1 + np.exp(-score / noise))
+        y = np.where(artifact, "artifact", "alert")
+    df = pd.DataFrame(columns).assign(y=y)
+    depends_on = {node.name: list(node.parents) for node in plan if node.parents}
+    costs = {node.name: 1.0 for node in plan}
+    # Plain dictionaries, never arrays: pandas compares and copies attrs.
+    df.attrs.update(costs=costs, depends_on=depends_on, alternatives={}, **truth, noise=noise)
+    if alternatives:
+        df = _two_ways(rng, df)
+    df.attrs["price"] = _price(df.attrs)
+    return df
 
 
 def _plan(p, signals, graph):
@@ -258,13 +259,6 @@ def _truth(rng, plan, columns, carriers):
     weights = dict(zip(names, coefficients.tolist(), strict=True))
     truth = dict(informative=names, coefficients=weights, intercept=-float(score.mean()))
     return truth, score - score.mean()
-
-
-def _respond(rng, score, response, noise):
-    if response == "numeric":
-        return score + noise * rng.standard_normal(len(score))
-    artifact = rng.random(len(score)) < 1 / (1 + np.exp(-score / noise))
-    return np.where(artifact, "artifact", "alert")
 
 
 def _two_ways(rng, df):

@@ -4,6 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
+from scipy.spatial.distance import pdist
 
 from lodim.checks import MOST_ROWS, as_seed, flag, number, whole
 from lodim.errors import ArgumentError
@@ -322,7 +323,14 @@ def informative_views(
     X, y, centres = rng.random((n, M)), rng.integers(0, 2, n), []
     for k, view in enumerate(views):
         rows = slice(k * N, (k + 1) * N)
-        centres.append(_draw_centres(rng, separation))
+        for _ in range(1000):
+            four = rng.uniform(0.15, 0.85, (4, 2))
+            if pdist(four).min() >= separation:
+                break
+        else:
+            room = f"separation must leave room for four blobs, not {separation}"
+            raise ArgumentError(f"{room}: try 0.25")
+        centres.append(four)
         blob = 2 * y[rows] + rng.integers(0, 2, N)
         X[rows, view] = centres[-1][blob] + spread * rng.standard_normal((N, 2))
     flipped = rng.permutation(n)[: round(label_noise * n)]
@@ -388,14 +396,6 @@ def _draw_views(rng, P, features):
     if len(pairs) < P:
         raise ArgumentError(f"{features.size} features make {len(pairs)} views, not P = {P}")
     return [list(pairs[k]) for k in rng.permutation(len(pairs))[:P]]
-
-
-def _draw_centres(rng, separation):
-    for _ in range(1000):
-        centres = rng.uniform(0.15, 0.85, (4, 2))
-        if min(np.linalg.norm(a - b) for a, b in combinations(centres, 2)) >= separation:
-            return centres
-    raise ArgumentError(f"separation must leave room for four blobs, not {separation}: try 0.25")
 
 
 def _names(views):

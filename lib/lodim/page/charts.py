@@ -64,6 +64,10 @@ def chart(picture):
     drawn = draw(alt, alt.Chart(data), picture, names)
     tall = picture.mark in ("bars", "intervals")
     height = max(60, ROW * picture.frame[picture.y].nunique()) if tall else HEIGHT
+    entries = 1  # of the legend, side by side
+    if picture.color and not _is_number(picture.frame, picture.color):
+        longest = max((len(str(v)) for v in picture.frame[picture.color].unique()), default=1)
+        entries = max(1, int(LEGEND_WIDTH / (SYMBOL + LETTER * longest)))
     return (
         drawn.properties(width="container", height=height)
         .configure(font="system-ui, sans-serif", background="transparent")
@@ -73,19 +77,11 @@ def chart(picture):
             orient="top",
             titleFontWeight="normal",
             symbolLimit=MOST_CLASSES,
-            columns=_legend_columns(picture),
+            columns=entries,
             labelLimit=LEGEND_WIDTH - SYMBOL,
         )
         .to_dict()
     )
-
-
-def _legend_columns(picture):
-    """Return how many entries of a picture's legend are side by side; 1 for a scale of numbers."""
-    if not picture.color or _is_number(picture.frame, picture.color):
-        return 1
-    longest = max((len(str(v)) for v in picture.frame[picture.color].unique()), default=1)
-    return max(1, int(LEGEND_WIDTH / (SYMBOL + LETTER * longest)))
 
 
 def _values(frame):
@@ -132,18 +128,14 @@ def _tooltip(alt, picture, names):
 
 
 def _shades(alt, picture, names):
-    return {"color": _color(alt, picture, names), "tooltip": _tooltip(alt, picture, names)}
-
-
-def _color(alt, picture, names):
-    if not picture.color:
-        return alt.value(BLUE)
-    scale = alt.Scale(range=COLOURS)
-    if _is_number(picture.frame, picture.color):
-        scale = alt.Scale(scheme="viridis")
-    elif many := _many_classes(picture):
-        scale = _in_turn(alt, many, COLOURS)
-    return _field(alt.Color, picture, names, picture.color, scale=scale)
+    color, scale = alt.value(BLUE), alt.Scale(range=COLOURS)
+    if picture.color:
+        if _is_number(picture.frame, picture.color):
+            scale = alt.Scale(scheme="viridis")
+        elif many := _many_classes(picture):
+            scale = _in_turn(alt, many, COLOURS)
+        color = _field(alt.Color, picture, names, picture.color, scale=scale)
+    return {"color": color, "tooltip": _tooltip(alt, picture, names)}
 
 
 def _many_classes(picture):
@@ -214,32 +206,28 @@ def _points(alt, base, picture, names):
     shapes = _beside_colour(alt, alt.Shape, picture, names, SHAPES)
     style = _position(alt, picture, names) | shapes | _shades(alt, picture, names)
     points = base.mark_point(filled=True, size=size, opacity=0.7).encode(**style)
-    return _reference(alt, picture) + points if picture.reference is not None else points
-
-
-def _reference(alt, picture):
-    y = alt.Y(field="y", type="quantitative")
+    if picture.reference is None:
+        return points
+    dashed, y = {"color": GREY, "strokeDash": [4, 3]}, alt.Y(field="y", type="quantitative")
     if picture.reference != "x":
         line = alt.Chart(alt.Data(values=[{"y": picture.reference}]))
-        return line.mark_rule(color=GREY, strokeDash=[4, 3]).encode(y=y)
+        return line.mark_rule(**dashed).encode(y=y) + points
     x = picture.frame[picture.x]
     ends = [{"x": v, "y": v} for v in (float(x.min()), float(x.max()))]
-    line = alt.Chart(alt.Data(values=ends)).mark_line(color=GREY, strokeDash=[4, 3])
-    return line.encode(x=alt.X(field="x", type="quantitative"), y=y)
+    line = alt.Chart(alt.Data(values=ends)).mark_line(**dashed)
+    return line.encode(x=alt.X(field="x", type="quantitative"), y=y) + points
 
 
 def _lines(alt, base, picture, names):
     dashes = _beside_colour(alt, alt.StrokeDash, picture, names, DASHES)
     style = _position(alt, picture, names) | dashes | _shades(alt, picture, names)
     lines = base.mark_line(point={"size": 14}).encode(**style)
-    return lines + _rug(alt, picture) if picture.rug else lines
-
-
-def _rug(alt, picture):
+    if not picture.rug:
+        return lines
     ticks = alt.Chart(alt.Data(values=[{"x": _plain(value)} for value in picture.rug]))
-    return ticks.mark_tick(color=GREY, size=10, thickness=1, yOffset=-5).encode(
-        x=alt.X(field="x", type="quantitative"), y=alt.value(HEIGHT)
-    )
+    ticks = ticks.mark_tick(color=GREY, size=10, thickness=1, yOffset=-5)
+    x = alt.X(field="x", type="quantitative")
+    return lines + ticks.encode(x=x, y=alt.value(HEIGHT))
 
 
 def _cells(alt, base, picture, names):

@@ -35,8 +35,8 @@ def columns_of(design):
 
 def from_data(design, data):
     """Return a list with an Input (name, range, typical value) per column that predictions need."""
-    frame, known = read_frame(data), _levels(design)
-    return [_from_column(read_column(frame, name), known.get(name)) for name in columns_of(design)]
+    frame, levels = read_frame(data), _levels(design)
+    return [_from_column(read_column(frame, name), levels.get(name)) for name in columns_of(design)]
 
 
 def _levels(design):

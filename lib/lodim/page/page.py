@@ -29,8 +29,16 @@ def write(fit: Any, path: str | PathLike, data: Any = None) -> None:
     if data is not None and design.offset_given and design.offset is None:
         cure = "fit it with the name of a column as offset=, or leave data out"
         raise ArgumentError(f"a fit with an array as offset cannot show data: {cure}")
-    frame = _as_pandas(data)
-    save(html(fit, frame), path)
+    if data is not None:
+        frame = inputs.read_frame(data)
+        if frame.repeated:
+            repeated = min(frame.repeated)
+            raise DataError(f"two columns of the data are called {repeated!r}; rename one")
+        if not len(frame.index):
+            raise DataError("data must have at least one row")
+        values = {name: frame.fetch(frame.keys[name]) for name in frame.names}
+        data = pd.DataFrame(values, index=frame.index)
+    save(html(fit, data), path)
 
 
 def save(text: str, path: str | PathLike) -> None:
@@ -50,18 +58,6 @@ def filled(template: Path, **values: Any) -> str:
     return environment.from_string(template.read_text(encoding="utf-8")).render(**values)
 
 
-def _as_pandas(data):
-    if data is None:
-        return None
-    frame = inputs.read_frame(data)
-    if frame.repeated:
-        raise DataError(f"two columns of the data are called {min(frame.repeated)!r}; rename one")
-    if not len(frame.index):
-        raise DataError("data must have at least one row")
-    columns = {name: frame.fetch(frame.keys[name]) for name in frame.names}
-    return pd.DataFrame(columns, index=frame.index)
-
-
 def html(fit: Any, data: pd.DataFrame | None = None) -> str:
     charts.libraries()  # an error if a package is missing, before the work
     columns = inputs.from_design(fit.design) if data is None else inputs.from_data(fit.design, data)
@@ -69,7 +65,18 @@ def html(fit: Any, data: pd.DataFrame | None = None) -> str:
     number = itertools.count()
     shown = [picture for group in groups.values() for picture in group]
     made_by = f"lodim {__version__}, Python {platform.python_version()}"
-    program, reason = _program(fit) if columns else (None, "no data were given to the report")
+    program, reason = None, "no data were given to the report"
+    if columns:
+        try:
+            program, reason = javascript.write(fit._equation("error")), ""
+        except ArgumentError as error:
+            reason = str(error)
+    settable = []
+    for column in columns or ():
+        typical = column.typical
+        if isinstance(typical, float):
+            typical = None if np.isnan(typical) else float(f"{typical:.6g}")
+        settable.append(vars(column) | {"typical": typical})
     return filled(
         TEMPLATE,
         title=f"{fit.name}: {fit.design.formula}",
@@ -86,7 +93,7 @@ def html(fit: Any, data: pd.DataFrame | None = None) -> str:
         page=script(
             {
                 "charts": [charts.chart(picture) for picture in shown],
-                "inputs": [_plain_input(column) for column in columns or ()],
+                "inputs": settable,
                 "answer": "" if fit.design.response is None else phrases.modelled(fit),
             }
         ),
@@ -114,22 +121,6 @@ def _pictures(fit, columns, data):
             notes[heading] += " Each row counts once in these pictures, whatever its weight."
     groups["The model"] = fit._pictures(data) + sections.choice(fit)
     return {heading: group for heading, group in groups.items() if group}, notes
-
-
-def _program(fit):
-    """Return (JavaScript function that predicts, "") or, if there is none, (None, text why)."""
-    try:
-        return javascript.write(fit._equation("error")), ""
-    except ArgumentError as error:
-        return None, str(error)
-
-
-def _plain_input(column):
-    """Return an Input (column that a reader can set) as a dict; typical value None if missing."""
-    typical = column.typical
-    if isinstance(typical, float):
-        typical = None if np.isnan(typical) else float(f"{typical:.6g}")
-    return vars(column) | {"typical": typical}
 
 
 def script(record: Any) -> str:

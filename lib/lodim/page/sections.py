@@ -1,7 +1,5 @@
 """Sections of a page for a fit of any model; all numbers come from predict, augment and tidy."""
 
-from functools import partial
-
 import numpy as np
 import pandas as pd
 
@@ -57,11 +55,8 @@ def effects(fit, inputs, data):
     shown = sorted(some, key=lambda name: -widths[name])[:MOST_EFFECTS]
     ends = [f(found[name][1]) for name in shown for f in (np.min, np.max)]
     scale = (min(ends), max(ends)) if ends else None
-    days = {column.name: ", days since 1970-01-01" for column in inputs if column.dates}
-    rugs = {column.name: column.quantiles for column in inputs}
-    axes = {name: name + days.get(name, "") for name in shown}
-    of_fit = partial(_effect_picture, fit, scale=scale)
-    pictures = [of_fit(name, axes[name], *found[name], rug=rugs[name]) for name in shown]
+    named = {column.name: column for column in inputs}
+    pictures = [_effect_picture(fit, named[name], *found[name], scale) for name in shown]
     return pictures, [column.name for column in inputs if column.name not in shown]
 
 
@@ -76,7 +71,11 @@ def _effect(fit, base, column):
     return values if column.levels is None else [str(v) for v in values], means
 
 
-def _effect_picture(fit, name, x, values, means, scale, rug):
+def _effect_picture(fit, column, values, means, scale):
+    """Return the picture of mean predictions (n, K) at n values of an Input `column`.
+
+    scale : ends of the y axis"""
+    x = column.name + ", days since 1970-01-01" * column.dates
     if len(values) == 2 and not isinstance(values[0], str):  # there are no values between the two
         values = [f"{value:g}" for value in values]
     several = means.shape[1] > 1
@@ -86,8 +85,8 @@ def _effect_picture(fit, name, x, values, means, scale, rug):
     if several:
         frame["class"] = np.tile([str(level) for level in fit.levels], len(values))
     mark = "points" if isinstance(values[0], str) else "lines"
-    rug = rug if mark == "lines" else ()
-    return Picture(name, mark, frame, x, y, color="class" if several else "", scale=scale, rug=rug)
+    rug, color = column.quantiles if mark == "lines" else (), "class" if several else ""
+    return Picture(column.name, mark, frame, x, y, color=color, scale=scale, rug=rug)
 
 
 def accuracy(fit, data):
@@ -99,8 +98,27 @@ def accuracy(fit, data):
     if known.empty:
         return []
     if fit.levels is None:
-        return [_residuals(thinned(known, MOST_POINTS), data.columns)]
-    return [_confusion(fit, known, response) if several else _calibration(fit, data, response)]
+        known, shown = thinned(known, MOST_POINTS), [*data.columns][:MOST_HOVER]
+        new = {"prediction": known[".fitted"], "residual": known[".resid"]}
+        rows, (row, fitted, resid) = with_columns(known[shown], new)
+        note = "Response minus prediction, against the prediction."
+        style = {"hover": (row, *shown), "reference": 0.0}
+        return [Picture("Residuals", "points", rows, fitted, resid, note, **style)]
+    if several:
+        names = {"observed": response, "predicted": ".class"}
+        classes = {
+            name: pd.Categorical(known[column].astype(object), fit.levels)
+            for name, column in names.items()
+        }
+        texts = {k: v.rename_categories([*map(str, fit.levels)]) for k, v in classes.items()}
+        counts = pd.DataFrame(texts).groupby([*texts], observed=False).size()
+        title, frame = "Observed and predicted classes", counts.rename("rows").reset_index()
+        return [Picture(title, "cells", frame, "predicted", "observed", color="rows")]
+    probability, code, weight = fit._probabilities(data, None)
+    groups = pd.DataFrame(reliability(probability[:, 1], code == 1, weight, BINS))
+    note = f"Share of {response} = {fit.levels[1]} in {len(groups)} groups of rows."
+    style = {"hover": ("rows",), "reference": "x"}
+    return [Picture("Calibration", "points", groups, "predicted", "observed", note, **style)]
 
 
 def figures(fit, data):
@@ -118,15 +136,12 @@ def figures(fit, data):
     text = f"On {counted(int(found['n']), 'row')} of the data: {', '.join(texts)}."
     text += " If the model was fitted to these data, these figures are better than on new rows"
     text += ", by far if training rows vote for themselves (ripr, proset, melm)"
-    return f"{text}. ld.cv estimates the performance on new rows.{_held_out(fit)}"
-
-
-def _held_out(fit):
+    text += ". ld.cv estimates the performance on new rows."
     deviance = fit._held_out_deviance()
     if deviance is None:
-        return ""
+        return text
     share = significant(fit._explained(deviance), 3)
-    text = f" Of rows that cross-validation held out, the fit explains {share} of the deviance"
+    text += f" Of rows that cross-validation held out, the fit explains {share} of the deviance"
     if fit.selection is not None:
         at = (fit.selection["mean"] - deviance).abs().argmin()
         error = Z * fit.selection["se"].iloc[at]
@@ -157,37 +172,6 @@ def limits(fit):
         "A prediction on this page is a mean or a probability. ld.conformal gives intervals for "
         "single responses.",
     ]
-
-
-def _residuals(known, columns):
-    shown = [*columns][:MOST_HOVER]
-    new = {"prediction": known[".fitted"], "residual": known[".resid"]}
-    rows, (row, fitted, resid) = with_columns(known[shown], new)
-    note = "Response minus prediction, against the prediction."
-    style = {"hover": (row, *shown), "reference": 0.0}
-    return Picture("Residuals", "points", rows, fitted, resid, note, **style)
-
-
-def _calibration(fit, data, response):
-    probability, code, weight = fit._probabilities(data, None)
-    groups = pd.DataFrame(reliability(probability[:, 1], code == 1, weight, BINS))
-    note = f"Share of {response} = {fit.levels[1]} in {len(groups)} groups of rows."
-    style = {"hover": ("rows",), "reference": "x"}
-    return Picture("Calibration", "points", groups, "predicted", "observed", note, **style)
-
-
-def _confusion(fit, known, response):
-    levels = [*fit.levels]
-    pairs = {
-        name: pd.Categorical(known[column].astype(object), levels).rename_categories(
-            map(str, levels)
-        )
-        for name, column in (("observed", response), ("predicted", ".class"))
-    }
-    pairs = pd.DataFrame(pairs).groupby([*pairs], observed=False)
-    frame = pairs.size().rename("rows").reset_index()
-    title = "Observed and predicted classes"
-    return Picture(title, "cells", frame, "predicted", "observed", color="rows")
 
 
 def choice(fit):

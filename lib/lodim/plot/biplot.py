@@ -87,11 +87,22 @@ def plane(rows, legend, names, ax=None, *, ends, ground=None, arrows=None, title
     ax.set_ylabel(names[1])
     if title:
         ax.set_title(title, fontsize=9)
-    _beyond(ax, rows.xy, ends)
+    out = int(((rows.xy < ends[0]) | (rows.xy > ends[1])).any(axis=1).sum())
+    if out:
+        at = {"xy": (1.0, 0.0), "xycoords": "axes fraction", "xytext": (-4, 4)}
+        style = {"textcoords": "offset points", "fontsize": 7, "color": GREY, "ha": "right"}
+        ax.annotate(f"{counted(out, 'row')} outside the plot", **at, **style)
     key(ax, legend, decided, ground is not None, arrows)
-    drawn = arrows is not None and len(arrows.names) > 0
-    tips, origin = _arrows(ax, arrows, ends) if drawn else (np.zeros((0, 2)), np.zeros(2))
-    _write_names(ax, shorten(arrows.names, NAME_LENGTH) if drawn else [], tips, origin, peaks)
+    features, tips, origin = [], np.zeros((0, 2)), np.zeros(2)
+    if arrows is not None and len(arrows.names):
+        features = shorten(arrows.names, NAME_LENGTH)
+        if not ((ends[0] < origin) & (origin < ends[1])).all():
+            origin = ends.mean(axis=0)
+        tips = origin + stretch(arrows.to, origin, ends) * arrows.to
+        style = {"zorder": 6, "annotation_clip": False, "arrowprops": ARROW | {"mutation_scale": 9}}
+        for tip in tips:
+            ax.annotate("", tip, origin, **style)
+    _write_names(ax, features, tips, origin, peaks)
     return tidy(ax)
 
 
@@ -151,19 +162,6 @@ def _contours(ax, ground, legend):
             i, j = np.unravel_index(Z.argmax(), Z.shape)
             peaks.append((named[k], (ground.x[j], ground.y[i]), colour(k)))
     return peaks
-
-
-def _arrows(ax, arrows, ends):
-    """Draw loadings as arrows, scaled to the frame `ends` (2, 2); return tips (m, 2) and origin."""
-    origin = np.zeros(2)
-    if not ((ends[0] < origin) & (origin < ends[1])).all():
-        origin = ends.mean(axis=0)
-    factor = stretch(arrows.to, origin, ends)
-    tips = origin + factor * arrows.to
-    style = {"zorder": 6, "annotation_clip": False, "arrowprops": ARROW | {"mutation_scale": 9}}
-    for tip in tips:
-        ax.annotate("", tip, origin, **style)
-    return tips, origin
 
 
 def stretch(to, origin, ends):
@@ -229,14 +227,6 @@ def apart(place, half, rounds=200):
         if not moved:
             break
     return place
-
-
-def _beyond(ax, xy, ends):
-    out = int(((xy < ends[0]) | (xy > ends[1])).any(axis=1).sum())
-    if out:
-        at = {"xy": (1.0, 0.0), "xycoords": "axes fraction", "xytext": (-4, 4)}
-        style = {"textcoords": "offset points", "fontsize": 7, "color": GREY, "ha": "right"}
-        ax.annotate(f"{counted(out, 'row')} outside the plot", **at, **style)
 
 
 def line(rows, legend, name, ax, *, x, density, best=None, arrows=None, title=None):

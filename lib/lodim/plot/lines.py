@@ -47,7 +47,13 @@ def against_log(wide, name, ylabel, above, ax=None, top=10):
     ax.set_xlabel(f"log({name})")
     ax.set_ylabel(ylabel)
     name_ends(ax, x[0], ends)
-    _axis_above(ax, above[0], np.log(above[1]), above[2])
+    label, penalties, texts = above
+    ticks = [t for t in ax.get_xticks() if np.log(penalties).min() <= t <= np.log(penalties).max()]
+    shown = [texts[int(np.argmin(np.abs(np.log(penalties) - t)))] for t in ticks]
+    if len(set(shown)) > 1:
+        top_axis = ax.secondary_xaxis("top")
+        top_axis.set_xticks(ticks, shown)
+        top_axis.set_xlabel(label)
     return ax
 
 
@@ -63,16 +69,6 @@ def name_ends(ax, x, ends):
         end, color = ends[name]
         ax.annotate(label, (x, end), xytext=(1.02, height), color=color, **style)
     tidy(ax)
-
-
-def _axis_above(ax, label, x, texts):
-    """Add an axis on top whose ticks show the text of the nearest x, unless all texts are equal."""
-    ticks = [t for t in ax.get_xticks() if x.min() <= t <= x.max()]
-    shown = [texts[int(np.argmin(np.abs(x - t)))] for t in ticks]
-    if len(set(shown)) > 1:
-        top = ax.secondary_xaxis("top")
-        top.set_xticks(ticks, shown)
-        top.set_xlabel(label)
 
 
 def rounds(values, name, ax=None):

@@ -128,20 +128,12 @@ def _cloud(ax, view, value, key):
             style = style | solid
             shades = scatter_values(ax, x[rows], value[rows], key, **style) or shades
     if view.star is not None and np.isfinite(view.star).all():
-        _query(ax, view, x, solid)
+        if view.near is not None:  # rings at the neighbours of the queried row
+            ring = {"s": 60, "linewidths": 0.9, "zorder": 3} | solid
+            ax.scatter(*x[view.near].T, facecolors="none", edgecolors="black", **ring)
+        large = {"s": 300, "linewidths": 1.4} if view.chosen else {"s": 110, "linewidths": 0.9}
+        ax.scatter(*view.star[:, None], **(STAR | large), **solid)
     return shades
-
-
-def _query(ax, view, x, solid):
-    """Draw the queried row as a star, larger if the view predicts it, and rings at neighbours.
-
-    x : (n, d) points of all rows; view : has the queried row and the positions of its neighbours
-    solid : arguments that ax.scatter needs only in three dimensions"""
-    if view.near is not None:
-        ring = {"s": 60, "linewidths": 0.9, "zorder": 3} | solid
-        ax.scatter(*x[view.near].T, facecolors="none", edgecolors="black", **ring)
-    style = STAR | ({"s": 300, "linewidths": 1.4} if view.chosen else {"s": 110, "linewidths": 0.9})
-    ax.scatter(*view.star[:, None], **style, **solid)
 
 
 def _spread(view):
@@ -213,7 +205,12 @@ def _name(ax, view, key):
         ax.set_ylabel(names[1])
     for j, (which, levels) in enumerate(zip("xyz"[:d], view.levels, strict=True)):
         if levels and not (view.blocks and which == "x"):
-            _name_levels(ax, which, levels)
+            at = np.arange(0, len(levels), -(-len(levels) // FEW_VALUES))
+            texts = [
+                levels[k] if len(levels[k]) <= SHORT else levels[k][: SHORT - 1] + "…" for k in at
+            ]
+            turned = {"rotation": 30, "ha": "right"} if which == "x" else {}
+            getattr(ax, f"set_{which}ticks")(at, texts, fontsize=7, **turned)
         values = _few_values(view.x[:, j])
         if d < 3 and 0 < len(values) <= TICKS and not levels:
             getattr(ax, f"set_{which}ticks")(values)
@@ -232,14 +229,6 @@ def _name(ax, view, key):
     head, *rest = view.title.split("\n")
     lines = [*textwrap.wrap(head, 40), *rest]
     ax.set_title("\n".join(lines), fontsize=9, fontweight="bold" if view.chosen else "normal")
-
-
-def _name_levels(ax, which, levels):
-    """Write the names of levels at their codes on axis `which`, "x" or "y"; if many, only some."""
-    at = np.arange(0, len(levels), -(-len(levels) // FEW_VALUES))
-    names = [levels[k] if len(levels[k]) <= SHORT else levels[k][: SHORT - 1] + "…" for k in at]
-    turned = {"rotation": 30, "ha": "right"} if which == "x" else {}
-    getattr(ax, f"set_{which}ticks")(at, names, fontsize=7, **turned)
 
 
 def _name_blocks(ax, view):

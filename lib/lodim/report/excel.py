@@ -53,6 +53,10 @@ def write(path: str | PathLike, sheets: Sequence[Sheet]) -> None:
 
 
 def _fill(page, sheet):
+    """Write a Sheet to an empty worksheet of openpyxl, with its colours and widths."""
+    from openpyxl.formatting.rule import ColorScaleRule
+    from openpyxl.styles import Alignment, Font, PatternFill
+
     if sheet.frame.shape[0] >= MOST_ROWS or sheet.frame.shape[1] > MOST_COLUMNS:
         n, p = sheet.frame.shape
         what = f"{n:,} rows and {p:,} columns are too many for a sheet of Excel"
@@ -64,24 +68,6 @@ def _fill(page, sheet):
         for cell in row:
             if isinstance(cell.value, str):  # never a formula or an error, even if it is edited
                 cell.data_type, cell.quotePrefix = "s", cell.value.startswith(LIVE)
-    _style(page, sheet)
-    page.freeze_panes = page.cell(2, sheet.fixed + 1)
-    page.auto_filter.ref = page.dimensions
-
-
-def _plain(value):
-    if is_missing(value):
-        return None
-    value = value.item() if hasattr(value, "item") else value
-    if isinstance(value, bool | int | float) and math.isfinite(value):
-        return value
-    return NOT_IN_CELLS.sub(" ", str(value))
-
-
-def _style(page, sheet):
-    from openpyxl.formatting.rule import ColorScaleRule
-    from openpyxl.styles import Alignment, Font, PatternFill
-
     for head, name in zip(page[1], sheet.frame.columns, strict=True):
         head.font, head.alignment = Font(bold=True, color="FFFFFF"), Alignment(wrap_text=True)
         head.fill = PatternFill("solid", fgColor=sheet.heads.get(name, HEAD))
@@ -96,3 +82,14 @@ def _style(page, sheet):
             ends = {"start_type": "min", "end_type": "max"}
             rule = ColorScaleRule(start_color=SCALE[0], end_color=SCALE[1], **ends)
             page.conditional_formatting.add(f"{letter}2:{letter}{page.max_row}", rule)
+    page.freeze_panes = page.cell(2, sheet.fixed + 1)
+    page.auto_filter.ref = page.dimensions
+
+
+def _plain(value):
+    if is_missing(value):
+        return None
+    value = value.item() if hasattr(value, "item") else value
+    if isinstance(value, bool | int | float) and math.isfinite(value):
+        return value
+    return NOT_IN_CELLS.sub(" ", str(value))

@@ -120,8 +120,16 @@ def dropped(fit):
 
 def missing(design):
     """Return notes on rows dropped for missing values, and on imputed values, as a list."""
-    dropped = [f"Rows dropped for missing values: {lacking(design)}."] * bool(design.lacking)
-    return dropped + _filled(design)
+    notes = [f"Rows dropped for missing values: {lacking(design)}."] * bool(design.lacking)
+    told = []
+    for fill in sorted((f for f in design.fills if f.n_missing), key=lambda f: -f.n_missing):
+        by = f"by {fill.value}"
+        if design.has_level_of_missing(fill.name):
+            by = "a level of its own"
+        elif isinstance(fill.value, float):
+            by = f"by the mean, {significant(fill.value)}"
+        told.append(f"{fill.name} in {counted(fill.n_missing, 'row')} ({by})")
+    return notes + ([f"Missing values filled in: {_first(told, 'fills')}."] if told else [])
 
 
 def lacking(design):
@@ -134,14 +142,6 @@ def _first(texts, field):
     """Join the first of several texts; if there are more, refer to `design.<field>` for all."""
     more = f"; and {len(texts) - FILLS} more, see design.{field}" if len(texts) > FILLS else ""
     return ", ".join(texts[:FILLS]) + more
-
-
-def _filled(design):
-    gaps = sorted((f for f in design.fills if f.n_missing), key=lambda f: -f.n_missing)
-    if not gaps:
-        return []
-    told = [f"{f.name} in {counted(f.n_missing, 'row')} ({_stand_in(f, design)})" for f in gaps]
-    return [f"Missing values filled in: {_first(told, 'fills')}."]
 
 
 def parameters(fit):
@@ -189,13 +189,6 @@ def sampled(fit):
             f"learned from {learnt:,} rows: random rows, and rows with extreme values."
         )
     return notes
-
-
-def _stand_in(fill, design):
-    if design.has_level_of_missing(fill.name):
-        return "a level of its own"
-    number = isinstance(fill.value, float)
-    return f"by the mean, {significant(fill.value)}" if number else f"by {fill.value}"
 
 
 def choice(fit, detail=""):

@@ -147,7 +147,12 @@ class Report:
         if pairs:
             rows = ("".join(map(_html_cell, row, ("th", "td") * 2, (0, 1) * 2)) for row in pairs)
             parts.append(_html_table([], rows, ""))
-        parts += [_html_of(*shown) for shown in self._shown()]
+        for title, grid, notes in self._shown():
+            heads = [_html_cell(h, "th", r) for h, r in zip(grid.heads, grid.right, strict=True)]
+            tags = ["th"] * grid.labels + ["td"] * (len(grid.heads) - grid.labels)
+            rows = ("".join(map(_html_cell, row, tags, grid.right)) for row in grid.rows)
+            below = "".join(f"\n<p>{_html(note)}</p>" for note in notes)
+            parts.append(_html_table(heads, rows, title) + below)
         if self.notes:
             items = "".join(f"<li>{_html(note)}</li>" for note in self.notes)
             parts.append(f"<p>Notes:</p><ol>{items}</ol>")
@@ -170,7 +175,10 @@ class Report:
         pairs = _two_columns(self.header)
         if pairs:
             parts.append(_latex_tabular("lrlr", [], pairs))
-        parts += [_latex_of(*shown) for shown in self._shown()]
+        for title, grid, notes in self._shown():
+            columns = "".join("r" if r else "l" for r in grid.right)
+            parts.append(_latex_tabular(columns, [grid.heads], grid.rows, title))
+            parts += [rf"\par {_latex(note)}" for note in notes]
         parts += [r"\end{center}"]
         parts += [rf"\par {{[{k}]}} {_latex(note)}" for k, note in enumerate(self.notes, start=1)]
         return "\n".join([*parts, r"\end{table}"])
@@ -240,7 +248,12 @@ def _shown(table: Table, whole: str) -> tuple[str, _Grid, list[str]]:
     keep = ends if table.keep is None else list(table.keep)
     if not all(keep):
         notes.append(f"... stands for rows that are not shown; {whole} shows all rows.")
-    return table.title, _elide(grid, keep), notes
+    dots = ["...", *[""] * (len(grid.heads) - 1)]
+    rows: list[list[str]] = []
+    for row, on in zip(grid.rows, keep, strict=True):
+        if on or not rows or rows[-1] is not dots:
+            rows.append(row if on else dots)
+    return table.title, _Grid(grid.heads, rows, grid.right, grid.labels), notes
 
 
 def _grid(table: Table) -> _Grid:
@@ -262,26 +275,18 @@ def _column(values, spec):
         return aligned(values)
     if callable(spec):
         return [str(spec(v)) for v in values]
-    return [_formatted(v, spec) if is_number(v) else significant(v) for v in values]
-
-
-def _formatted(v, spec):
-    text = format(v, spec)
-    return text if text.strip("-0. ") else text.replace("-", "")  # -0.00 is a rounding error
+    texts = []
+    for v in values:
+        text = format(v, spec) if is_number(v) else significant(v)
+        # -0.00 is a rounding error
+        texts.append(text.replace("-", "") if is_number(v) and not text.strip("-0. ") else text)
+    return texts
 
 
 def _name(name):
     if isinstance(name, tuple):
         return " ".join(map(str, name))
     return "" if name is None else str(name)
-
-
-def _elide(grid, keep):
-    dots, rows = ["...", *[""] * (len(grid.heads) - 1)], []
-    for row, on in zip(grid.rows, keep, strict=True):
-        if on or not rows or rows[-1] is not dots:
-            rows.append(row if on else dots)
-    return _Grid(grid.heads, rows, grid.right, grid.labels)
 
 
 def _two_columns(header):
@@ -390,14 +395,6 @@ def _cut(text, limit):
 # HTML
 
 
-def _html_of(title, grid, notes):
-    heads = [_html_cell(h, "th", r) for h, r in zip(grid.heads, grid.right, strict=True)]
-    tags = ["th"] * grid.labels + ["td"] * (len(grid.heads) - grid.labels)
-    rows = ("".join(map(_html_cell, row, tags, grid.right)) for row in grid.rows)
-    below = "".join(f"\n<p>{_html(note)}</p>" for note in notes)
-    return _html_table(heads, rows, title) + below
-
-
 def _html_table(heads, rows, title):
     parts = ["<table>"]
     parts += [f"<caption>{_html(title)}</caption>"] if title else []
@@ -414,12 +411,6 @@ def _html(text):
 
 
 # LaTeX
-
-
-def _latex_of(title, grid, notes):
-    columns = "".join("r" if r else "l" for r in grid.right)
-    tabular = _latex_tabular(columns, [grid.heads], grid.rows, title)
-    return "\n".join([tabular, *(rf"\par {_latex(note)}" for note in notes)])
 
 
 def _latex_tabular(columns, heads, rows, title=""):
