@@ -245,15 +245,15 @@ def directions(monotone, design, family):
             raise ArgumentError(f"monotone: {name!r} is not in the formula; {hint}")
         if len(own) != 1 or not _keeps_order(design.terms[own[0]], name):
             has = ", ".join(design.term_names[k] for k in own)
-            needs = f"monotone= needs {name!r} as a numeric column or an ordered category that is "
-            needs += f"not part of other terms, but the formula has {has}"
+            wanted = f"monotone= needs {name!r} as a numeric column or an ordered category that is "
+            wanted += f"not part of other terms, but the formula has {has}"
             cure = "leave the column out of monotone=, or out of other terms"
             part, *others = design.terms[own[0]]
             is_column = not others and isinstance(part, Levels) and not part.called
             if len(own) == 1 and is_column and part.matrix is None:
                 has = f"{name!r} has the levels {first_few(part.levels, 3)} in no order"
-                needs, cure = f"monotone= needs levels in order, but {has}", TO_ORDER
-            raise ArgumentError(f"{needs}: {cure}")
+                wanted, cure = f"monotone= needs levels in order, but {has}", TO_ORDER
+            raise ArgumentError(f"{wanted}: {cure}")
         found[np.asarray(design.term_of) == own[0]] = way
     return tuple(found.tolist())
 
