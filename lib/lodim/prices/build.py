@@ -54,12 +54,23 @@ def make_network(design, settings, columns):
             )
         child = names.find(child, "depends_on")
         graph.add(child, needs=[names.find(p, "depends_on", child) for p in parents])
-    _check_series(graph)
+    needed = {name for needs in graph.needs.values() for name in needs}
+    for series in graph.sources:
+        if series not in needed:
+            raise ArgumentError(
+                f"alternatives: no item depends on {series!r}: name it in depends_on of the "
+                "items that need one of its sources"
+            )
     order = _in_order(graph)
     graph = _used_part(graph, formula)
     _check_copies(graph, [n for n in order if n in graph.columns or n in graph.sources])
     cost, set_cost = _prices(graph, names, settings.costs)
-    return _to_network(graph, cost, set_cost)
+    at = {name: v for v, name in enumerate(graph.columns)}
+    number = {series: k for k, series in enumerate(graph.sources)}
+    parents = [tuple(at[n] for n in needs if n in at) for needs in graph.needs.values()]
+    uses = [tuple(number[n] for n in needs if n in number) for needs in graph.needs.values()]
+    sources = [tuple(at[s] for s in nodes) for nodes in graph.sources.values()]
+    return unfold(tuple(at), cost, parents, [*graph.columns.values()], sources, uses, set_cost)
 
 
 def unused_prices(network, settings):
@@ -204,16 +215,6 @@ def _in_order(graph):
         raise ArgumentError(f"depends_on must not have a circle: {circle}") from None
 
 
-def _check_series(graph):
-    needed = {name for needs in graph.needs.values() for name in needs}
-    for series in graph.sources:
-        if series not in needed:
-            raise ArgumentError(
-                f"alternatives: no item depends on {series!r}: name it in depends_on of the "
-                "items that need one of its sources"
-            )
-
-
 def _used_part(graph, formula):
     """Return the part of a Graph that the nodes named in `formula` need, also indirectly."""
     used, rest = set(), list(formula)
@@ -314,17 +315,3 @@ def _check_monotone(set_cost, names):
 def _set(names):
     shown = ", ".join(map(repr, sorted(names)[:8]))
     return "{" + shown + (", ..." if len(names) > 8 else "") + "}"
-
-
-# The network -------------------------------------------------------------------------------------
-
-
-def _to_network(graph, cost, set_cost):
-    """Return a Graph as a Network; cost : prices of nodes; set_cost : function of sets, or None."""
-    at = {name: v for v, name in enumerate(graph.columns)}
-    series = list(graph.sources)
-    parents = [tuple(at[n] for n in needs if n in at) for needs in graph.needs.values()]
-    uses = [tuple(series.index(n) for n in needs if n not in at) for needs in graph.needs.values()]
-    sources = tuple(tuple(at[s] for s in nodes) for nodes in graph.sources.values())
-    names, columns = tuple(graph.columns), list(graph.columns.values())
-    return unfold(names, np.array(cost), parents, columns, sources, uses, set_cost)

@@ -77,91 +77,49 @@ def unfold(names, cost, parents, columns, sources=(), uses=None, set_cost=None):
     uses : for each node, the numbers of the series that it needs
     set_cost : function from a set of names to its price, or None to add costs"""
     uses = uses or ((),) * len(names)
-    source_of = {v: k for k, nodes in enumerate(sources) for v in nodes}
-    copies, first = _copies(names, parents, sources, uses, source_of)
-    return Network(
-        names=tuple(names[v] for v, _ in copies),
-        cost=np.array([cost[v] for v, _ in copies], np.float64),
-        parents=tuple(needed for _, needed in copies),
-        columns=tuple(tuple(columns[v]) for v, _ in copies),
-        series=np.array([source_of.get(v, -1) for v, _ in copies], np.int64),
-        base=np.array([first[v] for v, _ in copies], np.int64),
-        set_cost=set_cost,
-    )
-
-
-def _copies(names, parents, sources, uses, source_of):
-    """Copy each node once per combination of the alternatives that it needs.
-
-    Return a list of copies and a dict from each node to the position of its first copy. A copy is a
-    pair (node, positions of the copies that it needs), and comes after these copies.
-    parents, uses : per node, the nodes and the series (sets of alternatives) that it needs
-    sources : per series, its nodes; source_of : dict from a node to its series"""
-    used = [[u for k in series for u in sources[k]] for series in uses]
-    needed = [(*some, *more) for some, more in zip(parents, used, strict=True)]
-    copies: dict[int, list] = {}
-    out: list[tuple[int, tuple[int, ...]]] = []
-    first: dict[int, int] = {}
-    serving: list[dict[int, int]] = []  # per copy a dict series -> source that it needs
+    series_of = {v: k for k, nodes in enumerate(sources) for v in nodes}
+    pairs = zip(parents, uses, strict=True)
+    needed = [[*nodes, *(u for k in series for u in sources[k])] for nodes, series in pairs]
+    nodes: list[int] = []  # node of each copy
+    needs: list[tuple[int, ...]] = []  # positions of the copies that each copy needs
+    # Per node, its copies: the position, and a dict from each series to the source that is used.
+    copies: list[list[tuple[int, dict[int, int]]]] = [[] for _ in names]
     for v in _topological_order(needed):
-        first[v], copies[v] = len(out), []
-        for choice, at in _choices(v, parents, uses, sources, copies):
-            serves = _combined_sources(v, at, source_of, serving)
-            if serves is not None:
-                copies[v].append((choice, len(out)))
-                out.append((v, at))
-                serving.append(serves)
+        options = [copies[u] for u in parents[v]]
+        options += [[copy for s in sources[k] for copy in copies[s]] for k in uses[v]]
+        for parts in product(*options):
+            used = {series_of[v]: v} if v in series_of else {}
+            for _, of_part in parts:
+                used = of_part | used
+            # A copy uses one source of each series.
+            if all(used[k] == s for _, of_part in parts for k, s in of_part.items()):
+                copies[v].append((len(nodes), used))
+                nodes.append(v)
+                needs.append(tuple(dict.fromkeys(at for at, _ in parts)))
         if not copies[v]:
             raise ArgumentError(
                 f"{names[v]!r} must not need two sources that are alternatives to each other: "
                 "leave it out of the formula, or leave alternatives out"
             )
-    return out, first
-
-
-def _combined_sources(v, parents, source_of, serving):
-    """Return a dict from each series (set of alternatives) to its node that a copy of node v uses.
-
-    Return None if the copy would use two nodes of one series.
-    parents : positions of the copies that the new copy needs; serving : each earlier copy's dict
-    source_of : dict from a node to its series"""
-    combined = {source_of[v]: v} if v in source_of else {}
-    for u in parents:
-        for series, source in serving[u].items():
-            if combined.setdefault(series, source) != source:
-                return None
-    return combined
-
-
-def _choices(v, parents, uses, sources, copies):
-    """Yield the consistent sets of copies, one of each node that node v needs, as pairs.
-
-    A pair has a dict from each series (set of alternatives) to the alternative used, and the
-    positions of the copies. copies : per earlier node, a list of pairs (such a dict, position)
-    parents, uses : per node, the nodes and the series it needs; sources : per series, its nodes"""
-    options = [copies[u] for u in parents[v]]
-    for k in uses[v]:
-        options.append([({k: s} | c, at) for s in sources[k] for c, at in copies[s]])
-    for parts in product(*options):
-        choice: dict[int, int] = {}
-        for part, _ in parts:
-            choice |= part
-        # Two parents of one copy must need the same source.
-        if all(choice[k] == s for part, _ in parts for k, s in part.items()):
-            yield choice, tuple(dict.fromkeys(at for _, at in parts))
+    return Network(
+        names=tuple(names[v] for v in nodes),
+        cost=np.array([cost[v] for v in nodes], np.float64),
+        parents=tuple(needs),
+        columns=tuple(tuple(columns[v]) for v in nodes),
+        series=np.array([series_of.get(v, -1) for v in nodes], np.int64),
+        base=np.array([copies[v][0][0] for v in nodes], np.int64),
+        set_cost=set_cost,
+    )
 
 
 def _topological_order(parents):
     seen: set[int] = set()
-    for root in range(len(parents)):
-        stack = [(root, iter(parents[root]))] if root not in seen else []
-        while stack:
-            v, rest = stack[-1]
-            u = next((u for u in rest if u not in seen), None)
-            if u is None:
-                stack.pop()
-                if v not in seen:
-                    seen.add(v)
-                    yield v
-            else:
-                stack.append((u, iter(parents[u])))
+    stack = list(reversed(range(len(parents))))
+    while stack:
+        missing = [u for u in parents[stack[-1]] if u not in seen]
+        stack += reversed(missing)
+        if not missing:
+            v = stack.pop()
+            if v not in seen:
+                seen.add(v)
+                yield v

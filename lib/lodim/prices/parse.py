@@ -32,7 +32,11 @@ def costs(value):
         name = str(name)
         if name in out:
             raise ArgumentError(f"costs must have each name once; {name!r} occurs twice")
-        out[name] = _price(name, price)
+        if not is_price(price):
+            raise ArgumentError(
+                f"the cost of {name!r} must be a number, 0 to {LARGEST:g}, not {price!r}"
+            )
+        out[name] = float(price)
     return tuple(out.items())
 
 
@@ -77,32 +81,15 @@ def alternatives(value):
 
 def _priced(value):
     """Return pairs (name, price) from costs given as a mapping, a frame or pairs."""
-    if hasattr(value, "columns"):
-        return _table_of_prices(value)
-    if hasattr(value, "items"):
-        return value.items()
-    if not _is_pairs(value):
-        raise ArgumentError(f"{COSTS}, not {value!r:.80}")
-    return value
-
-
-def _table_of_prices(table):
-    columns = [_column(table, name) for name in table.columns]
+    if not hasattr(value, "columns"):
+        return _pairs(value, COSTS)
+    columns = [value[name].to_list() for name in value.columns]
     if len(columns) != 2:
         raise ArgumentError(
             f"a frame of costs must have two columns, names and prices, not {len(columns)}"
         )
     numeric = [all(_is_number(v) for v in column) for column in columns]
-    names, prices = columns[::-1] if numeric[0] and not numeric[1] else columns
-    return list(zip(names, prices, strict=True))
-
-
-def _price(name, price):
-    if not is_price(price):
-        raise ArgumentError(
-            f"the cost of {name!r} must be a number, 0 to {LARGEST:g}, not {price!r}"
-        )
-    return float(price)
+    return zip(*(columns[::-1] if numeric[0] and not numeric[1] else columns), strict=True)
 
 
 def is_price(value):
@@ -115,32 +102,29 @@ def _edges(value):
     if value is None:
         return ()
     if hasattr(value, "columns"):
-        return _table_of_edges(value)
-    if hasattr(value, "items"):
-        return value.items()
+        names = {str(name).lower(): name for name in value.columns}
+        for parent, child in ENDS:
+            if {parent, child} <= set(names):
+                ends = (value[names[end]].to_list() for end in (child, parent))
+                return zip(*ends, strict=True)
+        known = ", ".join(map(repr, value.columns))
+        raise ArgumentError(
+            f"an edge table must have columns parent and child, or from and to, not {known}"
+        )
     if hasattr(value, "edges") and hasattr(value, "is_directed"):
         if not value.is_directed():
             raise ArgumentError("depends_on: the graph must have directed edges, parent -> child")
         return [(child, (parent,)) for parent, child in value.edges()]
+    return _pairs(value, DEPENDS)
+
+
+def _pairs(value, allowed):
+    """Return the pairs of a mapping, or of a sequence of pairs; `allowed` : start of the error."""
+    if hasattr(value, "items"):
+        return value.items()
     if not _is_pairs(value):
-        raise ArgumentError(f"{DEPENDS}, not {value!r:.80}")
+        raise ArgumentError(f"{allowed}, not {value!r:.80}")
     return value
-
-
-def _table_of_edges(table):
-    names = {str(name).lower(): name for name in table.columns}
-    for parent, child in ENDS:
-        if {parent, child} <= set(names):
-            ends = (_column(table, names[end]) for end in (child, parent))
-            return list(zip(*ends, strict=True))
-    names = ", ".join(map(repr, table.columns))
-    raise ArgumentError(
-        f"an edge table must have columns parent and child, or from and to, not {names}"
-    )
-
-
-def _column(table, name):
-    return table[name].to_list()
 
 
 def _names(value, where):
