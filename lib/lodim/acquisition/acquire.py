@@ -1,6 +1,7 @@
 """acquire(): from a formula, data and prices to a policy (which feature to measure next)."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, Literal
 
@@ -9,6 +10,7 @@ import pandas as pd
 
 from lodim.acquisition import mixture
 from lodim.acquisition.items import check_single_terms, column_items, resource_use
+from lodim.acquisition.play import choose_contamination
 from lodim.acquisition.policy import Policy
 from lodim.checks import as_seed, number, one_of
 from lodim.design.design import Design
@@ -165,4 +167,7 @@ def acquire(
         pending=0,
         recent=np.empty(0),
     )
-    return policy._with_trade_off(None)._calibrated(fold)._with_trade_off(trade_off)
+    alpha = policy._with_trade_off(None)._alpha(None)
+    contamination = choose_contamination(policy._oracle, fold, settings, alpha)
+    policy = replace(policy, mixture=replace(predictor, contamination=contamination))
+    return policy._with_trade_off(trade_off)

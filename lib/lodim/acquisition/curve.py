@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from lodim.acquisition.kernels import LEAST
-from lodim.acquisition.play import Player, buy_all, fixed_order
+from lodim.acquisition.play import buy_all, fixed_order, play
 from lodim.errors import ArgumentError
 
 SHARES = (16.0, 4.0, 2.0, 1.0, 0.5, 0.25, 0.1)  # of the trade-off of a policy, along its curve
@@ -24,7 +24,7 @@ def by_rule(policy, X, y, kinds, trade_offs):
     for kind in kinds:
         if kind in ("policy", "myopic"):
             runs = (
-                (a, Player(oracle, a / policy._loss_unit, None, kind == "myopic").play(X))
+                (a, play(oracle, X, a / policy._loss_unit, myopic=kind == "myopic"))
                 for a in trade_offs
             )
         else:

@@ -233,7 +233,15 @@ def choose(X, y, weight, fold, n_classes, item_of, seed):
     fold : (n,) fold that holds out a row, or -1; item_of : (p,) data column of each feature"""
     rest = y, weight, fold, n_classes, item_of, seed
     plain = _choose(X, *rest)
-    knots, scores = _normal_scores(X)
+    # Quantiles of each column, and a normal score for each of them.
+    levels = (np.arange(KNOTS) + 0.5) / KNOTS
+    knots = np.nanquantile(X, levels, axis=0, method="inverted_cdf").T
+    scores = np.empty_like(knots)
+    for x, knot, score in zip(X.T, knots, scores, strict=True):
+        _, group = np.unique(knot, return_inverse=True)
+        score[:] = (np.bincount(group, ndtri(levels)) / np.bincount(group))[group]
+        z = np.interp(x, knot, score)
+        score[:] = (score - np.nanmean(z)) / (np.nanstd(z) or 1.0)
     mapped = replace(plain[0], knots=knots, scores=scores)
     fit, settings = _choose(mapped.features(X), *rest)
     mapped = replace(fit, knots=knots, scores=scores), settings
@@ -249,48 +257,42 @@ def _choose(X, y, weight, fold, n_classes, item_of, seed):
     rows = np.flatnonzero(fold >= 0)
     rows = rows if len(rows) <= ROWS else np.sort(rng.choice(rows, ROWS, replace=False))
     held_out = [rows[fold[rows] == k] for k in range(fold.max() + 1)]
-    masks = _masks(item_of, rng)
+    masks, n_items = [], item_of.max() + 1  # positions of the features that are known
+    for _ in range(MASKS):
+        items = rng.permutation(n_items)[: rng.integers(1, n_items + 1)]
+        masks.append(np.flatnonzero(np.isin(item_of, items)))
     repeats = max(1, min(len(masks), PREDICTED // len(rows)))
     total_weight, filled = weight[rows].sum() * repeats, np.nan_to_num(X)
     shown = rng.random((len(X), len(masks))).argsort(axis=1)[:, :repeats]
 
     @cache
-    def groups(per_class):
+    def clusters(per_class):
         train = [fold != k for k in range(len(held_out))]
         return [group(X[i], y[i], weight[i], n_classes, seed, per_class) for i in train]
 
-    def held_out_groups(fits):
-        for fit, test in zip(fits, held_out, strict=True):
+    def predictors(per_class, pooling, independence):
+        """Yield Mixtures, held-out rows, and the values and positions of features to be known."""
+        for parts, test in zip(clusters(per_class), held_out, strict=True):
+            fit = shrink(parts, X.shape[1], pooling, independence)
             for m in np.unique(shown[test]):
                 at = test[(shown[test] == m).any(axis=1)]
                 yield fit, at, np.ascontiguousarray(filled[at][:, masks[m]].T), masks[m]
 
-    def losses(fits):
-        total = np.zeros(len(SCALES))
-        for fit, at, V, m in held_out_groups(fits):
-            total += fit.losses(V, y[at], m, SCALES) @ weight[at]
-        return total / total_weight
-
-    def fitted(setting):
-        how = setting["pooling"], setting["independence"]
-        return [shrink(parts, X.shape[1], *how) for parts in groups(setting["per_class"])]
-
-    tried = {}
-
-    def value(setting):
-        key = tuple(setting.values())
-        if key not in tried:
-            tried[key] = min(zip(losses(fitted(setting)), SCALES, strict=True))
-        return tried[key]
+    @cache
+    def lowest_loss(**setting):
+        losses = np.zeros(len(SCALES))
+        for fit, at, V, m in predictors(**setting):
+            losses += fit.losses(V, y[at], m, SCALES) @ weight[at]
+        return min(zip(losses / total_weight, SCALES, strict=True))
 
     best = dict(START)
     for name in ("pooling", "independence", "per_class", "pooling", "independence"):
-        best = min(({**best, name: v} for v in TRIED[name]), key=value)
-    least, scales = value(best)
+        best = min(({**best, name: v} for v in TRIED[name]), key=lambda one: lowest_loss(**one))
+    least, scales = lowest_loss(**best)
     surprise = np.concatenate(
         [
             fit.scaled(*scales).surprise(V, y[at], m, n_classes)
-            for fit, at, V, m in held_out_groups(fitted(best))
+            for fit, at, V, m in predictors(**best)
         ]
     )
     fit = learn(X, y, weight, n_classes, seed, **best)
@@ -301,28 +303,6 @@ def _choose(X, y, weight, fold, n_classes, item_of, seed):
         "surprise": float(surprise.mean()),
         "surprise_sd": float(surprise.std()),
     }
-
-
-def _normal_scores(X):
-    """Return quantiles (p, KNOTS) of the p columns of X, and a normal score for each quantile."""
-    levels = (np.arange(KNOTS) + 0.5) / KNOTS
-    knots = np.nanquantile(X, levels, axis=0, method="inverted_cdf").T
-    scores = np.empty_like(knots)
-    for x, knot, score in zip(X.T, knots, scores, strict=True):
-        _, group = np.unique(knot, return_inverse=True)
-        score[:] = (np.bincount(group, ndtri(levels)) / np.bincount(group))[group]
-        z = np.interp(x, knot, score)
-        score[:] = (score - np.nanmean(z)) / (np.nanstd(z) or 1.0)
-    return knots, scores
-
-
-def _masks(column_of, rng):
-    """Return 40 random sets of feature positions; features with equal column_of stay together."""
-    G, out = column_of.max() + 1, []
-    for _ in range(MASKS):
-        items = rng.permutation(G)[: rng.integers(1, G + 1)]
-        out.append(np.flatnonzero(np.isin(column_of, items)))
-    return out
 
 
 def _k_means(X, start, rng):

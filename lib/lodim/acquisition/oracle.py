@@ -71,12 +71,6 @@ class Oracle:
         """Small random numbers (n,), added to distances so that no two rows tie."""
         return np.random.default_rng(self.seed).random(len(self.X)) * 1e-9
 
-    @cached_property
-    def _rows_of_class(self):
-        code = self.y.astype(np.int64) if self.n_classes else np.zeros(len(self.y), np.int64)
-        used = self.weight > 0.0
-        return [np.flatnonzero((code == k) & used) for k in range(max(self.n_classes, 1))]
-
     def start(self, x, own=-1):
         """Return the State of a row x before the first purchase, when only free columns are known.
 
@@ -108,7 +102,8 @@ class Oracle:
         count = -(-POINTS // len(classes))
         points, weights = [], []
         for k in classes:
-            rows = self._rows_of_class[k]
+            used = self.weight > 0.0
+            rows = np.flatnonzero((self.y == k) & used if self.n_classes else used)
             if state.own >= 0 and len(rows) > 1:
                 rows = rows[rows != state.own]
             if len(rows) > count:
@@ -134,7 +129,12 @@ class Oracle:
         if not myopic and len(rest):
             rng = np.random.default_rng([self.seed, *np.flatnonzero(state.measured)])
             search.add(_candidates(rest, search.total[1:], len(state.measured), rng))
-            search.exchange(rest)
+            for _ in range(ROUNDS):
+                best = int(np.argmin(search.total))
+                others = search.sets[best] ^ search.alone[rest]
+                search.add(others[others.any(axis=1)])
+                if np.argmin(search.total) == best:
+                    break
         best = int(np.argmin(search.total))
         if search.total[best] >= now:
             return Decision(-1, (), (now, now), table)
@@ -191,15 +191,6 @@ class _Search:
             self.loss = np.concatenate([self.loss, loss])
             self.total = np.concatenate([self.total, total])
         return [position[key] for key in keys]
-
-    def exchange(self, rest):
-        """Improve the best set by adding or removing one of the columns `rest`, up to 4 times."""
-        for _ in range(ROUNDS):
-            best = int(np.argmin(self.total))
-            others = self.sets[best] ^ self.alone[rest]
-            self.add(others[others.any(axis=1)])
-            if np.argmin(self.total) == best:
-                return
 
     def first(self, chosen):
         """Return the column of `chosen` to buy first: its value best guides the next purchases."""

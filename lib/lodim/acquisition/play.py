@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lodim.acquisition.oracle import Oracle, State
+from lodim.acquisition.oracle import State
 from lodim.engine.blocks import each
 
 ROWS = 500  # training rows on which the fixed order is chosen
@@ -24,42 +24,36 @@ class Played:
     answer: np.ndarray
     state: State
 
+    @classmethod
+    def at_end(cls, oracle, items, state):
+        return cls(tuple(items), oracle.items.spent(state.paid), oracle.predict(state), state)
 
-@dataclass(frozen=True, eq=False)
-class Player:
-    """Simulation of a policy on complete rows."""
 
-    oracle: Oracle
-    # the policy buys a set of columns only if it saves this much loss per unit of price
-    trade_off: float
-    # budget of each row: its price, then each resource; None means unlimited
-    limit: np.ndarray | None = None
-    myopic: bool = False  # whether to compare single columns only, not sets
+def play(oracle, X, trade_off, *, own=None, limit=None, myopic=False):
+    """Simulate the policy on complete rows X; return a list of Played.
 
-    def play(self, X, own=None):
-        """Simulate the policy on rows X; return a list of Played.
+    trade_off : a set of columns is only bought if it saves this much loss per unit of price
+    own : (n,) position of each row among the training rows; -1, the default, for new rows
+    limit : budgets of each row (price, then resources), or None; myopic : compare single columns"""
+    own, known = np.full(len(X), -1) if own is None else own, {}
 
-        own : (n,) position of each row among the training rows; -1, the default, for new rows"""
-        own, known = np.full(len(X), -1) if own is None else own, {}
-        size = len(X) * self.oracle.X.size
-        return each(lambda i: self._play(X[i], int(own[i]), known), range(len(X)), size)
-
-    def _play(self, x, own, known):
-        oracle, items = self.oracle, []
-        state = oracle.start(x, own)
+    def play_row(i):
+        items, state = [], oracle.start(X[i], int(own[i]))
         while not state.measured.all():
             if not len(state.columns):  # nothing is known: all rows get the same purchase
                 state = replace(state, own=-1)
             key = state.x.tobytes(), state.measured.tobytes(), state.paid.tobytes(), state.own
             if key not in known:
-                left = None if self.limit is None else self.limit - oracle.items.spent(state.paid)
-                known[key] = oracle.decide(state, self.trade_off, left, self.myopic).item
+                left = None if limit is None else limit - oracle.items.spent(state.paid)
+                known[key] = oracle.decide(state, trade_off, left, myopic).item
             item = known[key]
             if item < 0:
                 break
             items.append(item)
-            state = replace(oracle.buy(state, (item,), x), own=own)
-        return finished(oracle, items, state)
+            state = replace(oracle.buy(state, (item,), X[i]), own=int(own[i]))
+        return Played.at_end(oracle, items, state)
+
+    return each(play_row, range(len(X)), len(X) * oracle.X.size)
 
 
 def play_within(mean_price, oracle, X, own, limit):
@@ -71,14 +65,14 @@ def play_within(mean_price, oracle, X, own, limit):
     prices = [np.inf, 0.0]
     for _ in range(HALVINGS):
         middle = np.sqrt(np.prod(trade_offs))
-        played = Player(oracle, middle, limit).play(oracle.X[own], own)
+        played = play(oracle, oracle.X[own], middle, own=own, limit=limit)
         price = np.mean([one.spent[0] for one in played])
         at = 0 if price > mean_price else 1
         trade_offs[at], prices[at] = middle, price
     # If no trade-off was too expensive, share is 0, and all rows use the lowest one.
     share = (mean_price - prices[1]) / (prices[0] - prices[1])
     cheap = np.random.default_rng(oracle.seed).random(len(X)) >= share
-    parts = [iter(Player(oracle, a, limit).play(X[cheap == k])) for k, a in enumerate(trade_offs)]
+    parts = [iter(play(oracle, X[cheap == k], a, limit=limit)) for k, a in enumerate(trade_offs)]
     return [next(parts[int(k)]) for k in cheap]
 
 
@@ -96,7 +90,7 @@ def choose_contamination(oracle, fold, settings, trade_off):
         X, y, weight = oracle.X[rest], oracle.y[rest], oracle.weight[rest]
         fit = oracle.mixture.refit(X, y, weight, oracle.seed, settings)
         other = replace(oracle, X=X, y=y, weight=weight, mixture=fit)
-        played = Player(other, trade_off, myopic=True).play(oracle.X[test])
+        played = play(other, oracle.X[test], trade_off, myopic=True)
         for i, one in zip(test, played, strict=True):
             columns = one.state.columns
             V = one.state.x[columns, None]
@@ -105,14 +99,10 @@ def choose_contamination(oracle, fold, settings, trade_off):
     return CONTAMINATIONS[np.argmin(total.round(9))]  # rounding: none if nothing is bought
 
 
-def finished(oracle, items, state):
-    return Played(tuple(items), oracle.items.spent(state.paid), oracle.predict(state), state)
-
-
 def buy_all(oracle, X, items):
     """Simulate buying columns items[i] (positions) for each row i of X; return a list of Played."""
     return [
-        finished(oracle, bought, oracle.buy(oracle.start(x), bought, x))
+        Played.at_end(oracle, bought, oracle.buy(oracle.start(x), bought, x))
         for x, bought in zip(X, items.tolist(), strict=True)
     ]
 

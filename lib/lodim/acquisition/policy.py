@@ -15,7 +15,7 @@ from lodim.acquisition import update as updates
 from lodim.acquisition.items import Items, column_items
 from lodim.acquisition.mixture import Mixture
 from lodim.acquisition.oracle import Oracle, State
-from lodim.acquisition.play import Player, choose_contamination, play_within
+from lodim.acquisition.play import play, play_within
 from lodim.acquisition.tree import Step, Tree, grow
 from lodim.checks import flag, listed, number, one_of, sizes, whole
 from lodim.design.design import Design
@@ -124,13 +124,6 @@ class Policy:
             saved_loss = max(losses[0] - losses[1], 0.0) / self.weight.sum()
             trade_off = DEFAULT * saved_loss * self._loss_unit / price if price > 0.0 else 0.0
         return replace(self, trade_off=float(trade_off))
-
-    def _calibrated(self, fold):
-        """Return the policy whose assumed share of outliers has the lowest held-out loss.
-
-        fold : (n,) number of the fold in which a training row is held out, or -1 for none"""
-        contamination = choose_contamination(self._oracle, fold, self.settings, self._alpha(None))
-        return replace(self, mixture=replace(self.mixture, contamination=contamination))
 
     @property
     def _loss_unit(self):
@@ -265,7 +258,7 @@ class Policy:
         batch = self.design.apply(data)
         X = self.mixture.features(tiles.unpack(batch.X, batch.n))
         if mean_budget is None:
-            played = Player(self._oracle, alpha, limit).play(X)
+            played = play(self._oracle, X, alpha, limit=limit)
         else:
             own, mean = self._some_rows(CALIBRATED), number("mean_budget", mean_budget, 0.0)
             played = play_within(mean, self._oracle, X, own, limit)
@@ -368,7 +361,7 @@ class Policy:
             if not batch.n:
                 raise DataError("the data has no rows")
             X = tiles.unpack(batch.X, batch.n)
-        played = Player(self._oracle, self._alpha(None)).play(self.mixture.features(X), own)
+        played = play(self._oracle, self.mixture.features(X), self._alpha(None), own=own)
         return grow(self, X, played, depth)
 
     def plot(

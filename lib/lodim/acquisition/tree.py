@@ -129,7 +129,12 @@ class _Growing:
         if item < 0 or depth == 0:
             spent = float(np.mean([self.played[r].spent[0] for r in rows]))
             return Node("stop" if item < 0 else "more", (), spent, answer=answer, **size)
-        price = float(np.mean([self._price(r, k) for r in same]))
+        prices, oracle = [], self.policy._oracle
+        for x, r in zip(self.X[same], same, strict=True):
+            ends = (self.played[r].items[:j] for j in (k, k + 1))
+            before, now = (oracle.buy(oracle.start(x), items, x).paid for items in ends)
+            prices.append(self.items.price(now) - self.items.price(before))
+        price = float(np.mean(prices))
         after = np.array([self.action(r, k + 1) for r in same])
         below = [
             (text, self.node(same[at], (*bought, item), depth - 1))
@@ -140,12 +145,6 @@ class _Growing:
             after = below[0][1]
             items, price, below = (*items, *after.items), price + after.price, after.branches
         return Node("buy", items, price, answer=answer, branches=tuple(below), **size)
-
-    def _price(self, row, k):
-        oracle, bought = self.policy._oracle, self.played[row].items
-        x = self.X[row]
-        states = [oracle.buy(oracle.start(x), bought[:j], x) for j in (k, k + 1)]
-        return self.items.price(states[1].paid) - self.items.price(states[0].paid)
 
     def _branches(self, rows, bought, actions):
         """Split rows by the column in `bought` that best separates their next purchases, `actions`.
@@ -187,13 +186,15 @@ class _Growing:
         Return pairs (level or (least, greatest number), positions in `rows`), in order."""
         design = self.policy.design
         levels = getattr(design.terms[design.term_of[columns[0]]][0], "levels", None)
-        X = self.X[np.ix_(rows, columns)]
+        X = self.X[np.ix_(rows, columns)] * design.scale[columns] + design.mean[columns]
         if levels is not None:
-            code = self._codes(X, columns, len(levels))
+            code = X.argmax(axis=1)
+            if len(columns) < len(levels):  # the first level has no column
+                code = np.where(X.max(axis=1) < 0.5, 0, code + len(levels) - len(columns))
             score = self.answers[rows][:, -1 if self.policy.levels else 0]
             found = [(levels[c], np.flatnonzero(code == c)) for c in np.unique(code)]
             return sorted(found, key=lambda one: score[one[1]].mean())
-        x = self._original(X[:, 0], columns[0])
+        x = X[:, 0]
         cuts = np.unique(np.nanquantile(x, np.linspace(0, 1, CUTS + 1)[1:-1])) if len(x) else []
         code = np.where(np.isnan(x), len(cuts) + 1, np.searchsorted(cuts, x, side="right"))
         return [
@@ -214,18 +215,6 @@ class _Growing:
         if low is None:
             return f"{name} below {high}"
         return f"{name} {low} or more" if high is None else f"{name} {low} to {high}"
-
-    def _codes(self, X, columns, n_levels):
-        """Return level numbers (r,) from X (r, q), a factor's columns at positions `columns`."""
-        raw = self._original(X, columns)
-        code = raw.argmax(axis=1)
-        if len(columns) < n_levels:  # the first level has no column
-            code = np.where(raw.max(axis=1) < 0.5, 0, code + n_levels - len(columns))
-        return code
-
-    def _original(self, x, column):
-        design = self.policy.design
-        return x * design.scale[column] + design.mean[column]
 
 
 def _impurity(target, groups, cuts, least):
