@@ -31,24 +31,20 @@ def check_frames(response, labelled, pool, test):
             f"the row labels of the pool must differ; {repeated!r} occurs twice: use "
             "pool.reset_index(drop=True)"
         )
-    if labelled is not None:
-        _check_apart(response, labelled, pool)
-
-
-def _check_apart(response, labelled, pool):
+    if labelled is None:
+        return
     labels = pool.index.intersection(labelled.index)
     columns = [c for c in pool.columns.intersection(labelled.columns) if c != response]
-    if not len(labels) or not columns:
-        return
-    known = labelled.loc[~labelled.index.duplicated(), columns].loc[labels].astype(object)
-    other = pool.loc[labels, columns].astype(object)
-    same = ((known == other) | (known.isna() & other.isna())).all(axis=1)
-    if same.any():
-        row, n = plain(labels[same.to_numpy(bool)][0]), int(same.sum())
-        raise DataError(
-            f"row {row!r} is both labelled and in the pool ({n} such rows): leave labelled rows "
-            "out of the pool, as in pool.drop(index=labelled.index)"
-        )
+    if len(labels) and columns:
+        known = labelled.loc[~labelled.index.duplicated(), columns].loc[labels].astype(object)
+        other = pool.loc[labels, columns].astype(object)
+        same = ((known == other) | (known.isna() & other.isna())).all(axis=1)
+        if same.any():
+            row, n = plain(labels[same.to_numpy(bool)][0]), int(same.sum())
+            raise DataError(
+                f"row {row!r} is both labelled and in the pool ({n} such rows): leave labelled "
+                "rows out of the pool, as in pool.drop(index=labelled.index)"
+            )
 
 
 def declare_levels(response, *frames):

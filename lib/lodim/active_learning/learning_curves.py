@@ -174,7 +174,10 @@ class LearningCurves:
         (1, 5)
         """
         against = self._known("random" if against is None and "random" in self.values else against)
-        areas = {name: _area(self.n_labelled, v) for name, v in self.values.items()}
+        areas = {name: v.mean(axis=1) for name, v in self.values.items()}
+        n = self.n_labelled
+        if len(n) > 1:
+            areas = {k: np.trapezoid(v, n, axis=1) / (n[-1] - n[0]) for k, v in self.values.items()}
         rows = []
         for name, area in areas.items():
             gain = area - areas[against]
@@ -228,7 +231,10 @@ class LearningCurves:
             if self.repetitions > 1:
                 p, side = _paired(gain), np.sign(gain.mean(axis=0))
             else:
-                p, side = _sign_test(self.hits[of][0], self.hits[name][0])
+                mine, others = self.hits[of][0], self.hits[name][0]
+                a, b = (mine & ~others).sum(axis=1), (others & ~mine).sum(axis=1)
+                p = np.minimum(1.0, 2.0 * bdtr(np.minimum(a, b).astype(float), a + b, 0.5))
+                p, side = np.where(a + b == 0, 1.0, p), np.sign(a - b)
             columns[name] = side * -np.log10(np.maximum(p, 1e-300))
         return pd.DataFrame(columns, index=pd.Index(self.n_labelled, name="n_labelled"))
 
@@ -289,12 +295,6 @@ class LearningCurves:
         return listing("learning curves", lines, Table("", frame, formats), whole="areas()")
 
 
-def _area(n, values):
-    if len(n) < 2:
-        return values.mean(axis=1)
-    return np.trapezoid(values, n, axis=1) / (n[-1] - n[0])
-
-
 def _standard_error(values):
     n = len(values)
     return values.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.full(values.shape[1:], np.nan)
@@ -308,16 +308,6 @@ def _paired(gain):
     t = np.divide(np.abs(mean), error, out=np.full(len(mean), np.inf), where=error > 0)
     t = np.where(mean == 0, 0.0, t)
     return 2.0 * stdtr(len(gain) - 1, -t)
-
-
-def _sign_test(mine, others):
-    """Return p-values and signs, (rounds,) each, of an exact sign test of two runs per round.
-
-    mine, others : (rounds, n_test) bool, whether each run predicts a test row correctly
-    A sign is 1 if the first run is better, -1 if it is worse, and 0 for equal numbers."""
-    a, b = (mine & ~others).sum(axis=1), (others & ~mine).sum(axis=1)
-    p = np.minimum(1.0, 2.0 * bdtr(np.minimum(a, b).astype(float), a + b, 0.5))
-    return np.where(a + b == 0, 1.0, p), np.sign(a - b)
 
 
 @literal

@@ -44,7 +44,16 @@ def committee(learner, rng):
     if hasattr(learner.fit, "votes"):
         votes = learner.fit.votes(learner.pool).to_numpy()
     else:
-        votes = _votes_of_bootstraps(learner, rng)
+        known = learner.labelled
+        classes = known.groupby(learner.response, sort=True, observed=True).indices.values()
+        votes = np.full((len(learner.pool), learner.size), None, dtype=object)
+        for k in steps(range(learner.size), learner.size, "committee"):
+            at = np.concatenate([rng.choice(rows, len(rows)) for rows in classes])
+            try:
+                member = learner._fitted_for_scores(known.iloc[at])
+            except LodimError:
+                continue  # for example if too few different rows of a class were drawn
+            votes[:, k] = member.predict(learner.pool, "class").to_numpy(dtype=object)
     alone = (~pd.isna(votes)).sum(axis=1) < 2
     out = vote_entropy(votes)
     if alone.any():
@@ -100,20 +109,6 @@ def user_score(function, learner):
             f"shape {out.shape}"
         )
     return out
-
-
-def _votes_of_bootstraps(learner, rng):
-    """Return classes of unlabelled rows by bootstrap fits, (rows, fits); None for a failed fit."""
-    groups = learner.labelled.groupby(learner.response, sort=True, observed=True).indices.values()
-    votes = np.full((len(learner.pool), learner.size), None, dtype=object)
-    for k in steps(range(learner.size), learner.size, "committee"):
-        at = np.concatenate([rng.choice(rows, len(rows)) for rows in groups])
-        try:
-            member = learner._fitted_for_scores(learner.labelled.iloc[at])
-        except LodimError:
-            continue  # for example if too few different rows of a class were drawn
-        votes[:, k] = member.predict(learner.pool, "class").to_numpy(dtype=object)
-    return votes
 
 
 # Rows to label together --------------------------------------------------------------------------
