@@ -31,12 +31,13 @@ from lodim.models.costnet.estimate import make_search
 from lodim.models.costnet.penalty.groups import Groups
 from lodim.models.costnet.penalty.solvers import penalty_path
 from lodim.models.costnet.search import rules
-from lodim.models.costnet.search.candidates import SEARCH, affordable
+from lodim.models.costnet.search.candidates import affordable
 from lodim.models.costnet.search.frontier import select_frontier
 from lodim.models.costnet.search.rows import SearchData
 from lodim.models.costnet.search.rules import forward_selection
 from lodim.prices.network import unfold
 
+SEARCH = "hq"  # the criterion by which costnet finds models that cross-validation compares
 GRAPHS = {"stars": 25, "chains": 30, "pairs": 30, "mixed": 25}  # and their base signals
 COSTS = [0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 60]
 N_TRAIN, N_TEST = 812, 4000
