@@ -437,7 +437,7 @@ def test_a_long_price_list_shows_its_ends_and_the_chosen_model():
     for n in range(1, len(fit.prices()) + 1):
         assert f"\n{n} " in str(fit.summary(full=True))
     report = str(fit.summary())
-    assert max(map(len, report.splitlines())) <= 78 and "…" in report
+    assert max(map(len, report.splitlines())) <= 78 and "..." in report
 
 
 @kinds

@@ -142,7 +142,7 @@ def test_free_columns_with_a_sign_are_penalized_as_the_cheapest():
 def test_refits_are_those_of_cvxpy_with_signs(name):
     for seed in range(3):
         X, batch, family = problem(name, seed=seed)
-        refits = Refits.from_data(SearchData.from_batch(batch, family, monotone=SIGNS))
+        refits = Refits(SearchData.from_batch(batch, family, monotone=SIGNS))
         fit = refits(np.arange(6))
         np.testing.assert_allclose(fit.coef[:, 0], peer(X, batch, name), atol=1e-5)
         assert (np.array(SIGNS) * fit.coef[:, 0] >= 0.0).all()

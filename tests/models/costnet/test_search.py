@@ -99,7 +99,7 @@ def test_gaussian_refits_are_weighted_least_squares():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 6)), rng.normal(size=200)
     weights, offset = rng.uniform(0.0, 3.0, 200), rng.normal(size=200)
-    refits = Refits.from_data(SearchData.from_batch(batch_of(X, y, weights, offset), Gaussian()))
+    refits = Refits(SearchData.from_batch(batch_of(X, y, weights, offset), Gaussian()))
     for on in ([0], [1, 4], [0, 2, 3, 5]):
         fit = refits(np.array(on))
         A = np.column_stack([np.ones(200), X[:, on]]) * np.sqrt(weights)[:, None]
@@ -116,7 +116,7 @@ def test_gaussian_refits_of_many_tiles():
     X = rng.normal(size=(9000, 3)).astype(np.float32)
     y = X @ [1.0, 2.0, 3.0] + rng.normal(size=9000)
     batch = replace(batch_of(X, y), X=tiles.pack(X, np.float32))
-    fit = Refits.from_data(SearchData.from_batch(batch, Gaussian()))(np.array([0, 2]))
+    fit = Refits(SearchData.from_batch(batch, Gaussian()))(np.array([0, 2]))
     A = np.column_stack([np.ones(9000), X[:, [0, 2]].astype(float)])
     expected = np.linalg.lstsq(A, y, rcond=None)[0]
     np.testing.assert_allclose(np.append(fit.intercept, fit.coef), expected, atol=1e-8)
@@ -126,7 +126,7 @@ def test_collinear_columns_share_their_coefficient():
     rng = np.random.default_rng(2)
     x = rng.normal(size=100)
     X = np.column_stack([x, x, np.zeros(100)])
-    refits = Refits.from_data(SearchData.from_batch(batch_of(X, 3.0 * x), Gaussian()))
+    refits = Refits(SearchData.from_batch(batch_of(X, 3.0 * x), Gaussian()))
     fit = refits(np.arange(3))
     np.testing.assert_allclose(fit.coef[:, 0], [1.5, 1.5, 0.0], atol=1e-4)
     assert fit.deviance < 1e-8
@@ -137,7 +137,7 @@ def test_binomial_refits_agree_with_statsmodels():
     X = rng.normal(size=(300, 5))
     weights, offset = rng.integers(0, 4, 300).astype(float), 0.5 * rng.normal(size=300)
     y = (rng.random(300) < 1.0 / (1.0 + np.exp(-X[:, 0] + X[:, 3] - offset))).astype(float)
-    refits = Refits.from_data(SearchData.from_batch(batch_of(X, y, weights, offset), Binomial()))
+    refits = Refits(SearchData.from_batch(batch_of(X, y, weights, offset), Binomial()))
     on = np.array([0, 2, 3])
     peer = sm.GLM(
         y, sm.add_constant(X[:, on]), family=sm.families.Binomial(), offset=offset,
@@ -155,7 +155,7 @@ def test_refits_end_at_the_minimum_where_few_rows_are_curved(family, scale):
     X = rng.normal(size=(60, 8))
     y = scale * np.exp(2.0 * np.tanh(X[:, 0]) + X[:, 1] + rng.normal(size=60))
     family = family.per(1.0 / scale)
-    refits = Refits.from_data(SearchData.from_batch(batch_of(X, y), family))
+    refits = Refits(SearchData.from_batch(batch_of(X, y), family))
     loss = family.kernel_loss(y, np.full(60, 1.0 / 60))
     for on in (np.arange(3), np.arange(8)):
         fit = refits(on)
@@ -170,11 +170,11 @@ def test_refits_that_start_close_to_their_end_go_there():
     X = np.exp(1.5 * rng.normal(size=(400, 40)))  # rows of high leverage: slopes bend fast
     y = (rng.random(400) < 1.0 / (1.0 + np.exp(1.0 - 0.4 * X[:, 0]))).astype(float)
     data = SearchData.from_batch(batch_of(X, y), Binomial())
-    refits = Refits.from_data(data)
+    refits = Refits(data)
     refits(np.arange(4))
     for j in range(4, 40):  # columns of noise move the others a little
         on = np.array([0, 1, 2, 3, j])
-        fit, alone = refits(on), Refits.from_data(data)(on)
+        fit, alone = refits(on), Refits(data)(on)
         np.testing.assert_allclose(fit.coef, alone.coef, rtol=0.0, atol=1e-8)
 
 
@@ -183,7 +183,7 @@ def test_multinomial_refits_agree_with_statsmodels():
     X = rng.normal(size=(400, 4))
     score = np.column_stack([X[:, 0], X[:, 1], -X[:, 0] + 0.3])
     y = (score + rng.gumbel(size=score.shape)).argmax(axis=1).astype(float)
-    refits = Refits.from_data(SearchData.from_batch(batch_of(X, y), Multinomial(3)))
+    refits = Refits(SearchData.from_batch(batch_of(X, y), Multinomial(3)))
     on = np.array([0, 1, 3])
     fit = refits(on)
     peer = sm.MNLogit(y, sm.add_constant(X[:, on])).fit(disp=0, method="newton", tol=1e-10)
@@ -199,7 +199,7 @@ def test_separated_classes_end_finite(classes):
     X = rng.normal(size=(120, 3))
     y = np.digitize(X[:, 0], [-0.4, 0.4][: classes - 1]).astype(float)
     family = Binomial() if classes == 2 else Multinomial(classes)
-    fit = Refits.from_data(SearchData.from_batch(batch_of(X, y), family))(np.arange(3))
+    fit = Refits(SearchData.from_batch(batch_of(X, y), family))(np.arange(3))
     assert np.isfinite(fit.coef).all() and np.abs(fit.coef).max() < 1e4
     assert 0.0 < fit.deviance < 0.02
 
@@ -210,7 +210,7 @@ def test_the_quadratic_at_a_refit_has_its_minimum_there(family):
     X = rng.normal(size=(200, 5))
     y = (X[:, 0] + rng.normal(size=200) > 0).astype(float) + (X[:, 1] > 1.0)
     y = y if family.name == "multinomial" else np.minimum(y, 1.0)
-    refits = Refits.from_data(SearchData.from_batch(batch_of(X, y), family))
+    refits = Refits(SearchData.from_batch(batch_of(X, y), family))
     on = np.array([0, 1, 4])
     at = refits.quadratic(on)
     best = np.linalg.solve(at.gram[np.ix_(on, on)], at.target[on])
@@ -227,8 +227,8 @@ def test_a_sample_is_where_refits_of_all_rows_start(family, monkeypatch):
     y = rng.binomial(max(1, family.n_scores - 1), 1.0 / (1.0 + np.exp(-X @ [1.0, -1.0, 0.5, 0.0])))
     monkeypatch.setattr("lodim.models.costnet.search.rows.MOST_ROWS", 1280)
     data = SearchData.from_batch(batch_of(X, y), family)
-    own = Refits.from_data(data)
-    near = Refits.from_data(data, near=Refits.from_data(data.sample()))
+    own = Refits(data)
+    near = Refits(data, near=Refits(data.sample()))
     assert near.near.data.X.shape[0] == 20 < data.X.shape[0]
     steps, work = [], SearchData.at_model
 

@@ -6,10 +6,10 @@ from textwrap import wrap
 import numpy as np
 
 from lodim.errors import ArgumentError
-from lodim.models.costnet.report import short
 from lodim.plot import axes
 from lodim.prices.build import derived_names
 from lodim.report.tables import significant
+from lodim.text import shorten
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,8 @@ def _boxes(fit):
             needs.append(at[series[k]])
         price = network.cost[b]
         free = price == 0.0 and network.names[b] in derived
-        text = short(network.names[b], 26) + ("" if free else f" · {significant(float(price))}")
+        text = shorten([network.names[b].replace("\n", " ")], 26)[0]
+        text += "" if free else f" · {significant(float(price))}"
         has = fit.estimates.frontier.bought[:, copies].any(axis=1)
         step = int(has.argmax()) + 1 if has.any() else 0
         chosen = bool(fit.step.bought[copies].any())
@@ -102,7 +103,11 @@ def _draw(ax, boxes, x, y, width, cost):
     size = float(np.clip(fit_in, 4.0, 8.5))
     for k, box in enumerate(boxes):
         for u in box.parents:
-            _edge(ax, x[u] + width[u], y[u], x[k], y[k], box.chosen and boxes[u].chosen)
+            t, start = np.linspace(0.0, 1.0, 30), x[u] + width[u]
+            thick = box.chosen and boxes[u].chosen
+            style = {"color": "black", "lw": 1.1} if thick else {"color": axes.GREY, "lw": 0.6}
+            curve = y[u] + (y[k] - y[u]) * t * t * (3.0 - 2.0 * t)
+            ax.plot(start + (x[k] - start) * t, curve, zorder=1, **style)
     for k, box in enumerate(boxes):
         face = shades.to_rgba(box.step) if box.step else (0.94, 0.94, 0.94, 1.0)
         dark = 0.299 * face[0] + 0.587 * face[1] + 0.114 * face[2] < 0.5
@@ -124,18 +129,14 @@ def _draw(ax, boxes, x, y, width, cost):
         bar.ax.tick_params(labelsize=8)
 
 
-def _edge(ax, x0, y0, x1, y1, thick):
-    t = np.linspace(0.0, 1.0, 30)
-    style = {"color": "black", "lw": 1.1} if thick else {"color": axes.GREY, "lw": 0.6}
-    ax.plot(x0 + (x1 - x0) * t, y0 + (y1 - y0) * t * t * (3.0 - 2.0 * t), zorder=1, **style)
-
-
 def places(parents, order):
     """Return the layer (n,) and height (n,) at which each of n nodes of a graph is drawn.
 
     parents : positions of each node's parents, which come before it
     order : (n,) numbers; nodes with smaller numbers are drawn higher up"""
-    layer, height = layers(parents), np.zeros(len(parents))
+    layer, height = np.zeros(len(parents), np.int64), np.zeros(len(parents))
+    for v, nodes in enumerate(parents):  # a node is one layer after its parents
+        layer[v] = max((layer[u] + 1 for u in nodes), default=0)
     needed = {u for nodes in parents for u in nodes}
     single = [v for v, nodes in enumerate(parents) if not nodes and v not in needed]
     joined = [v for v in range(len(parents)) if v not in set(single)]
@@ -148,14 +149,6 @@ def places(parents, order):
     for k, v in enumerate(sorted(single, key=lambda v: order[v])):
         layer[v], height[v] = k // rows, below + k % rows
     return layer, height
-
-
-def layers(parents):
-    """Return the layer of each node, (n,): 0 without parents, otherwise one after its parents."""
-    layer = np.zeros(len(parents), np.int64)
-    for v, nodes in enumerate(parents):
-        layer[v] = max((layer[u] + 1 for u in nodes), default=0)
-    return layer
 
 
 def heights(parents, order):

@@ -84,61 +84,45 @@ def _frontier(batch, family, settings, path, draws):
     large = family.n_scores > 1 and batch.n * batch.X.shape[1] * family.n_scores > LARGE
     if large and settings.criterion == "cv" and set(settings.rules) > {"lasso"}:
         settings = replace(settings, rules=tuple(r for r in settings.rules if r != "lasso"))
-    results = _rule_results(batch, family, settings, path)
-    selected, held_out = results.listed, {}
-    if _needs_folds(batch, settings):
-        draws = 1 if large else draws
-        selected, held_out = _cross_validated(batch, family, settings, results, draws)
-    return CostFrontier.from_candidates(results.search, settings.network, selected, **held_out)
-
-
-def _penalties(settings, p):
-    groups = Groups.from_network(settings.network, settings.dependents, p, settings.monotone)
-    lasso = rules.lasso_groups(settings.network, p, settings.monotone)
-    return {"group": groups} | ({} if groups.same_as(lasso) else {"lasso": lasso})
-
-
-def _needs_folds(batch, settings):
+    results, by_cv = _rule_results(batch, family, settings, path), settings.criterion == "cv"
+    search, network, models = results.search, settings.network, results.listed
     if None in _budgets(settings):
         check_units(batch, "budget")
-        return True
-    return settings.criterion == "cv" and count_units(batch) >= 2
-
-
-def _cross_validated(batch, family, settings, results, draws):
-    """Choose models by cross-validation; return them, and a dict of their held-out losses.
-
-    results : RuleResults of all rows; draws : number of random divisions into folds
-    The dict has "held_out", mean losses (models, draws), and "error", standard errors (models,)."""
-    by_cv = settings.criterion == "cv"
-    models = models_to_compare(results, settings.relax) if by_cv else results.listed
+    elif not by_cv or count_units(batch) < 2:
+        return CostFrontier.from_candidates(search, network, models)
+    if by_cv:
+        models = models_to_compare(results, settings.relax)
     # Folds only depend on the number of classes.
     levels = range(max(2, family.n_scores)) if has_classes(family) else ()
+    draws = 1 if large else draws
     # Folds keep the units of all rows, so that penalties are comparable.
     splits = fold_splits(batch, levels, settings.seed, standardize=False, draws=draws)
     known = {rule: path.lambdas[::STEP] for rule, path in results.paths.items()}
     fold_results = (_rule_results(train, family, settings, lambdas=known) for train, _ in splits)
-    tests = [test for _, test in splits]
-    held_out = HeldOut.from_folds(models, fold_results, tests, family, draws)
-    at = select_held_out(results.search, models, held_out) if by_cv else range(len(models))
-    losses = {"held_out": held_out.draws[at], "error": np.array([held_out.error(v) for v in at])}
-    return [models[v] for v in at], losses
+    held_out = HeldOut.from_folds(models, fold_results, [test for _, test in splits], family, draws)
+    at = select_held_out(search, models, held_out) if by_cv else range(len(models))
+    error = np.array([held_out.error(v) for v in at])
+    models = [models[v] for v in at]
+    return CostFrontier.from_candidates(search, network, models, held_out.draws[at], error)
 
 
 def _rule_results(batch, family, settings, path=None, lambdas=None):
     """Return the models (RuleResults) that the search rules in `settings` find for a batch.
 
     path : PenaltyPath of the rule "group", if known; lambdas : dict rule -> penalties, if given"""
-    p, known = batch.X.shape[1], lambdas or {}
+    p, known, monotone = batch.X.shape[1], lambdas or {}, settings.monotone
     solve = partial(_path_solver(settings), batch, family)
-    penalties = _penalties(settings, p)
-    of_group = known.get("group", None if "lasso" in penalties else known.get("lasso"))
-    paths = {"group": path or solve(penalties["group"], of_group)}
-    if "lasso" in settings.rules and "lasso" in penalties:
-        paths["lasso"] = solve(penalties["lasso"], known.get("lasso"))
+    group = Groups.from_network(settings.network, settings.dependents, p, monotone)
+    lasso = rules.lasso_groups(settings.network, p, monotone)
+    names = ("feature", "cost", "start", "member")
+    same = all(np.array_equal(getattr(group, name), getattr(lasso, name)) for name in names)
+    of_group = known.get("group", known.get("lasso") if same else None)
+    paths = {"group": path or solve(group, of_group)}
+    if "lasso" in settings.rules and not same:
+        paths["lasso"] = solve(lasso, known.get("lasso"))
     network = with_free_columns(settings.network, p)
     budget = max((float(b) for b in _budgets(settings) if b is not None), default=np.inf)
-    how = settings.criterion, paths["group"], settings.threads, settings.monotone
+    how = settings.criterion, paths["group"], settings.threads, monotone
     search = make_search(batch, family, network, budget, *how)
     asked = {
         rule: rules.canonicalize_duplicates(paths.get(rule, paths["group"]), search)
@@ -164,9 +148,9 @@ def make_search(batch, family, network, budget, criterion, path=None, threads=No
     space = SearchSpace.from_network(network, budget, screened_nodes(batch, family, network, path))
     data = SearchData.from_batch(batch, family, space.columns, threads, monotone)
     sample = data.sample()
-    refits = final = Refits.from_data(sample)
+    refits = final = Refits(sample)
     if sample is not data:
-        final = Refits.from_data(data, near=refits)
+        final = Refits(data, near=refits)
     criterion = Criterion.from_data(criterion, sample, refits.null.deviance, batch.X.shape[1])
     return Search(space, refits, final, criterion, budget)
 

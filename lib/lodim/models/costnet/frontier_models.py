@@ -101,11 +101,6 @@ class ListedModel:
     def used(self):
         return np.flatnonzero(self.coef.any(axis=1))
 
-    def original(self, mean, scale):
-        """Return intercept (K,) and coefficients (p, K) for features x, not (x - mean) / scale."""
-        coef = self.coef / scale[:, None]
-        return self.intercept - mean @ coef, coef
-
     def score(self, kept, X, n):
         """Return linear predictors (n, K), without offset; X, in tiles, has only columns `kept`."""
         # Row by row in a fixed order, so that results do not depend on the row's position.
@@ -220,8 +215,8 @@ def bought(fit):
 def terms(fit, model=None):
     """Return a table of a model's coefficients per unit and per SD, by term (and class)."""
     model, d = model or fit.step, fit.design
-    intercept, coef = model.original(d.mean, d.scale)
-    K = len(intercept)
+    coef, K = model.coef / d.scale[:, None], len(model.intercept)
+    intercept = model.intercept - d.mean @ coef
     frame = pd.DataFrame({"term": [INTERCEPT, *d.names] * K})
     if K > 1:
         frame.insert(0, "level", np.repeat(np.array(fit.levels, object), len(d.names) + 1))

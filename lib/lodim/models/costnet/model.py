@@ -72,7 +72,19 @@ class Costnet(Model):
     needs = staticmethod(needs)
 
     def validate(self, problem):
-        return with_network(super().validate(problem))
+        """Return the problem with its price graph, and with `monotone` as signs (p,)."""
+        problem = super().validate(problem)
+        s = problem.settings
+        plain = {} if callable(s.costs) or s.costs is None else {"costs": dict(s.costs)}
+        for name in ("depends_on", "alternatives"):
+            if problem.arguments[name] is not None:
+                plain[name] = {key: list(values) for key, values in getattr(s, name)}
+        signs = s.monotone
+        if isinstance(signs, dict):
+            signs = directions(signs, problem.design, problem.family)
+        network = make_network(problem.design, s, problem.batch.columns)
+        settings = replace(s, network=network, monotone=signs)
+        return replace(problem, settings=settings, arguments=problem.arguments | plain)
 
     def cv_grid(self, problem, n):
         """Return a dict setting -> values that cv() compares, and a fit (Estimates, log) or None.
@@ -81,7 +93,11 @@ class Costnet(Model):
         if problem.settings.lambda_ is not None:
             return {"lambda_": [problem.settings.lambda_]}, None
         found = next(fit_stages(problem.batch, problem.family, problem.settings))[:2]
-        return {"budget": _prices(found[0].frontier)}, found
+        prices = found[0].frontier.cost
+        M = len(prices)
+        n = min(M, 60)  # prices at most
+        at = {round(k * (M - 1) / max(1, n - 1)) for k in range(n)}
+        return {"budget": [rounded(prices[k]) for k in sorted(at)]}, found
 
     def selects(self, settings):
         return True
@@ -92,15 +108,23 @@ class Costnet(Model):
         if not limited and problem.settings.lambda_ is None:
             problem, selection = _choose(problem, estimates.frontier, selection)
         batch, settings = problem.batch, problem.settings
-        _warn(estimates.path)
+        converged = estimates.path.converged
+        if not converged.all():
+            warn_not_converged(
+                f"costnet did not converge at {np.count_nonzero(~converged)} of {converged.size} "
+                "penalties: raise control={'max_iter': ...} or the smallest penalty"
+            )
         position, frontier = (False, 0), estimates.frontier  # of the only penalized model
         if frontier is not None:
             if limited:  # cross-validation may have searched beyond its chosen budget
                 estimates = replace(estimates, frontier=frontier.within(settings.budget))
             position = True, frontier.index_within(settings.budget)
         paid = Purchases.from_path(estimates.path, settings.network, settings.dependents)
+        call, function = problem.call, getattr(settings.costs, "__name__", "")
+        if function.isidentifier():
+            call = call.replace("costs=...", f"costs={function}", 1)
         return CostnetFit(
-            **problem.common(selection) | {"call": _call(problem)},
+            **problem.common(selection) | {"call": call},
             estimates=estimates,
             paid=paid,
             position=position,
@@ -113,29 +137,6 @@ class Costnet(Model):
 
 
 MODEL = Costnet()
-
-
-def with_network(problem):
-    """Return the problem with settings completed: the price graph, and `monotone` as signs (p,)."""
-    s = problem.settings
-    plain = {} if callable(s.costs) or s.costs is None else {"costs": dict(s.costs)}
-    for name in ("depends_on", "alternatives"):
-        if problem.arguments[name] is not None:
-            plain[name] = {key: list(values) for key, values in getattr(s, name)}
-    way = s.monotone
-    if isinstance(way, dict):
-        way = directions(way, problem.design, problem.family)
-    network = make_network(problem.design, s, problem.batch.columns)
-    settings = replace(s, network=network, monotone=way)
-    return replace(problem, settings=settings, arguments=problem.arguments | plain)
-
-
-def _prices(frontier):
-    """Return at most 60 prices of models on a frontier, for cv() to compare as budgets."""
-    M = len(frontier)
-    n = min(M, 60)
-    at = {round(k * (M - 1) / max(1, n - 1)) for k in range(n)}
-    return [rounded(frontier.cost[k]) for k in sorted(at)]
 
 
 def _choose(problem, frontier, selection):
@@ -165,23 +166,6 @@ def _total_price(network):
         rivals = [network.needs[:, serving[base != one]].any(axis=1) for one in np.unique(base)]
         on = max((on & ~rival for rival in rivals), key=network.price)
     return rounded(network.price(on))
-
-
-def _call(problem):
-    """Return the call as text; a cost function is shown by its name."""
-    name = getattr(problem.settings.costs, "__name__", "")
-    if not name.isidentifier():
-        return problem.call
-    return problem.call.replace("costs=...", f"costs={name}", 1)
-
-
-def _warn(path):
-    if not path.converged.all():
-        failed, of = np.count_nonzero(~path.converged), path.converged.size
-        warn_not_converged(
-            f"costnet did not converge at {failed} of {of} penalties: "
-            "raise control={'max_iter': ...} or the smallest penalty"
-        )
 
 
 @fitted_by(MODEL)

@@ -23,9 +23,24 @@ def cost(fit, ax, *, log=False):
     end = 1.04 * frontier.cost[-1] or 1.0
     budget, reached = np.r_[frontier.cost, end], np.r_[share, share[-1]]
     ax.plot(budget, reached, drawstyle="steps-post", color=axes.BLUE, lw=1.4, zorder=2)
-    _models_by_rule(ax, frontier, share)
+    for k, rule in enumerate(dict.fromkeys((*RULES, *frontier.rule))):
+        of = np.array([r == rule for r in frontier.rule])
+        if of.any():
+            style = {"marker": mark(k), "color": colour(k), "s": 34}
+            style |= {"edgecolor": "white", "lw": 0.5, "zorder": 3, "label": rule}
+            ax.scatter(frontier.cost[of], share[of], **style)
     if frontier.held_out.size:
-        _held_out(ax, frontier, null)
+        mean = _share(frontier.held_out.mean(axis=1), null)
+        style = {
+            "fmt": "o-",
+            "ms": 3,
+            "lw": 0.9,
+            "elinewidth": 0.7,
+            "capsize": 2,
+            "color": axes.RED,
+        }
+        style |= {"zorder": 1.5, "label": "held out, one standard error"}
+        ax.errorbar(frontier.cost, mean, 100.0 * frontier.error / null, **style)
     if fit.step.number:
         label = f"used by predict(): {significant(fit.step.cost)}"
         ax.axvline(fit.step.cost, color="black", lw=0.8, ls=":", label=label)
@@ -41,26 +56,8 @@ def cost(fit, ax, *, log=False):
     return axes.tidy(ax)
 
 
-def _models_by_rule(ax, frontier, explained):
-    """Plot % of deviance explained against price of all models, with a mark per search rule."""
-    for k, rule in enumerate(dict.fromkeys((*RULES, *frontier.rule))):
-        of = np.array([r == rule for r in frontier.rule])
-        if of.any():
-            style = {"marker": mark(k), "color": colour(k), "s": 34}
-            style |= {"edgecolor": "white", "lw": 0.5, "zorder": 3, "label": rule}
-            ax.scatter(frontier.cost[of], explained[of], **style)
-
-
 def _share(deviance, null):
     return 100.0 * (1.0 - np.asarray(deviance) / null)
-
-
-def _held_out(ax, frontier, null):
-    """Plot a frontier's held-out deviance explained against price; null : the null deviance."""
-    error, mean = 100.0 * frontier.error / null, frontier.held_out.mean(axis=1)
-    style = {"fmt": "o-", "ms": 3, "lw": 0.9, "elinewidth": 0.7, "capsize": 2, "color": axes.RED}
-    style |= {"zorder": 1.5, "label": "held out, one standard error"}
-    ax.errorbar(frontier.cost, _share(mean, null), error, **style)
 
 
 def path(fit, ax, *, top=10):

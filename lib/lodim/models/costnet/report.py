@@ -12,7 +12,7 @@ from lodim.prices.build import unused_prices
 from lodim.report import phrases
 from lodim.report.numbers import aligned
 from lodim.report.tables import Report, Table, significant
-from lodim.text import counted
+from lodim.text import counted, shorten
 
 WIDTH_OF_NAMES = 34  # characters of a cell of names
 SEPARATED = "coefficients are infinite in theory, so their size has no meaning"
@@ -34,8 +34,15 @@ def listing(fit):
         f"Family: {fit.family.label} ({fit.family.link} link){phrases.levels(fit)}",
         f"{phrases.rows(fit)}, {counted(_n_priced(fit), 'priced item')}{by}, total price "
         f"{significant(fit.total)}{one}",
-        _model_in_use(fit),
     ]
+    model = fit.step
+    if model.rule == PENALIZED:
+        lines.append(f"Penalized model of lambda {significant(model.lambda_)}, not refitted")
+    else:
+        lines.append(
+            f"Budget: {_budget(fit)}{_rule_of_choice(fit)}; * is the model that predict() uses, of "
+            f"price {significant(model.cost)}"
+        )
     lines += phrases.monotone(fit)
     if fit.separated:
         lines.append(f"Classes are separated: {SEPARATED}")
@@ -48,13 +55,10 @@ def listing(fit):
 
 def summary(fit, full):
     tables = (*_prices(fit), *_purchases(fit), _coefficients(fit, full))
-    return Report("Costnet Results", _header(fit), tables, _notes(fit), full)
-
-
-def _header(fit):
-    s, d, m = fit.settings, fit.design, fit.step
-    rows = (
-        ("Features", str(len(d.names))),
+    s, m = fit.settings, fit.step
+    header = phrases.header(
+        fit,
+        ("Features", str(len(fit.design.names))),
         ("Link", fit.family.link),
         ("Priced items", str(_n_priced(fit))),
         ("Rule", m.rule),
@@ -68,7 +72,7 @@ def _header(fit):
     )
     shares = (("L1 ratio", s.l1_ratio), ("Relax", m.relax if m.number else 1.0))
     below = ((name, significant(share)) for name, share in shares if share < 1)
-    return (*phrases.header(fit, *rows), *below)
+    return Report("Costnet Results", (*header, *below), tables, _notes(fit), full)
 
 
 def _prices(fit):
@@ -143,15 +147,7 @@ def _some_names(names, room):
         if len(text) <= room:
             return text
     each = (room - len(more)) // shown
-    return short(names[0], each) + more if each >= 8 else f"{len(names)} more"
-
-
-def short(name, most=32):
-    name = "".join(c if c.isprintable() else " " for c in name)
-    if len(name) <= most:
-        return name
-    head = (most - 1) // 2
-    return f"{name[:head]}…{name[head - most + 1 :]}"
+    return shorten(names[:1], each)[0] + more if each >= 8 else f"{len(names)} more"
 
 
 def _purchases(fit):
@@ -167,7 +163,7 @@ def _purchases(fit):
         table["Needed by"] = [_some_names(names, WIDTH_OF_NAMES) for names in named]
     if "serves" in frame and frame["serves"].any():
         table["Serves as"] = frame["serves"]
-    table.index = [short(name) for name in frame.index]
+    table.index = list(frame.index)
     note = f"Together {significant(fit.step.cost)}, each item paid once."
     if _by_function(fit):
         note = f"Price of each item by itself; together they cost {significant(fit.step.cost)}."
@@ -183,14 +179,13 @@ def _coefficients(fit, full):
     largest = order if full else order[:30]
     shown = pd.concat([frame[intercept], frame.loc[largest]])
     table = pd.DataFrame({"Estimate": shown["estimate"], "Per SD": shown["std_estimate"]})
-    labels = [short(label) for label in phrases.term_labels(shown)]
-    table = table.set_axis(labels, axis=0).rename_axis(None)
+    table = table.set_axis(phrases.term_labels(shown), axis=0).rename_axis(None)
     link = "response" if fit.family.link == "identity" else fit.family.link
     per = "per unit of the feature, and per standard deviation, largest first."
     notes = [f"In units of the {link}: {per}"]
     zeros = int((size == 0).sum())
     if zeros:
-        notes.append(f"{_count_of(zeros, 'coefficient is', 'coefficients are')} zero.")
+        notes.append(f"{zeros} {'coefficient is' if zeros == 1 else 'coefficients are'} zero.")
     if len(order) > len(largest):
         notes.append(f"{len(order) - len(largest)} smaller coefficients are left out; see coef().")
     formats = {"Estimate": significant, "Per SD": lambda v: "" if np.isnan(v) else significant(v)}
@@ -206,7 +201,7 @@ def _notes(fit):
     if fit.separated:
         notes.append(f"The classes of the training rows are separated by the model: {SEPARATED}.")
     gap = significant(float(path.gap.max()), 2)
-    walked = _count_of(len(path.lambdas), "penalty", "penalties")
+    walked = f"{len(path.lambdas)} {'penalty' if len(path.lambdas) == 1 else 'penalties'}"
     notes.append(
         f"Penalized path: {walked}, {ended}; largest duality gap {gap}, "
         f"{int(path.n_iter.sum())} iterations."
@@ -270,20 +265,8 @@ def _has_series(fit):
     return bool((fit.settings.network.series >= 0).any())
 
 
-def _count_of(n, one, several):
-    return f"{n} {one if n == 1 else several}"
-
-
 def _by_function(fit):
     return fit.arguments["costs"] == ARRAY
-
-
-def _model_in_use(fit):
-    m = fit.step
-    if m.rule == PENALIZED:
-        return f"Penalized model of lambda {significant(m.lambda_)}, not refitted"
-    budget = f"Budget: {_budget(fit)}{_rule_of_choice(fit)}"
-    return f"{budget}; * is the model that predict() uses, of price {significant(m.cost)}"
 
 
 def _rule_of_choice(fit):

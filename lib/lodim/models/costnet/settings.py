@@ -62,7 +62,11 @@ class Settings:
             raise ArgumentError("network cannot be given: it is computed from costs and depends_on")
         if self.monotone is not None and not isinstance(self.monotone, tuple):
             check_ways(self.monotone)
-        self._check_budget()
+        # Several are cross-validation's, which has the network; a user gives one.
+        several = isinstance(self.budget, tuple) and self.network is not None
+        no_limit = isinstance(self.budget, float) and self.budget == INFINITY
+        if not (self.budget is None or several or no_limit):
+            check_size(self, "budget")
         self._check_path()
         object.__setattr__(self, "rules", _in_fixed_order(self.rules))
         if self.relax is not None:
@@ -75,14 +79,6 @@ class Settings:
         check_threads(self)
         check_count(self, "max_iter", most=MOST_ROWS)
         check(self, "tol", (int, float), lambda v: 0 < v < 1, "between 0 and 1")
-
-    def _check_budget(self):
-        # Several are cross-validation's, which has the network; a user gives one.
-        if isinstance(self.budget, tuple) and self.network is not None:
-            return
-        no_limit = isinstance(self.budget, float) and self.budget == INFINITY
-        if self.budget is not None and not no_limit:
-            check_size(self, "budget")
 
     def _check_path(self):
         if self.lambda_ is not None:

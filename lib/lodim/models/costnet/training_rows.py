@@ -117,15 +117,14 @@ def response_weights_offset(batch, n_scores):
     rows = np.asarray(batch.y, np.float64), batch.weight, batch.offsets(n_scores)
     if on_host(batch.X):
         return rows
-    return batch.once(response_weights_offset, lambda: _on_workers(batch, n_scores, rows))
 
+    def send_to_workers():
+        X, (_, weight, offset) = batch.X, rows
+        X.know(weight, batch.worker_weight)
+        X.know(offset, X.column(batch.offset).map(_of_scores, n_scores, shape=(n_scores, TILE)))
+        return rows
 
-def _on_workers(batch, n_scores, rows):
-    """Send the last two of `rows` = (response, weights, offset) to Dask workers; return `rows`."""
-    X, (_, weight, offset) = batch.X, rows
-    X.know(weight, batch.worker_weight)
-    X.know(offset, X.column(batch.offset).map(_of_scores, n_scores, shape=(n_scores, TILE)))
-    return rows
+    return batch.once(response_weights_offset, send_to_workers)
 
 
 def _of_scores(offset, n_scores):

@@ -80,14 +80,16 @@ class Groups:
         cost = np.array([cost_of[positions] for positions in sets], np.float64)
         start = np.cumsum([0, *map(len, sets)], dtype=np.int64)
         member = np.array([j for positions in sets for j in sorted(positions)], np.int64)
-        return cls(feature, node, cost, start, member, _crossed(sets, len(feature)), sign)
+        crossed = np.zeros(len(sets), bool)
+        last = np.full(len(feature), -1, np.int64)  # largest group of each coefficient so far
+        for g, positions in enumerate(sets):
+            smaller = {int(last[j]) for j in positions} - {-1}
+            crossed[g] = any(not sets[h] <= positions for h in smaller)
+            last[list(positions)] = g
+        return cls(feature, node, cost, start, member, crossed, sign)
 
     def __len__(self):
         return len(self.cost)
-
-    def same_as(self, other):
-        names = ("feature", "cost", "start", "member")
-        return all(np.array_equal(getattr(self, n), getattr(other, n)) for n in names)
 
     @property
     def q(self):
@@ -102,16 +104,6 @@ class Groups:
 
     def members(self, g):
         return self.member[self.start[g] : self.start[g + 1]]
-
-
-def _crossed(sets, q):
-    """Return, per set of ints below q, whether it overlaps an earlier set without containing it."""
-    crossed = np.zeros(len(sets), bool)
-    last = np.full(q, -1, np.int64)  # largest group of each coefficient so far
-    for g, positions in enumerate(sets):
-        crossed[g] = any(not sets[h] <= positions for h in {int(last[j]) for j in positions} - {-1})
-        last[list(positions)] = g
-    return crossed
 
 
 class Layout(GroupArrays):

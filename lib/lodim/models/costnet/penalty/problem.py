@@ -25,7 +25,12 @@ class PathProblem(TrainingRows):
     @classmethod
     def from_batch(cls, batch, family, groups, threads=None):
         given = response_weights_offset(batch, family.n_scores)
-        spread = _spread(*given) if family.link == "identity" else 1.0
+        spread = 1.0
+        if family.link == "identity":  # the standard deviation of the response
+            y, weight, offset = given
+            mean = sum_rows(lambda i: weight[i] @ (y[i] - offset[i, 0]), len(y))
+            square = sum_rows(lambda i: weight[i] @ (y[i] - offset[i, 0] - mean) ** 2, len(y))
+            spread = float(np.sqrt(square)) or 1.0
         threads = available_threads() if threads is None else threads
         return cls(batch.X, given, family, threads, spread, groups, Layout.from_groups(groups))
 
@@ -186,13 +191,6 @@ class ReducedQuadratic:
 
     def _multiply(self, v, matrix):
         return (matrix @ v.ravel()).reshape(len(v), -1)
-
-
-def _spread(y, weight, offset):
-    n = len(y)
-    mean = sum_rows(lambda i: weight[i] @ (y[i] - offset[i, 0]), n)
-    square = sum_rows(lambda i: weight[i] @ (y[i] - offset[i, 0] - mean) ** 2, n)
-    return float(np.sqrt(square)) or 1.0
 
 
 def _pseudo_inverse(M, J):

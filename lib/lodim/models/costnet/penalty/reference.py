@@ -33,17 +33,21 @@ class ConicSolver(NewtonSolver):
         self._b = cp.Variable((len(problem.free_columns), K))
         self._lam, self._ridge = cp.Parameter(nonneg=True), cp.Parameter(nonneg=True)
         loss = _loss(problem, n, self._w, self._b)
-        penalty = self._lam * _penalty(problem.layout, self._w)
+        norms, layout = 0.0, problem.layout
+        size = np.diff(layout.start)
+        for m in np.unique(size):
+            which = np.flatnonzero(size == m)
+            member = layout.member[layout.start[:-1][which][:, None] + np.arange(m)]
+            parts = [self._w[member[:, i], k][:, None] for i in range(m) for k in range(K)]
+            norms = norms + layout.cost[which] @ cp.norm(cp.hstack(parts), 2, axis=1)
         squares = 0.5 * self._ridge * cp.sum_squares(self._w)
-        signs, sign = [], problem.layout.sign
+        signs, sign = [], layout.sign
         if sign.any():
             signs = [cp.multiply(sign[:, None], self._w) >= 0.0]
-        self._program = cp.Problem(cp.Minimize(loss + penalty + squares), signs)
+        self._program = cp.Problem(cp.Minimize(loss + self._lam * norms + squares), signs)
 
-    def _solve(self, lam, ridge, target, max_iter):
-        """Solve for the penalty lam sum_g cost_g ||w_g|| + ridge |w|^2 / 2.
-
-        Return the duality gap, at most `target` if possible, and the number of iterations."""
+    def solve(self, lam, ridge, target, max_iter):
+        """Solve for one penalty, as NewtonSolver.solve; the gap may exceed `target`."""
         import cvxpy as cp
 
         self._lam.value, self._ridge.value = lam, ridge
@@ -58,7 +62,7 @@ class ConicSolver(NewtonSolver):
         w = np.where(np.abs(w) > 1e-6 * np.abs(w).max(initial=1.0), w, 0.0)
         keep_signs(w, self.problem.layout.sign, 0, w.shape[1])
         gap = self.evaluate(w, b, lam, ridge, target)
-        return gap, int(self._program.solver_stats.num_iters)
+        return self.w, self.b, self.loss, gap, int(self._program.solver_stats.num_iters)
 
 
 def _loss(problem, n, w, b):
@@ -66,9 +70,14 @@ def _loss(problem, n, w, b):
     import cvxpy as cp
 
     if problem.loss == SQUARED:
-        R, target, rest = _compressed(problem)
-        both = cp.vstack([b, w])
-        return 0.5 * (cp.sum_squares(R @ both - target) + rest)
+        # With v = (b, w), the mean squared error is |R v - t|^2 + a constant.
+        loss, slope, free, G = problem.at_offset()
+        value, vector = np.linalg.eigh(G[0, 0])
+        good = value > 1e-14 * value.max(initial=0.0)
+        R = (vector[:, good] * np.sqrt(value[good])).T
+        t = (vector[:, good] / np.sqrt(value[good])).T @ np.r_[free[0], slope[0]]
+        rest = 2.0 * loss - float(t @ t)
+        return 0.5 * (cp.sum_squares(R @ cp.vstack([b, w]) - t[:, None]) + rest)
     X = tiles.unpack(problem.X, n).astype(np.float64)
     free = np.column_stack([np.ones(n), X[:, problem.free_columns[1:]]])
     y, weight = problem.y.ravel()[:n], problem.weight.ravel()[:n]
@@ -77,7 +86,10 @@ def _loss(problem, n, w, b):
     if problem.loss[0] == LOGISTIC[0]:
         return weight @ (cp.logistic(score[:, 0]) - cp.multiply(y, score[:, 0]))
     if problem.loss[0] == POWER:
-        return weight @ _power_loss(*problem.loss[2:4], y, score[:, 0])
+        (power, constant), log_mean = problem.loss[2:4], score[:, 0]
+        mean = cp.exp((2.0 - power) * log_mean) / (2.0 - power) if power < 2.0 else log_mean
+        rest = cp.exp((1.0 - power) * log_mean) / (power - 1.0) if power > 1.0 else -log_mean
+        return weight @ (mean + cp.multiply(y, rest) - constant)
     if problem.loss[0] == HUBER:
         return 0.5 * weight @ cp.huber(y - score[:, 0], problem.loss[2])
     if problem.loss[0] == CHECK:
@@ -86,39 +98,3 @@ def _loss(problem, n, w, b):
         return weight @ (quantile * rest + h * cp.logistic(-rest / h) - constant)
     observed = np.eye(problem.n_scores)[y.astype(int)]
     return weight @ (cp.log_sum_exp(score, axis=1) - cp.sum(cp.multiply(observed, score), axis=1))
-
-
-def _power_loss(power, constant, y, score):
-    """Return a CVXPY expression of the losses of rows, given the logs of their means, `score`.
-
-    power : the variance is proportional to mean^power (Poisson, gamma, Tweedie)
-    constant : subtracted, so that a perfect fit has mean loss zero"""
-    import cvxpy as cp
-
-    mean = cp.exp((2.0 - power) * score) / (2.0 - power) if power < 2.0 else score
-    rest = cp.exp((1.0 - power) * score) / (power - 1.0) if power > 1.0 else -score
-    return mean + cp.multiply(y, rest) - constant
-
-
-def _compressed(problem):
-    """Return R, t, s: |R v - t|^2 + s is the mean squared error of coefficients v, free first."""
-    loss, slope, free, G = problem.at_offset()
-    G = G[0, 0]
-    value, vector = np.linalg.eigh(G)
-    good = value > 1e-14 * value.max(initial=0.0)
-    R = (vector[:, good] * np.sqrt(value[good])).T
-    target = (vector[:, good] / np.sqrt(value[good])).T @ np.r_[free[0], slope[0]]
-    return R, target[:, None], 2.0 * loss - float(target @ target)
-
-
-def _penalty(layout, w):
-    """Return the penalty sum_g cost_g ||w_g|| as a CVXPY expression; layout : Layout of w."""
-    import cvxpy as cp
-
-    total, size = 0.0, np.diff(layout.start)
-    for m in np.unique(size):
-        which = np.flatnonzero(size == m)
-        member = layout.member[layout.start[:-1][which][:, None] + np.arange(m)]
-        parts = [w[member[:, i], k][:, None] for i in range(m) for k in range(w.shape[1])]
-        total = total + layout.cost[which] @ cp.norm(cp.hstack(parts), 2, axis=1)
-    return total

@@ -135,7 +135,34 @@ class NewtonSolver:
 
         target : duality gap to reach. Return penalized and unpenalized coefficients, half the mean
         deviance, the duality gap, and the number of Newton steps, at most `max_iter`."""
-        gap, n_iter = self._solve(lam, ridge, target, max_iter)
+        wanted = self.w.any(axis=0)
+        if lam < self.lambda_max:  # a strong rule says which coefficients may become nonzero
+            before, self._last_lam = self._last_lam, lam
+            _, left = self._gap(max(2.0 * lam - before, 0.1 * lam), ridge, target)
+            wanted = wanted | (np.abs(left).max(axis=0) > 0.0)
+        for n_iter in range(1, max_iter + 1):
+            gap, left = self._gap(lam, ridge, target)
+            if self._model is not None:
+                gap += self._free_gap()
+            if gap <= target:
+                break
+            wanted = wanted | (np.abs(left).max(axis=0) > 0.0) | self.w.any(axis=0)
+            current, model = self.problem.loss == SQUARED, self._model
+            if model is None or (wanted & ~model.keep).any():
+                current = self._renew_model(wanted if model is None else wanted | model.keep, ridge)
+            else:
+                model.set_ridge(ridge)
+            *step, gain = self._model_step(lam, ridge, target)
+            if n_iter > 1:
+                if 2.0 * gain <= MARGIN * target:
+                    gap = 2.0 * gain
+                    break
+                if not current:
+                    current = self._renew_model(wanted, ridge)
+                    *step, gain = self._model_step(lam, ridge, target)
+            size = self._line_search(*step, lam, ridge)
+            if current and not self._adapt(size):
+                break
         return self.w, self.b, self.loss, gap, n_iter
 
     def evaluate(self, w, b, lam, ridge, target):
@@ -148,17 +175,14 @@ class NewtonSolver:
         self.w, self.b = w, b
         all_columns = np.arange(-1, p.X.shape[1])
         self._set_scores(p.scores_after(p.offset, all_columns, p.by_column(w, b)))
-        return self._gap(lam, ridge, target)[0] if lam > 0.0 else self._decrement(ridge)
-
-    def _decrement(self, ridge):
-        """Return twice the decrease of loss + ridge |w|^2 / 2 that a Newton step predicts."""
-        p = self.problem
+        if lam > 0.0:
+            return self._gap(lam, ridge, target)[0]
         columns, F = np.r_[p.free_columns, p.columns], len(p.free_columns)
         G, at = p.moments_at(self.f, columns, 0.0), np.arange(F, len(columns))
         for k in range(p.n_scores):
             G[k, k, at, at] += ridge
         model = ReducedQuadratic.from_moments(G, len(columns))
-        return model.decrement(np.hstack([self.slope, self.c - ridge * self.w]))
+        return model.decrement(np.hstack([self.slope, self.c - ridge * w]))
 
     def _set_scores(self, f, known=None):
         self.f = f
@@ -231,45 +255,6 @@ class NewtonSolver:
         square = np.bincount(owner, (shift**2).sum(axis=0), len(cost))
         over = float((np.sqrt(square) / cost).max())
         return gap + over * self.problem.penalty(self.w, 1.0)
-
-    def _solve(self, lam, ridge, target, max_iter):
-        """Find w and b for penalties lam, ridge; return the duality gap and the number of steps."""
-        wanted = self.w.any(axis=0)
-        if lam < self.lambda_max:
-            wanted = self._strong_set(lam, ridge, target)
-        for iteration in range(1, max_iter + 1):
-            gap, left = self._gap(lam, ridge, target)
-            if self._model is not None:
-                gap += self._free_gap()
-            if gap <= target:
-                return gap, iteration
-            wanted = wanted | (np.abs(left).max(axis=0) > 0.0) | self.w.any(axis=0)
-            current = self._extend_model(wanted, ridge) or self.problem.loss == SQUARED
-            *step, gain = self._model_step(lam, ridge, target)
-            if iteration > 1:
-                if 2.0 * gain <= MARGIN * target:
-                    return 2.0 * gain, iteration
-                if not current:
-                    current = self._renew_model(wanted, ridge)
-                    *step, gain = self._model_step(lam, ridge, target)
-            size = self._line_search(*step, lam, ridge)
-            if current and not self._adapt(size):
-                return gap, iteration
-        return gap, max_iter
-
-    def _strong_set(self, lam, ridge, target):
-        """Return which coefficients may be nonzero at penalty lam, (A,) bool, by a strong rule."""
-        before, self._last_lam = self._last_lam, lam
-        _, left = self._gap(max(2.0 * lam - before, 0.1 * lam), ridge, target)
-        return self.w.any(axis=0) | (np.abs(left).max(axis=0) > 0.0)
-
-    def _extend_model(self, wanted, ridge):
-        """Renew the quadratic model if it lacks a `wanted` coefficient; return whether renewed."""
-        model = self._model
-        if model is None or (wanted & ~model.keep).any():
-            return self._renew_model(wanted if model is None else wanted | model.keep, ridge)
-        model.set_ridge(ridge)
-        return False
 
     def _renew_model(self, keep, ridge):
         """Compute the quadratic model in the coefficients `keep`, (A,) bool; return True."""

@@ -43,7 +43,10 @@ class SearchSpace:
         incidence = np.zeros((len(nodes), len(bases)))
         for row, v in enumerate(nodes):
             incidence[row, base_index[network.needs[v]]] = 1.0
-        price, source = _single_prices(network, incidence, bases), _sources(network, nodes)
+        price, source = incidence @ network.cost[bases], _sources(network, nodes)
+        if network.set_cost is not None:
+            names = [frozenset(network.names[v] for v in bases[row > 0.0]) for row in incidence]
+            price = np.array([float(network.set_cost(needed)) for needed in names])
         kept = affordable(price, budget)
         nodes, incidence, price, source = nodes[kept], incidence[kept], price[kept], source[kept]
         lists = [network.columns[v] for v in nodes]
@@ -115,16 +118,6 @@ def with_free_columns(network, p):
         series=np.append(network.series, np.full(R, -1)),
         base=np.append(network.base, V + np.arange(R)),
     )
-
-
-def _single_prices(network, incidence, bases):
-    """Return the price of each candidate with everything that it needs, (m,).
-
-    bases : (B,) node of each purchase; incidence : (m, B), 1 if a candidate needs the purchase"""
-    if network.set_cost is None:
-        return incidence @ network.cost[bases]
-    names = [frozenset(network.names[v] for v in bases[row > 0.0]) for row in incidence]
-    return np.array([float(network.set_cost(needed)) for needed in names])
 
 
 def _sources(network, nodes):

@@ -95,10 +95,17 @@ def select_frontier(search, candidate_models, relax=1.0, by_deviance=True):
     search : Search, which has the criterion; candidate_models : models to select from
     relax : weight of the unpenalized refit in the coefficients of the models
     by_deviance : whether deviances must also decrease"""
-    candidate_models = [_blended(search, candidate, relax) for candidate in candidate_models]
     nothing = search.state(np.zeros(len(search.space), bool))
     out: list = []
-    rule_results = [CandidateModel(nothing, "null"), *candidate_models]
+    rule_results = [CandidateModel(nothing, "null")]
+    for candidate in candidate_models:
+        state = candidate.state
+        if relax < 1.0 and candidate.path is not None and np.isfinite(state.value):
+            candidate = replace(candidate, relax=relax)
+            deviance = blend(search.refits, search.space, candidate)[2]
+            value = float(search.criterion(deviance, state.df))
+            candidate = replace(candidate, state=replace(state, deviance=deviance, value=value))
+        rule_results.append(candidate)
     for candidate in sorted(rule_results, key=lambda c: (c.state.price, c.state.value)):
         state = candidate.state
         same = out and affordable(state.price, out[-1].state.price)
@@ -107,20 +114,11 @@ def select_frontier(search, candidate_models, relax=1.0, by_deviance=True):
         fits = not (by_deviance and cheaper) or state.deviance < cheaper[-1].state.deviance
         if not out or (fits and state.value < out[-1].state.value - least):
             out = [*cheaper, candidate]
-        elif same and fits and _is_simpler(search.space, state, out[-1].state):
-            out[-1] = candidate
+        elif same and fits and abs(state.value - out[-1].state.value) <= MIN_FALL:
+            other = simplicity(search.space, out[-1].state.used)
+            if simplicity(search.space, state.used) < other:
+                out[-1] = candidate
     return [c if c.relax < 1.0 else replace(c, state=_simplest(search, c.state)) for c in out]
-
-
-def _blended(search, candidate, relax):
-    """Return the CandidateModel with a mean of refitted (weight relax) and penalized estimates."""
-    state = candidate.state
-    if relax == 1.0 or candidate.path is None or not np.isfinite(state.value):
-        return candidate
-    candidate = replace(candidate, relax=relax)
-    deviance = blend(search.refits, search.space, candidate)[2]
-    value = float(search.criterion(deviance, state.df))
-    return replace(candidate, state=replace(state, deviance=deviance, value=value))
 
 
 def blend(refits, space, candidate):
@@ -161,18 +159,15 @@ def simplicity(space, used):
     return len(paid), sorted(network.names[v] for v in paid)
 
 
-def _is_simpler(space, state, other):
-    if abs(state.value - other.value) > MIN_FALL:
-        return False
-    return simplicity(space, state.used) < simplicity(space, other.used)
-
-
 def _simplest(search, state):
     """Return a model as good as `state`, at the same price, with as few purchases as possible."""
     space, best = search.space, state
     while True:
         least, rivals = simplicity(space, best.used), []
-        for used in _equivalents(search, best):
+        moves = possible_moves(search, best, best.price)
+        near = np.argwhere(np.abs(moves.value - best.value) <= MIN_FALL)
+        after = (moves.after(best.used, a, b) for a, b in near)
+        for used in (*after, *source_switches(space, best.used)):
             order = simplicity(space, used)
             price = space.price(used)
             same = affordable(price, best.price) and affordable(best.price, price)
@@ -184,11 +179,3 @@ def _simplest(search, state):
         if new is None:
             return best
         best = new
-
-
-def _equivalents(search, state):
-    """Yield selections (m,) bool, near that of `state`, that may be as good at the same price."""
-    moves = possible_moves(search, state, state.price)
-    for a, b in np.argwhere(np.abs(moves.value - state.value) <= MIN_FALL):
-        yield moves.after(state.used, a, b)
-    yield from source_switches(search.space, state.used)

@@ -6,7 +6,6 @@ import numpy as np
 
 from lodim.engine.blocks import single_blas
 from lodim.models.costnet.search import sweep
-from lodim.models.costnet.search.rows import SearchData
 from lodim.models.costnet.training_rows import next_least
 
 SEPARATED = 1e-7  # ridge of IRLS relative to the scores' variance, for separated classes
@@ -46,34 +45,30 @@ class Quadratic:
         return cls(gram, target, mean)
 
 
-@dataclass(frozen=True, eq=False)
 class Refits:
-    """Cache of unpenalized models for the rows `data`: one per set of columns, fitted once."""
+    """Unpenalized models for the rows `data`: one per set of columns, fitted once.
 
-    data: SearchData
-    null: Refit  # without columns
-    at_null: Quadratic  # its Gram matrix gives all refits of a gaussian family
-    known: dict  # from sets of columns (as bytes) to Refits
-    ranks: dict  # from sets of columns (as bytes) to ranks
-    near: "Refits | None" = None  # refits of a sample of the rows, as starting values
+    null : Refit without columns
+    at_null : Quadratic there; its Gram matrix gives all refits of a gaussian family
+    near : Refits of a sample of the rows, for starting values, or None"""
 
-    @classmethod
-    def from_data(cls, data, near=None):
-        """Return Refits of the rows `data`; near : Refits of a sample (starting values) or None."""
+    def __init__(self, data, near=None):
         nothing = np.empty(0, np.int64), np.zeros((0, data.n_scores))
         with single_blas():
-            null = Refit(data.null, nothing[1], data.deviance(data.null, *nothing))
-            at_null = Quadratic.from_model(data, data.null, *nothing)
-        return cls(data, null, at_null, {}, {}, near)
+            self.null = Refit(data.null, nothing[1], data.deviance(data.null, *nothing))
+            self.at_null = Quadratic.from_model(data, data.null, *nothing)
+        self.data, self.near = data, near
+        self._models: dict[bytes, Refit] = {}
+        self._ranks: dict[bytes, int] = {}
 
     def __call__(self, on):
         """Return the unpenalized model (Refit) of the columns `on`, fitted at the first call."""
         if not len(on):
             return self.null
         key = on.tobytes()
-        if key not in self.known:
-            self.known[key] = _fit_with_signs(self, on)
-        return self.known[key]
+        if key not in self._models:
+            self._models[key] = _fit_with_signs(self, on)
+        return self._models[key]
 
     def open(self, on):
         """Return the columns `on` without those whose coefficients required signs make zero."""
@@ -81,9 +76,9 @@ class Refits:
 
     def rank(self, on):
         key = on.tobytes()
-        if key not in self.ranks:
-            self.ranks[key] = sweep.rank(self.at_null.gram, on)
-        return self.ranks[key]
+        if key not in self._ranks:
+            self._ranks[key] = sweep.rank(self.at_null.gram, on)
+        return self._ranks[key]
 
     def quadratic(self, on):
         """Return the Quadratic (approximation of the deviance) at the refit of the columns `on`."""

@@ -88,7 +88,13 @@ def screened_nodes(batch, family, network, path):
     p, most = batch.X.shape[1], MOST_COLUMNS * (2 if family.name == "gaussian" else 1)
     if p <= most:
         return None
-    strength = _score_statistic(batch, family)
+    # The score statistic of adding each column alone to the null model.
+    data, columns = SearchData.from_batch(batch, family), np.arange(-1, p)
+    null = np.zeros((data.n_scores, len(columns)))
+    null[:, 0] = data.null
+    slopes = data.derivatives(data.scores, columns, step=null)[1][:, 1:]
+    squares = sum_tiles(_squares, data.X, data.weight)
+    strength = (slopes**2).sum(axis=0) / np.maximum(squares, 1e-300)
     if path is not None:
         # Columns that enter the path earlier are more promising.
         used = path.coef.any(axis=2)
@@ -103,17 +109,6 @@ def screened_nodes(batch, family, network, path):
             break
         kept[new] = True
     return kept
-
-
-def _score_statistic(batch, family):
-    """Return the score statistic (p,) of adding each column alone to the null model."""
-    data = SearchData.from_batch(batch, family)
-    columns = np.arange(-1, batch.X.shape[1])
-    null = np.zeros((data.n_scores, len(columns)))
-    null[:, 0] = data.null
-    slopes = data.derivatives(data.scores, columns, step=null)[1][:, 1:]
-    squares = sum_tiles(_squares, data.X, data.weight)
-    return (slopes**2).sum(axis=0) / np.maximum(squares, 1e-300)
 
 
 def _squares(X, weight):

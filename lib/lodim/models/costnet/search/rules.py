@@ -143,12 +143,20 @@ def _exchangeable(space, first, other):
 def forward_selection(search):
     """Build models by adding and exchanging candidates of a Search; return CandidateModels."""
     states, tie = [], count()
+    # A heap of (price, predicted criterion, tie breaker, selection as an (m,) mask).
     queue = [(0.0, np.inf, next(tie), np.zeros(len(search.space), bool))]
     best, seen = np.inf, set()
     for _ in range(200):
         if not queue:
             break
-        level = _next_level(search, queue, seen)
+        # Of the cheapest selections, the most promising two are refitted.
+        first, cheapest = queue[0][0], []
+        while queue and queue[0][0] <= 1.03 * first:
+            price, value, _, used = heapq.heappop(queue)
+            if used.tobytes() not in seen:
+                seen.add(used.tobytes())
+                cheapest.append((value, price, len(cheapest), used))
+        level = [search.state(used) for *_, used in heapq.nsmallest(2, cheapest)]
         states += level
         state = min(level, key=lambda state: state.value, default=None)
         if state is None or not state.value < best - MIN_FALL:
@@ -157,24 +165,12 @@ def forward_selection(search):
         states += better
         state = better[-1] if better else state
         best = min(best, state.value)
-        for price, value, used in (*_additions(search, state), *_switches(search, state)):
+        for price, value, used in _additions(search, state):
             heapq.heappush(queue, (price, value, next(tie), used))
+        for new in map(search.state, source_switches(search.space, state.used)):
+            if new.value < state.value - MIN_FALL and affordable(new.price, search.budget):
+                heapq.heappush(queue, (new.price, new.value, next(tie), new.used))
     return [CandidateModel(state, "greedy") for state in states]
-
-
-def _next_level(search, queue, seen):
-    """Remove the cheapest selections from `queue`; return SearchStates of the most promising two.
-
-    queue : heap of (price, predicted criterion, tie breaker, selection as an (m,) mask)
-    seen : set of selections removed before, which are skipped; new ones are added"""
-    first, waiting = queue[0][0], []
-    while queue and queue[0][0] <= 1.03 * first:
-        price, value, _, used = heapq.heappop(queue)
-        key = used.tobytes()
-        if key not in seen:
-            seen.add(key)
-            waiting.append((value, price, len(waiting), used))
-    return [search.state(used) for *_, used in heapq.nsmallest(2, waiting)]
 
 
 def _additions(search, state):
@@ -193,11 +189,3 @@ def _additions(search, state):
         if kept.get(key, 0) < 2 and affordable(price, search.budget):  # two selections per price
             kept[key] = kept.get(key, 0) + 1
             yield price, float(value[b]), used
-
-
-def _switches(search, state):
-    """Yield (price, criterion, selection) of models that improve `state` by another source."""
-    for used in source_switches(search.space, state.used):
-        new = search.state(used)
-        if new.value < state.value - MIN_FALL and affordable(new.price, search.budget):
-            yield new.price, new.value, new.used
