@@ -30,12 +30,12 @@ import pandas as pd
 
 import lodim as ld
 from lodim.fitting.fit_model import model_of, prepare
-from lodim.models.costnet.estimate import make_search
 from lodim.models.costnet.penalty.groups import Groups
 from lodim.models.costnet.penalty.solvers import penalty_path
 from lodim.models.costnet.search import rules
 from lodim.models.costnet.search.candidates import with_free_columns
 from lodim.models.costnet.search.frontier import CostFrontier, select_frontier
+from lodim.models.costnet.search.moves import Search
 
 SHARES = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0)
 FIELDS = ("set", "seed", "share", "costnet", "lasso", "priced", "se_lasso", "se_priced")
@@ -86,7 +86,7 @@ def peer(problem, groups):
     """The frontier of the refitted supports of a penalty, by training deviance."""
     batch, family, network = problem.batch, problem.family, problem.settings.network
     free = with_free_columns(network, batch.X.shape[1])
-    search = make_search(batch, family, free, np.inf, "deviance")
+    search = Search(batch, family, free, np.inf, "deviance")
     supports = rules.path_supports(search, penalty_path(batch, family, groups), "lasso")
     return CostFrontier.from_candidates(search, network, select_frontier(search, supports))
 
@@ -107,7 +107,7 @@ def rows(name, df, asked, seed):
     p, network = problem.batch.X.shape[1], problem.settings.network
     lists = {
         "costnet": fit.estimates.frontier,
-        "lasso": peer(problem, Groups.weighted_lasso(np.ones(p), network)),
+        "lasso": peer(problem, Groups.weighted_lasso(np.ones(p))),
         "priced": peer(problem, rules.lasso_groups(network, p)),
     }
     for share in SHARES:

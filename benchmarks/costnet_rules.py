@@ -27,12 +27,12 @@ import pandas as pd
 import lodim as ld
 from lodim import family as families
 from lodim.design.design import Design
-from lodim.models.costnet.estimate import make_search
 from lodim.models.costnet.penalty.groups import Groups
 from lodim.models.costnet.penalty.solvers import penalty_path
 from lodim.models.costnet.search import rules
 from lodim.models.costnet.search.candidates import affordable
 from lodim.models.costnet.search.frontier import select_frontier
+from lodim.models.costnet.search.moves import Search
 from lodim.models.costnet.search.rows import SearchData
 from lodim.models.costnet.search.rules import forward_selection
 from lodim.prices.network import unfold
@@ -88,12 +88,12 @@ def curves(seed, graph, response, criteria):
     """Held-out deviance of each rule at each cost: rows (graph, rule, cost, seed, deviance)."""
     train, test, family, network = monitored(seed, graph, response)
     sold, path = {}, solver({})
-    search = make_search(train, family, network, np.inf, "deviance")
+    search = Search(train, family, network, np.inf, "deviance")
     penalty = rules.lasso_groups(network, train.X.shape[1])
     lasso = rules.path_supports(search, path(train, family, penalty), "lasso")
     sold["lasso"] = search, select_frontier(search, lasso)
     for name in dict.fromkeys([SEARCH, *criteria]):
-        search = make_search(train, family, network, np.inf, name)
+        search = Search(train, family, network, np.inf, name)
         found = candidates(search, train, family, network, path)
         everything = [c for some in found.values() for c in some]
         sold[f"all ({name})"] = search, select_frontier(search, everything)
@@ -144,7 +144,7 @@ def quality(seeds, name):
         network = replace(network, cost=np.ones(14) if seed % 2 else cost)
         for share in (0.25, 0.5):
             budget = share * network.cost.sum()
-            search = make_search(train, family, network, budget, name)
+            search = Search(train, family, network, budget, name)
             null = search.refits.null.deviance
             found = candidates(search, train, family, network, solver({}))
             best = exhaustive(search, budget)

@@ -30,9 +30,7 @@ class Node:
     # rows, share: number of rows that reach the node, and their share of all rows
     rows: int
     share: float
-    # answer, follow: mean prediction of these rows; share with the most frequent next purchase
-    answer: np.ndarray
-    follow: float
+    answer: np.ndarray  # mean prediction of these rows
     # pairs of a text (feature and range of values) and a Node
     branches: tuple[tuple[str, "Node"], ...] = ()
 
@@ -117,7 +115,7 @@ class _Growing:
         k = len(bought)
         actions = np.array([self.action(r, k) for r in rows])
         item, count = Counter(actions.tolist()).most_common(1)[0]
-        size = {"rows": len(rows), "share": len(rows) / len(self.X), "follow": count / len(rows)}
+        size = {"rows": len(rows), "share": len(rows) / len(self.X)}
         answer = self.answers[rows].mean(axis=0)
         if bought and questions and depth and count < PURE * len(rows):
             parts = self._branches(rows, bought, actions)

@@ -10,11 +10,10 @@ from contract.cases import some_long
 from lodim import family as families
 from lodim.design.batch import Batch
 from lodim.engine import tiles
-from lodim.models.costnet.estimate import make_search
 from lodim.models.costnet.penalty.groups import Groups
 from lodim.models.costnet.penalty.reference import ConicSolver
 from lodim.models.costnet.penalty.solvers import lambda_max, penalty_path
-from lodim.models.costnet.search.moves import possible_moves
+from lodim.models.costnet.search.moves import Search, possible_moves
 from lodim.models.costnet.search.refit import Refits
 from lodim.models.costnet.search.rows import SearchData
 from lodim.prices.network import unfold
@@ -70,7 +69,9 @@ def peer(X, batch, name, groups=None, lam=0.0):
     w, b = cp.Variable(X.shape[1]), cp.Variable()
     objective = batch.weight @ loss_of(name, batch.y, X @ w + b)
     for k in range(0 if groups is None else len(groups)):
-        objective += lam * groups.cost[k] * cp.norm(w[groups.members(k)])
+        objective += (
+            lam * groups.cost[k] * cp.norm(w[groups.member[groups.start[k] : groups.start[k + 1]]])
+        )
     signs = cp.multiply(SIGNS[: X.shape[1]], w) >= 0.0
     cp.Problem(cp.Minimize(objective), [signs]).solve(solver=cp.CLARABEL, **TIGHT)
     return w.value
@@ -159,7 +160,7 @@ def test_gains_of_moves_know_the_signs():
     """What a move to one more column promises is what its refit has, of the right sign or not."""
     _, batch, family = problem("gaussian")
     network = network_of(SHAPES["lasso"])
-    search = make_search(batch, family, network, np.inf, "deviance", monotone=SIGNS)
+    search = Search(batch, family, network, np.inf, "deviance", monotone=SIGNS)
     used = np.array([True, False, False, False, False, False])
     state = search.state(used)
     moves = possible_moves(search, state, np.inf, drop=False)
@@ -172,7 +173,7 @@ def test_gains_of_moves_know_the_signs():
 def test_the_best_subset_of_all():
     _, batch, family = problem("gaussian")
     network = network_of(SHAPES["lasso"])
-    search = make_search(batch, family, network, 2.0, "deviance", monotone=SIGNS)
+    search = Search(batch, family, network, 2.0, "deviance", monotone=SIGNS)
     best = exhaustive(search, 2.0)
     pairs = [(i, j) for i in range(6) for j in range(i)]
     least = min(search.refits(np.array(sorted(pair))).deviance for pair in pairs)

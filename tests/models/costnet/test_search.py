@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from lodim.design.batch import Batch
 from lodim.engine import tiles
 from lodim.family import Binomial, Gaussian, Huber, Multinomial, Quantile, losses
-from lodim.models.costnet.estimate import fit_stages, make_search
+from lodim.models.costnet.estimate import fit_stages
 from lodim.models.costnet.penalty.problem import PenaltyPath
 from lodim.models.costnet.search import rows, rules, sweep
 from lodim.models.costnet.search.candidates import (
@@ -25,7 +25,7 @@ from lodim.models.costnet.search.candidates import (
     with_free_columns,
 )
 from lodim.models.costnet.search.frontier import MIN_IMPROVEMENT, CostFrontier, select_frontier
-from lodim.models.costnet.search.moves import local_search
+from lodim.models.costnet.search.moves import Search, local_search
 from lodim.models.costnet.search.refit import Quadratic, Refits
 from lodim.models.costnet.search.rows import SearchData
 from lodim.models.costnet.settings import RULES
@@ -302,7 +302,7 @@ def with_series():
                                      with_series()])  # fmt: skip
 def test_a_market_has_the_networks_prices(network):
     """A parent is paid once, through chains and by two ways."""
-    market, rng = SearchSpace.from_network(network), np.random.default_rng(0)
+    market, rng = SearchSpace(network), np.random.default_rng(0)
     used = rng.random((40, len(market))) < 0.3
     for row, with_each in zip(used, market.prices_with(used), strict=True):
         assert market.price(row) == pytest.approx(naive_price(network, market.nodes(row)))
@@ -312,25 +312,25 @@ def test_a_market_has_the_networks_prices(network):
 
 
 def test_a_chain_is_paid_once():
-    market = SearchSpace.from_network(plain(3, [1.0, 10.0, 100.0], [(), (0,), (1,)]))
+    market = SearchSpace(plain(3, [1.0, 10.0, 100.0], [(), (0,), (1,)]))
     assert market.price(np.array([False, False, True])) == 111.0
     assert market.price(np.array([True, True, True])) == 111.0
 
 
 def test_a_market_holds_what_the_budget_pays_for_by_itself():
-    market = SearchSpace.from_network(plain(3, [1.0, 1.0, 1.0], [(), (0,), (1,)]), budget=2.0)
+    market = SearchSpace(plain(3, [1.0, 1.0, 1.0], [(), (0,), (1,)]), budget=2.0)
     assert market.candidates.tolist() == [0, 1]
 
 
 def test_columns_of_no_node_are_free():
     network = with_free_columns(plain(2), 4)
     assert network.columns[2:] == ((2,), (3,)) and network.cost[2:].tolist() == [0.0, 0.0]
-    assert SearchSpace.from_network(network).price(np.array([True, False, True, True])) == 1.0
+    assert SearchSpace(network).price(np.array([True, False, True, True])) == 1.0
 
 
 def test_polish_improves_within_the_price():
     batch, network = chains(0)
-    search = make_search(batch, Gaussian(), network, np.inf, "bic")
+    search = Search(batch, Gaussian(), network, np.inf, "bic")
     start = search.state(np.arange(12) % 4 == 3)
     steps = local_search(search, start, start.price)
     values = [start.value, *(s.value for s in steps)]
@@ -345,7 +345,7 @@ def test_polish_improves_within_the_price():
 def test_a_frontier_is_what_it_says(family):
     batch, network = chains(1, family=family)
     made = {"gaussian": Gaussian(), "binomial": Binomial()}[family]
-    search = make_search(batch, made, network, np.inf, "bic")
+    search = Search(batch, made, network, np.inf, "bic")
     rungs = greedy_frontier(search)
     found = CostFrontier.from_candidates(search, network, rungs)
     assert len(found) > 4 and found.cost[0] == 0.0 and found.rule[0] == "null"
@@ -368,10 +368,10 @@ def test_a_frontier_is_what_it_says(family):
 def test_criteria():
     batch, _ = chains(2)
     data = SearchData.from_batch(batch, Gaussian())
-    charges = [Criterion.from_data(name, data, 1.0, 40).charge for name in CRITERIA[1:]]
+    charges = [Criterion(name, data, 1.0, 40).charge for name in CRITERIA[1:]]
     hq, bic, ebic = 2.0 * np.log(np.log(300)), np.log(300), 2.0 * np.log(40)
     np.testing.assert_allclose(charges, [0.0, 2.0, hq, bic, ebic])
-    narrow = Criterion.from_data("ebic", data, 1.0, 12)
+    narrow = Criterion("ebic", data, 1.0, 12)
     assert narrow.charge == np.log(300)
 
 
@@ -387,7 +387,7 @@ def test_free_riders_are_left_out():
     used = [
         set(np.flatnonzero(greedy_frontier(search)[-1].state.used))
         for search in (
-            make_search(batch, Gaussian(), network, np.inf, name) for name in ("ebic", "deviance")
+            Search(batch, Gaussian(), network, np.inf, name) for name in ("ebic", "deviance")
         )
     ]  # fmt: skip
     assert used == [{0, 1}, set(range(12))]
@@ -402,7 +402,7 @@ def test_the_frontier_is_near_the_exhaustive_optimum(name, mean, worst):
         batch, network = chains(seed, n=812, p=14, cost=cost)
         for share in (0.25, 0.5):
             budget = share * cost.sum()
-            search = make_search(batch, Gaussian(), network, budget, name)
+            search = Search(batch, Gaussian(), network, budget, name)
             null, best = search.refits.null.deviance, exhaustive(search, budget)
             rungs = greedy_frontier(search)
             assert all(affordable(c.state.price, budget) for c in rungs)
@@ -417,9 +417,7 @@ def test_a_group_of_columns_is_bought_together():
     X = np.column_stack([level[:, None] == [1, 2, 3], rng.normal(size=(300, 2))])
     y = np.array([0.0, 1.0, -1.0, 0.5])[level] + 0.3 * rng.normal(size=300)
     network = unfold(["c", "u", "v"], [1.0, 1.0, 1.0], [(), (), ()], [(0, 1, 2), (3,), (4,)])
-    rungs = greedy_frontier(
-        make_search(batch_of(standard(X), y), Gaussian(), network, np.inf, "bic")
-    )
+    rungs = greedy_frontier(Search(batch_of(standard(X), y), Gaussian(), network, np.inf, "bic"))
     assert [c.state.price for c in rungs] == [0.0, 1.0]
     assert rungs[1].state.df == 3
 
@@ -432,14 +430,14 @@ def test_criteria_charge_the_rank(family):
     X = standard(np.column_stack([level[:, None] == np.arange(4), x, x]))
     y = (rng.random(300) < 0.3 + 0.1 * level) + (x > 1.0)
     network = unfold(["c", "u", "v"], [1.0, 1.0, 1.0], [(), (), ()], [(0, 1, 2, 3), (4,), (5,)])
-    search = make_search(batch_of(X, y.astype(float)), family, network, np.inf, "bic")
+    search = Search(batch_of(X, y.astype(float)), family, network, np.inf, "bic")
     scores = 2 if family.name == "multinomial" else 1
     for used in every_subset(3):
         state = search.state(used)
         assert state.df == scores * (3 * used[0] + (used[1] | used[2]))
         deviance = np.log(state.deviance) if family.name == "gaussian" else state.deviance
         assert state.value == pytest.approx(300 * deviance + np.log(300) * state.df)
-    narrow = make_search(batch_of(X[:, :3], y.astype(float)), family, plain(3), np.inf, "bic")
+    narrow = Search(batch_of(X[:, :3], y.astype(float)), family, plain(3), np.inf, "bic")
     three = narrow.state(np.ones(3, bool))
     four = search.state(np.array([True, False, False]))
     assert four.value == pytest.approx(three.value, abs=1e-4)
@@ -451,7 +449,7 @@ def test_multinomial_frontiers():
     score = 1.5 * np.column_stack([X[:, 0], X[:, 1], np.zeros(300)])
     y = (score + rng.gumbel(size=score.shape)).argmax(axis=1).astype(float)
     network = plain(6, parents=[(), (), (), (0,), (), ()])
-    search = make_search(batch_of(X, y), Multinomial(3), network, np.inf, "bic")
+    search = Search(batch_of(X, y), Multinomial(3), network, np.inf, "bic")
     rungs = greedy_frontier(search)
     assert set(np.flatnonzero(rungs[-1].state.used)) == {0, 1}
     assert [c.state.df for c in rungs] == [0, 2, 4]  # K - 1 coefficients a column
@@ -466,7 +464,7 @@ def test_rows_of_weight_zero_do_not_count():
     )  # fmt: skip
     a, b = (
         [(c.state.price, c.state.value, c.state.used.tolist()) for c in greedy_frontier(search)]
-        for search in (make_search(x, Gaussian(), network, np.inf, "bic") for x in (batch, more))
+        for search in (Search(x, Gaussian(), network, np.inf, "bic") for x in (batch, more))
     )
     assert [r[::2] for r in a] == [r[::2] for r in b]
     np.testing.assert_allclose([r[1] for r in a], [r[1] for r in b], rtol=1e-9)
@@ -474,9 +472,9 @@ def test_rows_of_weight_zero_do_not_count():
 
 def test_many_rows_of_classes_are_searched_by_a_sample(monkeypatch):
     batch, network = chains(5, n=2000, family="binomial")
-    whole = greedy_frontier(make_search(batch, Binomial(), network, np.inf, "bic"))
+    whole = greedy_frontier(Search(batch, Binomial(), network, np.inf, "bic"))
     monkeypatch.setattr(rows, "MOST_ROWS", 1024)
-    search = make_search(batch, Binomial(), network, np.inf, "bic")
+    search = Search(batch, Binomial(), network, np.inf, "bic")
     assert search.refits.data.n_positive == 1024 and search.final.data.n_positive == 2000
     found = CostFrontier.from_candidates(search, network, greedy_frontier(search), np.zeros_like)
     last = found.coef[-1].any(axis=1)
@@ -492,7 +490,7 @@ def test_of_too_many_columns_the_promising_are_looked_at(monkeypatch):
     monkeypatch.setattr(rows, "MOST_COLUMNS", 6)
     coef = np.zeros((3, 30))
     coef[1:, 5] = 1.0  # which alone says little, but came in along the path
-    search = make_search(batch, Gaussian(), network, np.inf, "bic", trace_of(coef))
+    search = Search(batch, Gaussian(), network, np.inf, "bic", trace_of(coef))
     kept = search.space.candidates
     assert len(kept) <= 12 and {1, 5, 9} <= set(kept)
     closed = network.needs[kept].any(axis=0)
@@ -517,13 +515,13 @@ def monitored(error, seed=0, n=400):
 def test_the_cheapest_source_that_serves(error, source):
     """Near-copies: the cheap one. Where the dear one is much better and the budget allows: it."""
     network = with_series()
-    search = make_search(monitored(error), Gaussian(), network, np.inf, "ebic")
+    search = Search(monitored(error), Gaussian(), network, np.inf, "ebic")
     rungs = greedy_frontier(search)
     bought = [network.closed(search.space.nodes(c.state.used)) for c in rungs]
     names = [{network.names[v] for v in np.flatnonzero(on)} for on in bought]
     assert all(len(found & {"inv", "cuff"}) <= 1 for found in names)
     assert source in names[-1]
-    poor = make_search(monitored(error), Gaussian(), network, 2.5, "ebic")
+    poor = Search(monitored(error), Gaussian(), network, 2.5, "ebic")
     last = greedy_frontier(poor)[-1].state
     assert last.price <= 2.5 and "inv" not in {
         network.names[v] for v in np.flatnonzero(network.closed(poor.space.nodes(last.used)))
@@ -551,7 +549,7 @@ def test_frontiers_of_any_network(seed, classes):
     )
     family = [Gaussian(), None, Binomial(), Multinomial(3)][classes]
     budget = rng.choice([2.0, 5.0, 100.0])
-    search = make_search(batch_of(X, y), family, with_free_columns(network, 2 * V), budget, "aic")
+    search = Search(batch_of(X, y), family, with_free_columns(network, 2 * V), budget, "aic")
     rungs = greedy_frontier(search)
     found = CostFrontier.from_candidates(search, network, rungs)
     assert (found.cost <= budget).all() and (np.diff(found.cost) > 0).all()
@@ -569,7 +567,7 @@ def test_frontiers_of_any_network(seed, classes):
 
 def test_a_support_with_two_sources_is_offered_with_each():
     network = with_series()
-    market = SearchSpace.from_network(network)
+    market = SearchSpace(network)
     names = [network.names[v] for v in market.candidates]
     both = np.array([name != "hr" for name in names])
     found = [
@@ -581,7 +579,7 @@ def test_a_support_with_two_sources_is_offered_with_each():
 
 def test_exhaustive_search_uses_one_source():
     network = with_series()
-    search = make_search(monitored(0.6), Gaussian(), network, 5.5, "deviance")
+    search = Search(monitored(0.6), Gaussian(), network, 5.5, "deviance")
     best = exhaustive(search, 5.5)
     sources = {network.names[v] for v in np.flatnonzero(search.space.nodes(best.used))}
     assert "inv" in sources and "cuff" not in sources
@@ -604,7 +602,9 @@ def trace_of(coef):
 def test_the_lasso_charges_all_that_a_column_needs():
     network = plain(4, [1.0, 2.0, 4.0, 0.0], [(), (0,), (1, 0), ()])
     found = rules.lasso_groups(network, 5)
-    charge = {tuple(found.members(g)): found.cost[g] for g in range(len(found))}
+    charge = dict(
+        zip(map(tuple, np.split(found.member, found.start[1:-1])), found.cost, strict=True)
+    )
     # A free one as the cheapest; those of no node not at all.
     assert charge == {(0,): 1.0, (1,): 3.0, (2,): 7.0, (3,): 1.0}
 
@@ -613,7 +613,7 @@ def test_supports_of_a_trace_are_refitted_once():
     batch, network = chains(9)
     coef = np.zeros((4, 12))
     coef[1:3, 1], coef[3, [1, 5]] = 0.1, 0.2
-    search = make_search(batch, Gaussian(), network, 4.0, "bic")
+    search = Search(batch, Gaussian(), network, 4.0, "bic")
     found = rules.path_supports(search, trace_of(coef), "lasso")
     assert [np.flatnonzero(c.state.used).tolist() for c in found] == [[], [1]]  # {1, 5} costs 5
     # The least penalty that a support has: it shrinks least.
@@ -627,7 +627,7 @@ def test_relax_blends_refit_and_penalized():
     batch, network = chains(9)
     coef = np.zeros((2, 12))
     coef[1, 1] = 0.1
-    search = make_search(batch, Gaussian(), network, np.inf, "bic")
+    search = Search(batch, Gaussian(), network, np.inf, "bic")
     supports = rules.path_supports(search, trace_of(coef), "lasso")
     refit, half = (
         CostFrontier.from_candidates(
@@ -645,7 +645,7 @@ def test_relax_blends_refit_and_penalized():
 def test_exhaustive_search_looks_at_all():
     """Against every subset, not only the largest."""
     batch, network = chains(3, p=8, cost=np.array([1.0, 2, 1, 3, 1, 1, 2, 1]))
-    search = make_search(batch, Gaussian(), network, 5.0, "deviance")
+    search = Search(batch, Gaussian(), network, 5.0, "deviance")
     m = len(search.space)
     paid = [u for u in every_subset(m) if naive_price(network, search.space.nodes(u)) <= 5.0]
     least = min(search.state(u).deviance for u in paid)
@@ -677,7 +677,7 @@ def shared(seed, p=10, n=250):
 @settings(max_examples=8, deadline=None)
 def test_a_submodular_budget_is_never_passed(seed, budget):
     batch, network = shared(seed)
-    search = make_search(batch, Gaussian(), network, budget, "deviance")
+    search = Search(batch, Gaussian(), network, budget, "deviance")
     for c in rules.forward_selection(search):
         names = frozenset(
             network.names[v]
@@ -692,7 +692,7 @@ def test_a_submodular_budget_is_well_spent():
     for seed in range(4):
         batch, network = shared(seed)
         for budget in (8.0, 12.0):
-            search = make_search(batch, Gaussian(), network, budget, "deviance")
+            search = Search(batch, Gaussian(), network, budget, "deviance")
             found = rules.forward_selection(search)
             null, best = search.refits.null.deviance, exhaustive(search, budget)
             ratios.append((null - select_frontier(search, found)[-1].state.deviance)
@@ -704,11 +704,9 @@ def test_quadratics_and_greedy_have_no_row_left():
     """A model may take half of the rows for coefficients, not more."""
     rng = np.random.default_rng(0)
     X = standard(rng.normal(size=(20, 40)))
-    search = make_search(
-        batch_of(X, rng.normal(size=20)), Gaussian(), plain(40), np.inf, "deviance"
-    )
+    search = Search(batch_of(X, rng.normal(size=20)), Gaussian(), plain(40), np.inf, "deviance")
     assert 9 <= max(c.state.df for c in rules.forward_selection(search)) <= 11
-    at = Quadratic.from_model(search.refits.data, np.zeros(1), np.arange(0), np.zeros((0, 1)))
+    at = Quadratic(search.refits.data, np.zeros(1), np.arange(0), np.zeros((0, 1)))
     assert at.gram.shape == (40, 40)
 
 

@@ -53,8 +53,9 @@ def _boxes(fit):
     """Return a Box for each item and series of alternatives, each after the boxes that it needs."""
     network, derived = fit.settings.network, derived_names(fit.design)
     series = [name for name, _ in fit.settings.alternatives]
-    at, boxes = {}, []
-    for b in np.unique(network.base):
+    at, boxes, bases = {}, [], np.unique(network.base)
+    names = shorten([network.names[b].replace("\n", " ") for b in bases], 26)
+    for b, name in zip(bases, names, strict=True):
         copies = np.flatnonzero(network.base == b)
         needs_of_copy = [{int(network.base[u]) for u in network.parents[v]} for v in copies]
         always = set.intersection(*needs_of_copy)
@@ -69,8 +70,7 @@ def _boxes(fit):
             needs.append(at[series[k]])
         price = network.cost[b]
         free = price == 0.0 and network.names[b] in derived
-        text = shorten([network.names[b].replace("\n", " ")], 26)[0]
-        text += "" if free else f" · {significant(float(price))}"
+        text = name + ("" if free else f" · {significant(float(price))}")
         has = fit.estimates.frontier.bought[:, copies].any(axis=1)
         step = int(has.argmax()) + 1 if has.any() else 0
         chosen = bool(fit.step.bought[copies].any())
@@ -165,15 +165,13 @@ def heights(parents, order):
             first = min(nodes, key=lambda u: rank[u])
             rank[v] = rank[first]
             hung[first].append(v)
-    height, slot = np.zeros(n), 0
-    stack = [(v, False) for v in reversed(roots)]
+    visited, stack = [], roots[::-1]
     while stack:
-        v, seen = stack.pop()
-        if seen:
-            height[v] = np.mean([height[u] for u in hung[v]])
-        elif hung[v]:
-            below = sorted(hung[v], key=lambda u: order[u], reverse=True)
-            stack += [(v, True), *((u, False) for u in below)]
-        else:
-            height[v], slot = slot, slot + 1
+        visited.append(stack.pop())
+        stack += sorted(hung[visited[-1]], key=lambda u: order[u], reverse=True)
+    leaves, height = [v for v in visited if not hung[v]], np.zeros(n)
+    height[leaves] = np.arange(len(leaves))
+    for v in reversed(visited):
+        if hung[v]:
+            height[v] = np.mean(height[hung[v]])
     return height

@@ -13,7 +13,7 @@ from lodim.models.costnet.penalty.groups import Groups
 from lodim.models.costnet.penalty.problem import batch_beyond_null
 from lodim.models.costnet.penalty.solvers import penalty_path
 from lodim.models.costnet.search import rules
-from lodim.models.costnet.search.candidates import Criterion, SearchSpace, with_free_columns
+from lodim.models.costnet.search.candidates import with_free_columns
 from lodim.models.costnet.search.frontier import CostFrontier, select_frontier
 from lodim.models.costnet.search.held_out import (
     STEP,
@@ -23,8 +23,7 @@ from lodim.models.costnet.search.held_out import (
     select_held_out,
 )
 from lodim.models.costnet.search.moves import Search
-from lodim.models.costnet.search.refit import Refits
-from lodim.models.costnet.search.rows import SearchData, screened_nodes
+from lodim.models.costnet.search.rows import SearchData
 from lodim.models.costnet.search.rules import forward_selection
 from lodim.selection.folds import check_units, count_units
 from lodim.selection.tuning import count_draws, fold_splits
@@ -123,7 +122,7 @@ def _rule_results(batch, family, settings, path=None, lambdas=None):
     network = with_free_columns(settings.network, p)
     budget = max((float(b) for b in _budgets(settings) if b is not None), default=np.inf)
     how = settings.criterion, paths["group"], settings.threads, monotone
-    search = make_search(batch, family, network, budget, *how)
+    search = Search(batch, family, network, budget, *how)
     asked = {
         rule: rules.canonicalize_duplicates(paths.get(rule, paths["group"]), search)
         for rule in ("group", "lasso")
@@ -138,21 +137,6 @@ def _rule_results(batch, family, settings, path=None, lambdas=None):
     relax = 1.0 if settings.relax is None else settings.relax
     listed = select_frontier(search, candidate_models, relax, by_deviance)
     return RuleResults(search, asked, listed)
-
-
-def make_search(batch, family, network, budget, criterion, path=None, threads=None, monotone=None):
-    """Return the Search that all rules share: candidate columns, prices, refits and criterion.
-
-    network : graph of columns and prices; budget : largest price; monotone : required signs, if any
-    path : PenaltyPath whose columns are considered first if there are too many, or None"""
-    space = SearchSpace.from_network(network, budget, screened_nodes(batch, family, network, path))
-    data = SearchData.from_batch(batch, family, space.columns, threads, monotone)
-    sample = data.sample()
-    refits = final = Refits(sample)
-    if sample is not data:
-        final = Refits(data, near=refits)
-    criterion = Criterion.from_data(criterion, sample, refits.null.deviance, batch.X.shape[1])
-    return Search(space, refits, final, criterion, budget)
 
 
 def _scores(eval_batch, family, models, k):

@@ -7,7 +7,6 @@ import pandas as pd
 
 from lodim import forms
 from lodim.errors import ArgumentError
-from lodim.models.costnet.penalty.groups import Groups
 from lodim.models.costnet.penalty.problem import PenaltyPath
 from lodim.models.costnet.search.candidates import affordable
 from lodim.models.costnet.search.frontier import CostFrontier
@@ -34,15 +33,13 @@ class Purchases:
     cost: np.ndarray = forms.real("L", least=0)
 
     @classmethod
-    def from_path(cls, path, network, dependents):
-        """Return the Purchases of a path: what each penalized model buys, and at what price.
-
-        network : dependency graph; dependents : "all" or "direct" ones, which a node's group has"""
-        node = Groups.from_network(network, dependents, path.coef.shape[1]).node
+    def from_path(cls, path, network):
+        """Return the Purchases of a path: what each penalized model buys, and at what price."""
+        # The first coefficients are those of the graph's nodes, in order; see Groups.
+        node = np.repeat(np.arange(len(network)), [len(columns) for columns in network.columns])
         bought = np.zeros((len(path.lambdas), len(network)), bool)
-        for k, latent in enumerate(path.latent):
-            used = node[latent.any(axis=1)]
-            bought[k, used[used >= 0]] = True
+        for k, latent in enumerate(path.latent[:, : len(node)]):
+            bought[k, node[latent.any(axis=1)]] = True
             bought[k] = network.closed(bought[k])
         return cls(bought, np.array([rounded(network.price(on)) for on in bought]))
 
@@ -170,18 +167,14 @@ def changes(fit, models):
 # Frames -------------------------------------------------------------------------------------------
 
 
-def _columns(models, *names):
-    return {name: [getattr(model, name) for model in models] for name in names}
-
-
 def prices(fit, models=None):
     """Return the table of `CostnetFit.prices`, by default of all models on the frontier."""
     models = listed_models(fit) if models is None else models
     steps = pd.RangeIndex(1, len(models) + 1, name="step")
-    frame = pd.DataFrame(_columns(models, "cost", "df", "deviance"), steps)
-    frame["dev_ratio"] = [fit._explained(m.deviance) for m in models]
-    frame["dev_ratio_held_out"] = [fit._explained(m.held_out) for m in models]
-    frame = frame.assign(**_columns(models, "rule", "lambda_", "relax"))
+    names = ("cost", "df", "deviance", "rule", "lambda_", "relax")
+    frame = pd.DataFrame({name: [getattr(m, name) for m in models] for name in names}, steps)
+    frame.insert(3, "dev_ratio", [fit._explained(m.deviance) for m in models])
+    frame.insert(4, "dev_ratio_held_out", [fit._explained(m.held_out) for m in models])
     new_and_dropped = list(changes(fit, models))
     for k, name in enumerate(("new", "dropped")):
         frame[name] = [", ".join(pair[k]) for pair in new_and_dropped]
@@ -228,12 +221,10 @@ def terms(fit, model=None):
 def tidy(fit):
     models = shown_models(fit)
     parts = [terms(fit, m) for m in models]
-    frame = pd.concat(parts, ignore_index=True)
-    columns = {"step": range(1, len(models) + 1), **_columns(models, "cost", "rule", "lambda_")}
-    columns["chosen"] = [m.number == fit.step.number for m in models]
-    for k, (name, values) in enumerate(columns.items()):
-        frame.insert(k, name, np.repeat(np.array(list(values)), [len(part) for part in parts]))
-    return frame
+    of_models = prices(fit, models)[["cost", "rule", "lambda_", "chosen"]].reset_index()
+    of_models = of_models.loc[np.repeat(of_models.index, [len(part) for part in parts])]
+    both = of_models.reset_index(drop=True), pd.concat(parts, ignore_index=True)
+    return pd.concat(both, axis=1)
 
 
 def path(fit):

@@ -119,7 +119,7 @@ class Costnet(Model):
             if limited:  # cross-validation may have searched beyond its chosen budget
                 estimates = replace(estimates, frontier=frontier.within(settings.budget))
             position = True, frontier.index_within(settings.budget)
-        paid = Purchases.from_path(estimates.path, settings.network, settings.dependents)
+        paid = Purchases.from_path(estimates.path, settings.network)
         call, function = problem.call, getattr(settings.costs, "__name__", "")
         if function.isidentifier():
             call = call.replace("costs=...", f"costs={function}", 1)

@@ -67,20 +67,6 @@ class Settings:
         no_limit = isinstance(self.budget, float) and self.budget == INFINITY
         if not (self.budget is None or several or no_limit):
             check_size(self, "budget")
-        self._check_path()
-        object.__setattr__(self, "rules", _in_fixed_order(self.rules))
-        if self.relax is not None:
-            check_share(self, "relax")
-        check(self, "l1_ratio", (int, float), lambda v: 0 < v <= 1, "above 0, and at most 1")
-        check_choice(self, "dependents", ("all", "direct"))
-        check_choice(self, "solver", ("auto", "cvxpy"))
-        check_choice(self, "criterion", CRITERIA)
-        check_seed(self)
-        check_threads(self)
-        check_count(self, "max_iter", most=MOST_ROWS)
-        check(self, "tol", (int, float), lambda v: 0 < v < 1, "between 0 and 1")
-
-    def _check_path(self):
         if self.lambda_ is not None:
             check_size(self, "lambda_")
             if self.budget not in (None, (None,)):
@@ -92,6 +78,17 @@ class Settings:
         if self.lambdas is not None:
             distinct = np.unique(sizes("lambdas", self.lambdas))
             object.__setattr__(self, "lambdas", tuple(distinct[::-1].tolist()))
+        object.__setattr__(self, "rules", _in_fixed_order(self.rules))
+        if self.relax is not None:
+            check_share(self, "relax")
+        check(self, "l1_ratio", (int, float), lambda v: 0 < v <= 1, "above 0, and at most 1")
+        check_choice(self, "dependents", ("all", "direct"))
+        check_choice(self, "solver", ("auto", "cvxpy"))
+        check_choice(self, "criterion", CRITERIA)
+        check_seed(self)
+        check_threads(self)
+        check_count(self, "max_iter", most=MOST_ROWS)
+        check(self, "tol", (int, float), lambda v: 0 < v < 1, "between 0 and 1")
 
 
 def _in_fixed_order(rules):

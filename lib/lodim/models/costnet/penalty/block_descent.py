@@ -170,37 +170,6 @@ def _move(H, c, w, lo, hi, d):
 
 
 @njit(**INNER)
-def _proximal_step(b, groups, H, c, w, dual, lam, L, u, d, eps):
-    """Make a proximal gradient step on the coefficients w (K, A) of block b, in place.
-
-    Return the squared length of the step, and whether the same coefficients are zero as before.
-    H, c : Hessian and negative gradient, updated in the block; L : largest eigenvalue of H there
-    lam : penalty factor; dual : dual vectors of overlapping groups, updated
-    u, d : work arrays (K, A); eps : negligible decrease of the objective"""
-    lo, hi = groups.block[b], groups.block[b + 1]
-    g0, g1 = groups.first[b], groups.first[b + 1]
-    t, length, same_support = 1.0 / L, 0.0, True
-    for k in range(w.shape[0]):
-        for j in range(lo, hi):
-            u[k, j] = w[k, j] + t * c[k, j]
-    keep_signs(u, groups.sign, lo, hi)
-    if groups.nested[b]:
-        prox_tree(u, t * lam, groups, g0, g1)
-    else:
-        tol = 0.01 * np.sqrt(eps * L)
-        prox_overlapping(u, dual, t, lam, groups, g0, g1, tol)
-    for k in range(w.shape[0]):
-        for j in range(lo, hi):
-            d[k, j] = u[k, j] - w[k, j]
-            same_support &= (u[k, j] != 0.0) == (w[k, j] != 0.0)
-            length += d[k, j] ** 2
-            w[k, j] = u[k, j]
-    if length > 0.0:
-        subtract_product(H, d, lo, hi, c, lo, hi)
-    return length, same_support
-
-
-@njit(**INNER)
 def _minimize_block(b, groups, H, c, w, dual, lam, L, spaces, eps):
     """Minimize a quadratic plus lam times the penalty of `groups` over block b of w, in place.
 
@@ -209,21 +178,37 @@ def _minimize_block(b, groups, H, c, w, dual, lam, L, spaces, eps):
     dual : dual vectors of overlapping groups; c and dual change too; spaces : work arrays"""
     u, d, old = spaces
     K, lo, hi = w.shape[0], groups.block[b], groups.block[b + 1]
+    g0, g1 = groups.first[b], groups.first[b + 1]
     if L <= 1e-14:
         return 0.0
     for k in range(K):
         for j in range(lo, hi):
             old[k, j] = w[k, j]
     one = K == 1 and hi - lo == 1  # then one step is exact
-    largest = 0.0
+    t, largest = 1.0 / L, 0.0
     for _ in range(1 if one else 60):
-        length, same_support = _proximal_step(b, groups, H, c, w, dual, lam, L, u, d, eps)
+        length, same_support = 0.0, True
+        for k in range(K):
+            for j in range(lo, hi):
+                u[k, j] = w[k, j] + t * c[k, j]
+        keep_signs(u, groups.sign, lo, hi)
+        if groups.nested[b]:
+            prox_tree(u, t * lam, groups, g0, g1)
+        else:
+            prox_overlapping(u, dual, t, lam, groups, g0, g1, 0.01 * np.sqrt(eps * L))
+        for k in range(K):
+            for j in range(lo, hi):
+                d[k, j] = u[k, j] - w[k, j]
+                same_support &= (u[k, j] != 0.0) == (w[k, j] != 0.0)
+                length += d[k, j] ** 2
+                w[k, j] = u[k, j]
+        if length > 0.0:
+            subtract_product(H, d, lo, hi, c, lo, hi)
         largest = max(largest, L * length)
         if L * length <= eps:
             break
         if same_support and not one:
-            span = lo, hi, groups.first[b], groups.first[b + 1]
-            newton_steps(span, groups, H, c, w, lam, d, eps)
+            newton_steps((lo, hi, g0, g1), groups, H, c, w, lam, d, eps)
     if largest > 0.0:
         for k in range(K):
             for j in range(lo, hi):

@@ -1,6 +1,7 @@
 """Penalized groups of coefficients, and the order of coefficients in compiled functions."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -13,11 +14,10 @@ from lodim.models.costnet.penalty.prox import GroupArrays
 class Groups:
     """Group penalty sum_g cost_g ||w_g||_2 over q coefficients w; groups may overlap.
 
-    A column of X has one coefficient per graph node that contains it. Coefficients in no group are
-    not penalized. A group comes after the groups that it contains."""
+    A column of X has one coefficient per graph node that contains it; columns of no node come last.
+    Coefficients in no group are not penalized. A group comes after the groups that it contains."""
 
     feature: np.ndarray  # (q,) column of X of each coefficient
-    node: np.ndarray  # (q,) node of the dependency graph that owns it; -1 without a graph
     cost: np.ndarray  # (G,) positive weights of the groups
     start: np.ndarray  # (G + 1,) group g has the coefficients member[start[g]:start[g + 1]]
     member: np.ndarray  # positions of coefficients
@@ -31,14 +31,12 @@ class Groups:
         dependents : "all" or "direct", the dependents whose columns a node's group includes
         p : number of columns of X; monotone : (p,) required signs, or None
         If no node has a price, each node with columns gets price 1."""
-        node = [v for v, columns in enumerate(network.columns) for _ in columns]
         feature = [j for columns in network.columns for j in columns]
         p = max(feature, default=-1) + 1 if p is None else p
         rest = sorted(set(range(p)) - set(feature))
-        members: list[set[int]] = [set() for _ in network.names]
-        for j, v in enumerate(node):
-            members[v].add(j)
-        owned = [frozenset(positions) for positions in members]
+        ends = np.cumsum([0, *map(len, network.columns)]).tolist()
+        owned = [frozenset(range(*pair)) for pair in pairwise(ends)]
+        members = [set(positions) for positions in owned]
         for v in range(len(network) - 1, -1, -1):
             for u in network.children[v]:
                 members[v] |= members[u] if dependents == "all" else owned[u]
@@ -48,33 +46,29 @@ class Groups:
             if positions and cost > 0.0:
                 key = frozenset(positions)
                 cost_of[key] = cost_of.get(key, 0.0) + float(cost)
-        node += [-1] * len(rest)
         known = np.array(feature + rest, np.int64)
         sign = np.zeros(len(known)) if monotone is None else np.array(monotone, np.float64)[known]
         paid, signed = frozenset().union(*cost_of), frozenset(np.flatnonzero(sign).tolist())
         least = min(cost_of.values(), default=1.0)
         cost_of |= {on: least for on in owned if on & signed - paid}
-        return cls._from_sets(known, np.array(node, np.int64), cost_of, sign)
+        return cls._from_sets(known, cost_of, sign)
 
     @classmethod
-    def weighted_lasso(cls, cost, network=None, monotone=None):
+    def weighted_lasso(cls, cost, monotone=None):
         """Return Groups for the penalty sum_j cost_j |w_j|; cost : (p,), 0 for no penalty.
 
-        network : Network whose nodes own columns of X, or None; monotone : (p,) required signs"""
+        monotone : (p,) required signs, or None"""
         cost = np.asarray(cost, np.float64)
-        node = np.full(len(cost), -1, np.int64)
-        for v, columns in enumerate(network.columns if network else ()):
-            node[[j for j in columns if node[j] < 0]] = v
         cost_of = {frozenset([j]): float(cost[j]) for j in np.flatnonzero(cost > 0.0).tolist()}
         sign = np.zeros(len(cost)) if monotone is None else np.array(monotone, np.float64)
-        return cls._from_sets(np.arange(len(cost)), node, cost_of, sign)
+        return cls._from_sets(np.arange(len(cost)), cost_of, sign)
 
     @classmethod
-    def _from_sets(cls, feature, node, cost_of, sign):
+    def _from_sets(cls, feature, cost_of, sign):
         """Return the Groups that `cost_of` lists, sorted so that contained groups come first.
 
         cost_of : dict {frozenset of the positions of a group's coefficients: cost of the group}
-        feature, node, sign : (q,) column, graph node and required sign of each coefficient"""
+        feature, sign : (q,) column and required sign of each coefficient"""
         # Contained groups are smaller; equal sizes are sorted by first member.
         sets = sorted(cost_of, key=lambda positions: (len(positions), min(positions)))
         cost = np.array([cost_of[positions] for positions in sets], np.float64)
@@ -86,7 +80,7 @@ class Groups:
             smaller = {int(last[j]) for j in positions} - {-1}
             crossed[g] = any(not sets[h] <= positions for h in smaller)
             last[list(positions)] = g
-        return cls(feature, node, cost, start, member, crossed, sign)
+        return cls(feature, cost, start, member, crossed, sign)
 
     def __len__(self):
         return len(self.cost)
@@ -101,9 +95,6 @@ class Groups:
         out = np.ones(self.q, bool)
         out[self.member] = False
         return out
-
-    def members(self, g):
-        return self.member[self.start[g] : self.start[g + 1]]
 
 
 class Layout(GroupArrays):

@@ -1,6 +1,6 @@
 """Data of a penalized path, in the form that solvers use, and the solvers' results."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -138,40 +138,29 @@ class PenaltyPath:
             null_deviance=2.0 * null * unit,
         )
 
-    def take(self, at):
-        arrays = [f.name for f in fields(self) if f.name != "null_deviance"]
-        return replace(self, **{name: getattr(self, name)[at] for name in arrays})
 
-
-@dataclass(frozen=True, eq=False)
 class ReducedQuadratic:
     """Quadratic loss in the penalized coefficients, minimized over the unpenalized ones.
 
-    J is the number of linear predictors; each has A penalized and F unpenalized coefficients."""
+    J is the number of linear predictors; each has A penalized and F unpenalized coefficients.
+    H : (J, J, A, A) Hessian; 0 where `alone` (A,) is False: combinations of unpenalized columns
+    elimination : (J F, J A); the unpenalized ones change by -elimination v if the A change by v
+    inverse : pseudo-inverse of the unpenalized Hessian
+    least : smallest eigenvalue of that Hessian, as a share of the largest"""
 
-    # (J, J, A, A) Hessian; 0 where `alone` (A,) is False: combinations of unpenalized columns
-    H: np.ndarray
-    # (J F, J A); the unpenalized ones change by -elimination v if the A change by v
-    elimination: np.ndarray
-    # pseudo-inverse of the unpenalized Hessian, whose smallest eigenvalue is `least` times the
-    # largest
-    inverse: np.ndarray
-    alone: np.ndarray
-    least: float
-
-    @classmethod
-    def from_moments(cls, G, n_free):
-        """Return the quadratic; G (J, J, C, C) : moments of C columns, n_free unpenalized first."""
+    def __init__(self, G, n_free):
+        """Make the quadratic; G (J, J, C, C) : moments of C columns, n_free unpenalized first."""
         J, F, A = G.shape[0], n_free, G.shape[2] - n_free
         flat = G.transpose(0, 2, 1, 3)
-        inverse, least = _pseudo_inverse(flat[:, :F, :, :F].reshape(J * F, J * F), J)
+        free = flat[:, :F, :, :F].reshape(J * F, J * F)
+        self.inverse, self.least = _pseudo_inverse(free, J)
         cross = flat[:, :F, :, F:].reshape(J * F, J * A)
-        elimination = inverse @ cross
-        H = flat[:, F:, :, F:] - (cross.T @ elimination).reshape(J, A, J, A)
+        self.elimination = self.inverse @ cross
+        H = flat[:, F:, :, F:] - (cross.T @ self.elimination).reshape(J, A, J, A)
         left, own = (np.einsum("kaka->ka", M) for M in (H, flat[:, F:, :, F:]))
-        alone = (left > RANK * own).any(axis=0)
-        H = H.transpose(0, 2, 1, 3) * (alone[:, None] & alone)
-        return cls(np.ascontiguousarray(H), elimination, inverse, alone, least)
+        self.alone = (left > RANK * own).any(axis=0)
+        H = H.transpose(0, 2, 1, 3) * (self.alone[:, None] & self.alone)
+        self.H = np.ascontiguousarray(H)
 
     def slope(self, c, free):
         """Return the negative gradient (J, A) of the loss minimized over unpenalized coefficients.

@@ -68,7 +68,11 @@ def prox_overlapping(u, dual, t, lam, groups, g0, g1, tol):
                 u[k, member[i]] -= t * dual[k, i]
     _dual_ascent(u, dual, t, lam, np.ones(g1 - g0, np.bool_), groups, g0, g1, tol)
     for g in range(g0, g1):  # a group whose dual vector is inside its ball is exactly zero
-        if _inside_ball(dual, lam * cost[g], start[g], start[g + 1]):
+        square = 0.0
+        for i in range(start[g], start[g + 1]):
+            for k in range(K):
+                square += dual[k, i] ** 2
+        if square < (lam * cost[g]) ** 2 * (1.0 - 1e-12):
             for i in range(start[g], start[g + 1]):
                 for k in range(K):
                     u[k, member[i]] = 0.0
@@ -105,15 +109,6 @@ def _dual_ascent(u, dual, t, lam, on, groups, g0, g1, tol):
     for g in range(g0, g1):
         if on[g - g0]:
             _update_dual(u, dual, t, lam * cost[g], start[g], start[g + 1], member)
-
-
-@njit(**INNER)
-def _inside_ball(dual, limit, i0, i1):
-    square = 0.0
-    for i in range(i0, i1):
-        for k in range(dual.shape[0]):
-            square += dual[k, i] ** 2
-    return square < limit * limit * (1.0 - 1e-12)
 
 
 @njit(**FAST)

@@ -1,14 +1,12 @@
 """Solvers of a penalized path: by second moments of all columns, or by proximal Newton steps."""
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from lodim.engine.blocks import each_tile, single_blas
 from lodim.family.gaussian import SQUARED
-from lodim.models.costnet.penalty import block_descent
-from lodim.models.costnet.penalty.groups import Layout
+from lodim.models.costnet.penalty.block_descent import largest_eigenvalue, minimize
 from lodim.models.costnet.penalty.problem import PathProblem, PenaltyPath, ReducedQuadratic
 from lodim.models.costnet.penalty.prox import duality_gap, penalty
 from lodim.models.costnet.training_rows import freeze_absent, next_least
@@ -17,26 +15,20 @@ MARGIN = 0.01  # share of the allowed gap to which an exact quadratic model is s
 MOST_MOMENTS = 1500  # most columns for which a gaussian path uses moments
 
 
-@dataclass(eq=False)
 class QuadraticModel:
-    """Quadratic approximation of the loss in only the penalized coefficients marked in `keep`."""
+    """Quadratic approximation of the loss in only the penalized coefficients marked in `keep`.
 
-    keep: np.ndarray
-    layout: Layout
-    reduced: ReducedQuadratic  # the quadratic after minimizing over the unpenalized coefficients
-    # largest eigenvalue of the Hessian per block of `layout`, including the ridge
-    lipschitz: np.ndarray
-    ridge: float = 0.0
+    reduced : the quadratic after minimizing over the unpenalized coefficients
+    lipschitz : largest eigenvalue of the Hessian per block of `layout`, including the ridge"""
 
-    @classmethod
-    def from_moments(cls, G, n_free, keep, layout):
-        """Return the model of the coefficients marked in `keep`; layout : Layout of only these.
+    def __init__(self, G, n_free, keep, layout):
+        """Make the model of the coefficients marked in `keep`; layout : Layout of only these.
 
         G : second moments of the n_free unpenalized columns, then those of the kept ones"""
-        reduced = ReducedQuadratic.from_moments(G, n_free)
-        ends = pairwise(layout.block)
-        bound = np.array([block_descent.largest_eigenvalue(reduced.H, *end) for end in ends])
-        return cls(keep, layout, reduced, bound)
+        self.keep, self.layout, self.ridge = keep, layout, 0.0
+        self.reduced = ReducedQuadratic(G, n_free)
+        bounds = [largest_eigenvalue(self.reduced.H, *end) for end in pairwise(layout.block)]
+        self.lipschitz = np.array(bounds)
 
     def set_ridge(self, ridge):
         H, change = self.reduced.H, ridge - self.ridge
@@ -58,7 +50,7 @@ class MomentSolver:
     def __init__(self, problem):
         loss, c, self._free_slope, G = problem.at_offset()
         layout, every = problem.layout, np.full(c.shape[1], True)
-        self._model = QuadraticModel.from_moments(G, len(problem.free_columns), every, layout)
+        self._model = QuadraticModel(G, len(problem.free_columns), every, layout)
         reduced = self._model.reduced
         self.least = reduced.least
         self._c = reduced.slope(c, self._free_slope)
@@ -67,10 +59,7 @@ class MomentSolver:
         self._w, self._norms, self._squares = np.zeros_like(c), 0.0, 0.0
 
     def solve(self, lam, ridge, target, max_iter):
-        """Solve for the next penalty of a path, lam sum_g cost_g ||w_g|| + ridge |w|^2 / 2.
-
-        target : duality gap to reach. Return penalized and unpenalized coefficients, half the mean
-        deviance, the duality gap, and the number of sweeps, which is at most 5 max_iter."""
+        """Solve for the next penalty of a path by sweeps; see NewtonSolver.solve."""
         w, model, start, n_iter = self._w, self._model, self._c, 0
         groups, H = model.layout, model.reduced.H
         model.set_ridge(ridge)
@@ -79,7 +68,7 @@ class MomentSolver:
         if lam * (1.0 + 1e-13) < self.lambda_max:  # not equal up to rounding
             # At most five sweeps per allowed quadratic model.
             limits = model.lipschitz, target, radius, 5 * max_iter
-            n_iter = block_descent.minimize(groups, H, c, w, self._dual, lam, *limits)
+            n_iter = minimize(groups, H, c, w, self._dual, lam, *limits)
             c = start - w @ H[0, 0]
         tol = 0.1 * target / radius
         slack, over = duality_gap(w, c, self._dual, lam, groups, np.empty_like(c), tol)
@@ -181,7 +170,7 @@ class NewtonSolver:
         G, at = p.moments_at(self.f, columns, 0.0), np.arange(F, len(columns))
         for k in range(p.n_scores):
             G[k, k, at, at] += ridge
-        model = ReducedQuadratic.from_moments(G, len(columns))
+        model = ReducedQuadratic(G, len(columns))
         return model.decrement(np.hstack([self.slope, self.c - ridge * w]))
 
     def _set_scores(self, f, known=None):
@@ -196,7 +185,7 @@ class NewtonSolver:
             if np.abs(self.slope).max() <= 1e-10:  # zero up to rounding
                 return
             G = p.moments_at(self.f, p.free_columns, self._least)
-            model = ReducedQuadratic.from_moments(G, len(p.free_columns))
+            model = ReducedQuadratic(G, len(p.free_columns))
             step = model.free_step(self.slope, np.zeros((K, 0)))
             if not self._adapt(self._line_search(np.zeros_like(self.w), step, 0.0, 0.0)):
                 return
@@ -262,7 +251,7 @@ class NewtonSolver:
         G = p.moments_at(self.f, np.r_[p.free_columns, p.columns[keep]], self._least)
         same = model is not None and np.array_equal(keep, model.keep)
         layout = model.layout if same else p.layout.restrict(keep)
-        self._model = QuadraticModel.from_moments(G, len(p.free_columns), keep, layout)
+        self._model = QuadraticModel(G, len(p.free_columns), keep, layout)
         self._model.set_ridge(ridge)
         return True
 
@@ -281,7 +270,7 @@ class NewtonSolver:
         target = 0.1 * MARGIN * target
         radius = self._objective(self.w, self.loss, lam, ridge) / lam
         limits = target, radius, 1000
-        block_descent.minimize(model.layout, H, c, w, dual, lam, model.lipschitz, *limits)
+        minimize(model.layout, H, c, w, dual, lam, model.lipschitz, *limits)
         self.dual[:, member] = dual
         step, dw = w - start, np.zeros_like(self.w)
         freeze_absent(step, self.problem.absent)
@@ -313,7 +302,7 @@ def penalty_path(
 ):
     """Return the PenaltyPath of models for decreasing penalties, each starting from the one before.
 
-    lambdas : penalties; if None, n_lambda values from lambda_max down to lambda_min_ratio times it,
+    lambdas : decreasing; by default n_lambda values from lambda_max to lambda_min_ratio times it,
         of which the last are left out if the fit hardly improves
     l1_ratio : share of the group norms in the penalty, in (0, 1]; the rest is ridge
     tol : allowed duality gap, relative to the null model's objective; max_iter : Newton steps
@@ -328,8 +317,6 @@ def penalty_path(
             largest = start.lambda_max / l1_ratio * problem.lambda_unit
             lambdas = largest * lambda_min_ratio ** (np.arange(n_lambda) / max(1, n_lambda - 1))
         lambdas = np.asarray(lambdas, np.float64)
-        order = np.argsort(-lambdas, kind="stable")
-        lambdas = lambdas[order]
         ridges = lambdas * (1.0 - l1_ratio) * problem.spread ** (2 - family.degree)
         scaled = lambdas * l1_ratio / problem.lambda_unit
         if make_solver is None:
@@ -346,8 +333,7 @@ def penalty_path(
             little = len(steps) >= 5 and share - last < 1e-5 * share
             if early_stop and (share > 0.999 or little):
                 break
-        path = PenaltyPath.from_steps(problem, lambdas, scaled, ridges, steps, null, tol)
-        return path if early_stop else path.take(np.argsort(order))
+        return PenaltyPath.from_steps(problem, lambdas, scaled, ridges, steps, null, tol)
 
 
 def lambda_max(batch, family, groups, l1_ratio=1.0, threads=None):

@@ -1,18 +1,16 @@
 """Candidates of a search (nodes with columns, prices and requirements), and criteria for models."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
 from lodim.family import has_classes
-from lodim.prices.network import Network
 
 CRITERIA = ("cv", "deviance", "aic", "hq", "bic", "ebic")
 DEFAULT = "cv"
 
 
-@dataclass(frozen=True, eq=False)
 class SearchSpace:
     """The m candidates of a search: nodes of the dependency graph that a model may use.
 
@@ -20,19 +18,8 @@ class SearchSpace:
     are copies of one node are paid once. A series is a quantity that several nodes, its sources,
     can supply; a model uses at most one source of a series."""
 
-    network: Network  # the graph; every column of X belongs to a node
-    candidates: np.ndarray  # (m,) nodes that may be selected and have columns
-    columns: np.ndarray  # (q,) their columns of X; searches number them 0 to q - 1
-    start: np.ndarray  # candidate g has the columns at[start[g]:start[g + 1]]
-    at: np.ndarray
-    incidence: np.ndarray  # (m, B) float64, 1 for each of B purchases that a candidate needs
-    cost: np.ndarray  # (B,) costs of the purchases
-    single_price: np.ndarray  # (m,) price of a model with one candidate and everything it needs
-    source: np.ndarray  # (m, S) node that a candidate needs from each of S series, or -1
-
-    @classmethod
-    def from_network(cls, network, budget=np.inf, keep=None):
-        """Return the SearchSpace of all nodes that have columns and cost at most `budget`.
+    def __init__(self, network, budget=np.inf, keep=None):
+        """Find the candidates: all nodes that have columns and cost at most `budget`.
 
         network : graph of the user's items; keep : (nodes,) bool, nodes to consider; None: all"""
         eligible = np.array([len(columns) > 0 for columns in network.columns])
@@ -43,20 +30,27 @@ class SearchSpace:
         incidence = np.zeros((len(nodes), len(bases)))
         for row, v in enumerate(nodes):
             incidence[row, base_index[network.needs[v]]] = 1.0
-        price, source = incidence @ network.cost[bases], _sources(network, nodes)
+        price = incidence @ network.cost[bases]
         if network.set_cost is not None:
             names = [frozenset(network.names[v] for v in bases[row > 0.0]) for row in incidence]
             price = np.array([float(network.set_cost(needed)) for needed in names])
         kept = affordable(price, budget)
-        nodes, incidence, price, source = nodes[kept], incidence[kept], price[kept], source[kept]
-        lists = [network.columns[v] for v in nodes]
-        owned = np.array([j for columns in lists for j in columns], np.int64)
-        columns = np.unique(owned)
-        at = np.searchsorted(columns, owned).astype(np.int64)
-        start = np.cumsum([0, *map(len, lists)], dtype=np.int64)
+        self.network = network
+        self.candidates = nodes[kept]  # (m,) nodes that may be selected and have columns
+        self.single_price = price[kept]  # (m,) of a model with one candidate and all that it needs
+        self.source = _sources(network, nodes)[
+            kept
+        ]  # (m, S) node that is needed of a series, or -1
+        incidence = incidence[kept]
         needed = incidence.any(axis=0)  # others are never bought
-        things = incidence[:, needed], network.cost[bases[needed]]
-        return cls(network, nodes, columns, start, at, *things, price, source)
+        self.incidence = incidence[:, needed]  # (m, B) 1 for each of B purchases that are needed
+        self.cost = network.cost[bases[needed]]  # (B,) of the purchases
+        lists = [network.columns[v] for v in self.candidates]
+        owned = np.array([j for columns in lists for j in columns], np.int64)
+        self.columns = np.unique(owned)  # (q,) of X; searches number them 0 to q - 1
+        # Candidate g has the columns at[start[g]:start[g + 1]].
+        self.at = np.searchsorted(self.columns, owned).astype(np.int64)
+        self.start = np.cumsum([0, *map(len, lists)], dtype=np.int64)
 
     def __len__(self):
         return len(self.candidates)
@@ -133,7 +127,6 @@ def _sources(network, nodes):
     return out
 
 
-@dataclass(frozen=True)
 class Criterion:
     """Criterion by which models are compared; lower is better, and inf above `max_df`.
 
@@ -141,27 +134,20 @@ class Criterion:
     Charge for n rows and p columns: "deviance" 0, "aic" 2, "bic" log n,
     "hq" 2 log log n (Hannan and Quinn 1979), "ebic" max(log n, 2 log p) (Chen and Chen 2008)."""
 
-    n: float
-    max_df: int
-    charge: float  # per coefficient
-    logarithmic: bool  # whether the response is numeric
-    floor: float  # smallest deviance that counts, since its logarithm is taken
-
-    @classmethod
-    def from_data(cls, name, data, null_deviance, p):
-        """Return the Criterion called `name`, such as "bic", for rows `data` and p columns."""
-        n = data.total_weight
+    def __init__(self, name, data, null_deviance, p):
+        """Make the criterion called `name`, such as "bic", for rows `data` and p columns."""
+        self.n = n = data.total_weight
         hq, bic = 2.0 * np.log(np.log(max(n, 3))), np.log(n)
         # 2 gamma log p = 2 log p - log n, so that "ebic" is the larger of log n and 2 log p.
         ebic = max(bic, 2.0 * np.log(max(p, 1)))
         # "cv" compares models by held-out loss, but finds them with "hq".
         charges = {"cv": hq, "deviance": 0.0, "aic": 2.0, "hq": hq, "bic": bic, "ebic": ebic}
-        max_df = min(data.n_positive // 2, data.n_positive - 2)
+        self.charge = float(charges[name])
+        self.max_df = min(data.n_positive // 2, data.n_positive - 2)
         if name == "cv" and data.df_per_column > 1:
-            max_df = min(max_df, 100)  # refits of several classes are slow
-        numeric = not has_classes(data.family)
-        floor = max(1e-12 * null_deviance, 1e-300)  # of a response that is fitted exactly
-        return cls(n, max_df, float(charges[name]), numeric, floor)
+            self.max_df = min(self.max_df, 100)  # refits of several classes are slow
+        self.logarithmic = not has_classes(data.family)
+        self.floor = max(1e-12 * null_deviance, 1e-300)  # of a response that is fitted exactly
 
     def __call__(self, deviance, df):
         """Return the criterion of models, given the deviance and rank (`df`) of each."""

@@ -1,8 +1,7 @@
 """Selection of the best model at each price by cross-validation."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -15,14 +14,15 @@ from lodim.models.costnet.search.rules import computable_from, path_selections, 
 STEP = 3  # every third penalty of a path is tried
 
 
-@dataclass(frozen=True, eq=False)
 class RuleResults:
-    """Models that the search rules found with some of the rows, such as all but one fold."""
+    """Models that the search rules found with some of the rows, such as all but one fold.
 
-    search: Any  # candidate columns and their refits
-    paths: dict  # from rule to its PenaltyPath
-    listed: list  # best models by price, by the criterion of the search
-    known: dict = field(default_factory=dict)
+    search : candidate columns and their refits; paths : dict from rule to its PenaltyPath
+    listed : best models by price, by the criterion of the search"""
+
+    def __init__(self, search, paths, listed):
+        self.search, self.paths, self.listed = search, paths, listed
+        self._known: dict = {}  # results of `models_along`
 
     @cached_property
     def used_by_rule(self):
@@ -34,11 +34,11 @@ class RuleResults:
         """Return selections (L, m) bool and prices (L,) of the L models on a search rule's path.
 
         choice : node that supplies each quantity; candidates that need another are not selected"""
-        if (rule, choice) not in self.known:
+        if (rule, choice) not in self._known:
             space = self.search.space
             used = self.used_by_rule[rule] & computable_from(space, choice)
-            self.known[rule, choice] = used, np.array([space.price(one) for one in used])
-        return self.known[rule, choice]
+            self._known[rule, choice] = used, np.array([space.price(one) for one in used])
+        return self._known[rule, choice]
 
 
 def counterpart(model, results):

@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 
 from lodim.models.costnet.search import sweep
-from lodim.models.costnet.search.candidates import affordable
+from lodim.models.costnet.search.candidates import Criterion, SearchSpace, affordable
+from lodim.models.costnet.search.refit import Refits
+from lodim.models.costnet.search.rows import SearchData, screened_nodes
 
 MIN_FALL = 1e-6  # smallest decrease of the criterion that counts
 
@@ -35,15 +37,27 @@ class CandidateModel:
     choice: tuple | None = None  # sources (S,) of a path's model; None: best model within the price
 
 
-@dataclass(frozen=True, eq=False)
 class Search:
-    """Data of a search: candidates with prices, refits to compute models, a criterion, a budget."""
+    """Data that all rules share: candidates with prices, refits, a criterion and a budget.
 
-    space: Any  # SearchSpace: candidate nodes and their prices
-    refits: Any  # Refits on the rows that are searched
-    final: Any  # Refits on all rows, usually the same
-    criterion: Any  # Criterion: deviance plus a charge per coefficient
-    budget: float  # infinite if none is given
+    refits, final : Refits on the rows that are searched, and on all rows (usually the same)"""
+
+    def __init__(
+        self, batch, family, network, budget, criterion, path=None, threads=None, monotone=None
+    ):
+        """Prepare a search for models of the rows `batch`, by a criterion such as "bic".
+
+        network : graph of columns and prices; monotone : required signs, if any
+        path : PenaltyPath whose columns are considered first if there are too many, or None"""
+        self.budget = budget
+        self.space = SearchSpace(network, budget, screened_nodes(batch, family, network, path))
+        data = SearchData.from_batch(batch, family, self.space.columns, threads, monotone)
+        sample = data.sample()
+        self.refits = self.final = Refits(sample)
+        if sample is not data:
+            self.final = Refits(data, near=self.refits)
+        p, null_deviance = batch.X.shape[1], self.refits.null.deviance
+        self.criterion = Criterion(criterion, sample, null_deviance, p)
 
     def state(self, used):
         """Refit the model of the candidates marked in `used`; return it as a SearchState.

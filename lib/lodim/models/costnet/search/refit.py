@@ -20,29 +20,25 @@ class Refit:
     deviance: float
 
 
-@dataclass(frozen=True, eq=False)
 class Quadratic:
     """Quadratic approximation of the deviance in coefficients w (q, K), with optimal intercepts.
 
-    deviance(w) = tr(w'gram w) - 2 tr(w'target) + constant; exact for a gaussian family."""
+    deviance(w) = tr(w'gram w) - 2 tr(w'target) + constant; exact for a gaussian family.
+    gram : (q, q) products of centred columns; target : (q, K) their products with the response
+    mean : (q,) means of the columns, weighted by the curvature"""
 
-    gram: np.ndarray  # (q, q) products of centred columns
-    target: np.ndarray  # (q, K) their products with the response
-    mean: np.ndarray  # (q,) means of the columns, weighted by the curvature
-
-    @classmethod
-    def from_model(cls, data, intercept, on, coef):
+    def __init__(self, data, intercept, on, coef):
         """Approximate the deviance at a model: intercept (K,), coef (r, K) of columns `on`."""
         theta = np.zeros((1 + len(data.columns), len(intercept)))
         theta[0], theta[1 + on] = intercept, coef
         _, slope, G = data.at_model(theta, np.arange(len(data.columns)), 1)
         total = max(G[0, 0, 0, 0], 1e-300)
-        mean, level = G[0, 0, 0, 1:] / total, slope[:, 0] / total
-        gram = G[0, 0, 1:, 1:] - np.outer(mean, G[0, 0, 0, 1:])
-        target = slope[:, 1:].T - np.outer(G[0, 0, 0, 1:], level)
+        level = slope[:, 0] / total
+        self.mean = G[0, 0, 0, 1:] / total
+        self.gram = G[0, 0, 1:, 1:] - np.outer(self.mean, G[0, 0, 0, 1:])
+        self.target = slope[:, 1:].T - np.outer(G[0, 0, 0, 1:], level)
         if len(on):
-            target += gram[:, on] @ coef
-        return cls(gram, target, mean)
+            self.target += self.gram[:, on] @ coef
 
 
 class Refits:
@@ -56,7 +52,7 @@ class Refits:
         nothing = np.empty(0, np.int64), np.zeros((0, data.n_scores))
         with single_blas():
             self.null = Refit(data.null, nothing[1], data.deviance(data.null, *nothing))
-            self.at_null = Quadratic.from_model(data, data.null, *nothing)
+            self.at_null = Quadratic(data, data.null, *nothing)
         self.data, self.near = data, near
         self._models: dict[bytes, Refit] = {}
         self._ranks: dict[bytes, int] = {}
@@ -85,7 +81,7 @@ class Refits:
         if self.data.family.name == "gaussian":
             return self.at_null
         fit = self(on)
-        return Quadratic.from_model(self.data, fit.intercept, on, fit.coef)
+        return Quadratic(self.data, fit.intercept, on, fit.coef)
 
 
 def _ridge(refits, on, size=0.0):

@@ -32,7 +32,7 @@ def lasso_groups(network, p, monotone=None):
     cost[np.isinf(cost)] = 0.0  # columns of no node
     owned, paid = [j for columns in network.columns for j in columns], cost[cost > 0.0]
     cost[owned] = np.where(cost[owned] > 0.0, cost[owned], paid.min() if paid.size else 1.0)
-    return Groups.weighted_lasso(cost, network, monotone)
+    return Groups.weighted_lasso(cost, monotone)
 
 
 def path_supports(search, path, rule):
