@@ -19,35 +19,25 @@ def compare(one, other):
         raise ArgumentError(f"anova needs another fit of glm, not {type(other).__name__}")
     small, large = sorted((one, other), key=lambda fit: fit.df)
     _check(small, large)
+    # Negative binomial deviances are not comparable: each fit has its own theta.
+    criterion, unit = "deviance", 1.0
+    if large.family.name == "negative_binomial":
+        criterion, unit = "log_likelihood", -2.0
     fits = (small, large)
-    criterion = _criterion(large)
     sizes = {name: [getattr(fit, name) for fit in fits] for name in ("df_resid", criterion)}
     if _by_wald(large):
         names = large.design.term_names
         added = [k for k, name in enumerate(names) if name not in small.design.term_names]
-        positions = _positions(large, large.estimates, added)
-        test = _test(large, *_wald_statistic(large, large.estimates, positions))
+        test = _test(large, *_wald(large, added))
         del sizes[criterion]
     else:
-        test = _test(large, _fall(small, large), large.df - small.df)
+        before, after = (unit * value for value in sizes[criterion])
+        if before - after < -1e-7 * max(abs(before), 1e-300):
+            what = f"the larger fit has the worse {criterion}, so it has not converged"
+            raise ArgumentError(f"{what}: fit it with control={{'max_iter': ...}}")
+        test = _test(large, max(before - after, 0.0), large.df - small.df)
     rows = pd.DataFrame([{}, test], columns=["df", _statistic(large), "p_value"])
     return pd.DataFrame({"formula": [fit.design.formula for fit in fits]} | sizes).join(rows)
-
-
-def _criterion(fit):
-    # Negative binomial deviances are not comparable: each fit has its own theta.
-    return "log_likelihood" if fit.family.name == "negative_binomial" else "deviance"
-
-
-def _fall(small, large):
-    """Return by how much fit `large` lowers the deviance of `small`, which is nested in it."""
-    unit = {"deviance": 1.0, "log_likelihood": -2.0}[_criterion(large)]
-    before, after = (unit * getattr(fit, _criterion(large)) for fit in (small, large))
-    fall = before - after
-    if fall < -1e-7 * max(abs(before), 1e-300):
-        what = f"the larger fit has the worse {_criterion(large)}, so it has not converged"
-        raise ArgumentError(f"{what}: fit it with control={{'max_iter': ...}}")
-    return max(fall, 0.0)
 
 
 def _check(small, large):
@@ -80,9 +70,12 @@ def sequential(fit, data, changes):
     terms = _in_order(fit)
     sets = [terms[:k] for k in range(len(terms))]
     if _by_wald(fit):
-        estimates_of = _refitter(fit, data, changes, "anova")
-        found = [estimates_of(some)[0] for some in sets[1:]] + [fit.estimates] * bool(terms)
-        tests = [_wald(fit, e, k) for e, k in zip(found, terms, strict=True)]
+        refit, tests = _refitter(fit, data, changes, "anova"), []
+        for before, term in zip(sets, terms, strict=True):
+            some = [*before, term]
+            estimates = refit(some)[0] if len(some) < len(terms) else fit.estimates
+            columns = np.flatnonzero(np.isin(fit.design.term_of, some))
+            tests.append(_wald(fit, [term], estimates, columns))
         return _wald_frame(fit, terms, tests)
     parts = [*_submodels(fit, sets, data, changes, "anova"), fit]
     rows = [{"term": name} for name in ("(Intercept)", *(fit.design.term_names[k] for k in terms))]
@@ -99,12 +92,14 @@ def single(fit, data, changes):
     """Test each term of a fit by dropping it alone; return the table of `GlmFit.drop1`.
 
     data : training rows, to fit smaller models; changes : arrays (weights etc.) in the glm call"""
-    every, parts = _in_order(fit), [_factors(term) for term in fit.design.terms]
+    # The factors of x are a subset of those of x:z.
+    parts = [{(type(part), part.name) for part in term} for term in fit.design.terms]
+    every = _in_order(fit)
     terms = [k for k in every if not any(parts[k] < other for other in parts)]
     if _by_wald(fit):
         if data is not None:
             _refitter(fit, data, changes, "drop1")  # checks that these are the training rows
-        return _wald_frame(fit, terms, [_wald(fit, fit.estimates, k) for k in terms])
+        return _wald_frame(fit, terms, [_wald(fit, [k]) for k in terms])
     sets = [[j for j in every if j != k] for k in terms]
     rows = [{"term": "(none)", "deviance": fit.deviance, "aic": fit.aic}]
     for k, part in zip(terms, _submodels(fit, sets, data, changes, "drop1"), strict=True):
@@ -122,11 +117,6 @@ def _by_wald(fit):
 def _in_order(fit):
     terms = fit.design.terms
     return sorted(range(len(terms)), key=lambda k: len(terms[k]))
-
-
-def _factors(term):
-    """Return a term's factors as a set of (type, name): that of x is a subset of that of x:z."""
-    return frozenset((type(part), part.name) for part in term)
 
 
 def _statistic(fit):
@@ -164,28 +154,24 @@ def _submodels(fit, sets, data, changes, method):
 
 def _projected(fit, terms):
     """Return df, df_resid, deviance, log_likelihood of a least-squares fit with `terms` only."""
-    positions = np.setdiff1d(np.arange(1, fit.df), _positions(fit, fit.estimates, terms))
-    dropped, df = len(positions), fit.df - len(positions)
-    deviance = fit.deviance + fit.dispersion * _wald_statistic(fit, fit.estimates, positions)[0]
+    statistic, dropped = _wald(fit, np.setdiff1d(np.arange(len(fit.design.terms)), terms))
+    deviance = fit.deviance + fit.dispersion * statistic
     likelihood = fit.log_likelihood - 0.5 * fit.n * np.log(deviance / fit.deviance)
-    sizes = {"df": df, "df_resid": fit.df_resid + dropped}
+    sizes = {"df": fit.df - dropped, "df_resid": fit.df_resid + dropped}
     return SimpleNamespace(**sizes, deviance=deviance, log_likelihood=likelihood)
 
 
-def _positions(fit, estimates, terms, columns=None):
-    """Return the positions, in `estimates`, of the coefficients of some `terms` of a fit.
+def _wald(fit, terms, estimates=None, columns=None):
+    """Return the Wald statistic b'V^-1 b of the coefficients of some terms, and their number.
 
-    columns : features of the fit's design to which `estimates` were fitted; None means all"""
-    columns = np.arange(len(fit.design.names)) if columns is None else columns
-    features = columns[estimates.kept[1:] - 1]
-    return 1 + np.flatnonzero(np.isin(fit.design.term_of[features], list(terms)))
-
-
-def _wald_statistic(fit, estimates, positions):
-    """Return the Wald statistic b'V^-1 b of coefficients b with covariance V, and their number.
-
-    positions : rows of `estimates.coef` in b; all columns, or one if classes share slopes
-    The statistic is NaN if classes are separated or V is singular."""
+    b are the coefficients (one set per linear predictor, or one if classes share slopes), V is
+    their covariance. The statistic is NaN if classes are separated or V is singular.
+    estimates, columns : Estimates of a fit with fewer features, and positions of these features"""
+    if estimates is None or columns is None:
+        estimates, columns = fit.estimates, np.arange(len(fit.design.names))
+    positions = 1 + np.flatnonzero(
+        np.isin(fit.design.term_of[columns[estimates.kept[1:] - 1]], terms)
+    )
     q, n_scores = estimates.coef.shape
     each = np.arange(1 if fit.family.shared_slopes else n_scores)
     at = (q * each[:, None] + positions).ravel()
@@ -199,17 +185,6 @@ def _wald_statistic(fit, estimates, positions):
         return np.nan, len(at)
     z = b / size
     return float(z @ np.linalg.solve(R, z)), len(at)
-
-
-def _wald(fit, estimates, term):
-    """Return the Wald statistic of a term, and the number of the term's coefficients.
-
-    estimates : of `fit`, or of a smaller fit in which `term` is the last term"""
-    columns = np.arange(len(fit.design.names))
-    if estimates is not fit.estimates:
-        before = _in_order(fit)[: _in_order(fit).index(term) + 1]
-        columns = np.flatnonzero(np.isin(fit.design.term_of, before))
-    return _wald_statistic(fit, estimates, _positions(fit, estimates, [term], columns))
 
 
 def _wald_frame(fit, terms, tests):

@@ -41,13 +41,16 @@ def _fit(rows, settings):
     family = rows.family
     kind = inference.kind_of(settings, family, rows.n_clusters)
     kept, combination = independent(R := rows.triangle())
-    basis = Basis.from_triangle(R, kept)
+    basis = Basis(kept, np.linalg.qr(R[:, kept], mode="r"))
     if family.name == "quantile":
         return quantile.fit(rows, basis, combination)
-    null = np.outer(_null_intercepts(rows), basis.R[:, 0])
+    batch = rows.batch
+    level = family.null_intercept(batch.y, batch.weight, batch.offsets(family.n_scores))
+    level = level[1:] - level[0] if family.name == "multinomial" else level
+    null = np.outer(level, basis.R[:, 0])
     start = at_null = Sums.of_rows(rows, basis, null, True)
     X, n_before = None, 0
-    if rows.batch.n <= MAX_MEMORY_ROWS:
+    if batch.n <= MAX_MEMORY_ROWS:
         X, y, weight, offset = rows.in_memory(kept)
         coef, n_before = maximize_in_memory(family, X, y, weight, offset, settings.max_iter)
         if np.isfinite(coef).all():
@@ -63,7 +66,7 @@ def _fit(rows, settings):
     log = inference.measures(rows, found, df_resid)
     log |= {"converged": converged or log["exact"], "n_iter": n_before + n_iter, "df": df}
     at_null, H = (_restricted(free, sums.matrix) for sums in (at_null, found))
-    least = inference.zero_limit(at_null)
+    least = inference.FLAT * np.linalg.eigvalsh(at_null).max(initial=0.0)
     if X is not None and not is_separated(family, X, y, H, least, free):
         least = 0.0
     B, null = inference.bread(H, least)
@@ -82,12 +85,6 @@ def _fit(rows, settings):
 
 def _restricted(free, matrix):
     return matrix if free is None else free.T @ matrix @ free
-
-
-def _null_intercepts(rows):
-    batch, family = rows.batch, rows.family
-    level = family.null_intercept(batch.y, batch.weight, batch.offsets(family.n_scores))
-    return level[1:] - level[0] if family.name == "multinomial" else level
 
 
 def _covariance_of_columns(basis, cov):
@@ -150,9 +147,9 @@ def maximize(rows, basis, start, at_null, max_iter):
     Sums hold coefficients, deviance, gradient and information. start, at_null : Sums of a first
     guess and of the intercept-only model, the possible starts; basis : Basis of the coefficients"""
     found = start if start.deviance <= at_null.deviance else at_null
-    step, reached, n_iter = 0.0, False, 0
+    step, reached, n_iter, free = 0.0, False, 0, rows.free_directions(*found.coef.shape)
     while n_iter < max_iter and not reached:
-        step, decrement = _step(rows, found)
+        step, decrement = _step(found, free)
         best = max(found.deviance, 1e-12 * at_null.deviance)
         if reached := not decrement > DECREMENT * best:
             break
@@ -174,33 +171,25 @@ def maximize(rows, basis, start, at_null, max_iter):
     return found, bool(reached), n_iter
 
 
-def _step(rows, found):
+def _step(found, free):
     """Return a Newton step (S, q), and twice the fall of deviance that the step should bring.
 
-    rows : Rows; found : Sums with the gradient and information at the present coefficients"""
-    S, q = found.coef.shape
-    free = rows.free_directions(S, q)
-    if free is None:
-        step = _solve(found.matrix, found.gradient)
-    else:
-        step = free @ _solve(free.T @ found.matrix @ free, free.T @ found.gradient)
+    found : Sums at the present coefficients; free : basis of allowed steps, or None for all"""
+    H, gradient = _restricted(free, found.matrix), found.gradient
+    gradient = gradient if free is None else free.T @ gradient
+    step = gradient
+    if len(H):
+        try:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                scale = 1.0 / np.sqrt(np.diag(H))  # a unit diagonal, for accuracy
+                factor = cho_factor(H * np.outer(scale, scale))
+            step = scale * cho_solve(factor, scale * gradient)
+        except (LinAlgError, ValueError):
+            step = np.linalg.lstsq(H, gradient, rcond=None)[0]
+    step = step if free is None else free @ step
     if not np.isfinite(step).all():
-        return np.zeros((S, q)), 0.0
-    return step.reshape(S, q), 2.0 * float(found.gradient @ step)
-
-
-def _solve(H, gradient):
-    """Return H^-1 times `gradient`; H is scaled to a unit diagonal for accuracy."""
-    if not len(H):
-        return gradient
-    with np.errstate(divide="ignore", invalid="ignore"):
-        scale = 1.0 / np.sqrt(np.diag(H))
-        scaled = H * np.outer(scale, scale)
-    try:
-        factor = cho_factor(scaled)
-        return scale * cho_solve(factor, scale * gradient)
-    except (LinAlgError, ValueError):
-        return np.linalg.lstsq(H, gradient, rcond=None)[0]
+        return np.zeros(found.coef.shape), 0.0
+    return step.reshape(found.coef.shape), 2.0 * float(found.gradient @ step)
 
 
 def is_separated(family, X, y, H, zero_limit, free=None):
@@ -239,21 +228,17 @@ def _separating_conditions(family, X, y):
         return csr_array((2.0 * y - 1.0)[~mixed, None] * X[~mixed]), csr_array(X[mixed])
     if family.link == "log":  # a mean of zero fits a response of zero
         return csr_array(-X[y == 0]), csr_array(X[y > 0])
-    S, part = family.n_linear, [csr_array(X[y == k]) for k in range(family.n_linear + 1)]
-    blocks = [
-        kron(csr_array(rise[None]), part[k], "csr") for k, rise in _likelier_directions(family)
-    ]
-    return csr_array(vstack(blocks)), csr_array((0, X.shape[1] * S))
-
-
-def _likelier_directions(family):
-    """Return pairs (k, d): adding d (S,) to linear predictors favours class k over another."""
+    # Pairs (k, d): adding d to the S linear predictors favours class k over another class.
     S = family.n_linear
     if family.shared_slopes:
         unit = np.eye(S)
-        return [(s + 1, unit[s]) for s in range(S)] + [(s, -unit[s]) for s in range(S)]
-    unit = np.eye(S + 1)[:, 1:]
-    return [(k, unit[k] - unit[m]) for k in range(S + 1) for m in range(S + 1) if m != k]
+        pairs = [(s + 1, unit[s]) for s in range(S)] + [(s, -unit[s]) for s in range(S)]
+    else:
+        unit = np.eye(S + 1)[:, 1:]
+        pairs = [(k, unit[k] - unit[m]) for k in range(S + 1) for m in range(S + 1) if m != k]
+    part = [csr_array(X[y == k]) for k in range(S + 1)]
+    blocks = [kron(csr_array(rise[None]), part[k], "csr") for k, rise in pairs]
+    return csr_array(vstack(blocks)), csr_array((0, X.shape[1] * S))
 
 
 def maximize_in_memory(family, X, y, weight, offset, max_iter):
@@ -271,28 +256,24 @@ def maximize_in_memory(family, X, y, weight, offset, max_iter):
 
             return WLS(y - offset[:, 0], X, weights=weight).fit(method="qr").params[:, None], 1
         try:
-            if family.name == "huber":
-                return _bounded(family, X, y - offset[:, 0], weight, max_iter)
             return _irls(family, X, y, weight, offset[:, 0], max_iter)
         except (ValueError, ArithmeticError, LinAlgError):
             return unknown, 0
 
 
-def _bounded(family, X, y, weight, max_iter):
-    from statsmodels.robust.norms import HuberT
-    from statsmodels.robust.robust_linear_model import RLM
-
-    huber = HuberT(family.limit)
-    known, huber.weights = huber.weights, lambda rest: weight * known(rest)
-    how = {"conv": "coefs", "tol": ROUGH * family.limit, "start_scale": 1.0, "update_scale": False}
-    fit = RLM(y, X, huber).fit(maxiter=max_iter, **how)
-    return fit.params[:, None], int(fit.fit_history["iteration"])
-
-
 def _irls(family, X, y, weight, offset, max_iter):
     from statsmodels.genmod import families
     from statsmodels.genmod.generalized_linear_model import GLM
+    from statsmodels.robust.norms import HuberT
+    from statsmodels.robust.robust_linear_model import RLM
 
+    if family.name == "huber":
+        huber = HuberT(family.limit)
+        plain, huber.weights = huber.weights, lambda rest: weight * plain(rest)
+        how = {"conv": "coefs", "tol": ROUGH * family.limit}
+        how |= {"start_scale": 1.0, "update_scale": False}
+        fit = RLM(y - offset, X, huber).fit(maxiter=max_iter, **how)
+        return fit.params[:, None], int(fit.fit_history["iteration"])
     log = families.links.Log()
     known = {
         "binomial": families.Binomial,

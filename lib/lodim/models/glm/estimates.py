@@ -1,7 +1,5 @@
 """Estimates of glm, and residuals of training rows for its diagnostic plots."""
 
-from functools import partial
-
 import numpy as np
 
 from lodim import forms
@@ -67,7 +65,11 @@ class Estimates:
 
     def scores_of(self, batch, family):
         """Return the linear predictors (n, K) of a batch of rows, with its offset."""
-        linear = rows_of_spans(partial(_scores, self, family), batch.X, batch.n)
+
+        def work(X):
+            return self.score(with_constant(tiles.unpack(X, len(X) * tiles.TILE)), family)
+
+        linear = rows_of_spans(work, batch.X, batch.n)
         return linear + batch.offset_matrix(family.n_scores)
 
     def standard_error(self, X):
@@ -132,10 +134,6 @@ class Diagnostics:
     cook: np.ndarray = forms.unlimited("r", nan=True)  # Cook's distance
 
 
-def _scores(estimates, family, X):
-    return estimates.score(with_constant(tiles.unpack(X, len(X) * tiles.TILE)), family)
-
-
 def score_nodes(estimates, family, features, offset):
     """Return two lists of expressions: linear predictors, and conditions for missing predictions.
 
@@ -145,15 +143,7 @@ def score_nodes(estimates, family, features, offset):
     linear = [weighted(0.0, [*b, 1.0], [*columns, offset], "score") for b in estimates.coef.T]
     if family.name == "multinomial":
         linear.insert(0, offset)
-    return linear, _not_estimable(estimates, X, columns)
-
-
-def _not_estimable(estimates, X, columns):
-    """Return expressions, one per aliased column, that are true if a prediction is not estimable.
-
-    X : expressions of all columns of the design matrix; columns : those of columns not aliased"""
-    left_out = np.setdiff1d(np.arange(len(X)), estimates.kept)
-    found = []
+    conditions, left_out = [], np.setdiff1d(np.arange(len(X)), estimates.kept)
     for j, made_of in zip(left_out, estimates.combination.T, strict=True):
         made = weighted(0.0, made_of, columns)
         if X[j] is ZERO and isinstance(made, Constant):
@@ -163,5 +153,5 @@ def _not_estimable(estimates, X, columns):
         size = weighted(1.0, [1.0, *weights], [call("abs", made), *sizes])
         gap = call("abs", call("sub", X[j], made))
         far = call("gt", gap, weighted(0.0, [ALIAS_TOLERANCE], [size]))
-        found.append(labelled(far, "not estimable"))
-    return found
+        conditions.append(labelled(far, "not estimable"))
+    return linear, conditions

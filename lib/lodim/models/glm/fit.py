@@ -97,10 +97,7 @@ class GlmFit(Described, Fit):
         return classes if self.family.several_classes else (*classes, "interval")
 
     def _score(self, batch):
-        return self._score_of(design_matrix(batch), batch)
-
-    def _score_of(self, X, batch):
-        """Return linear predictors of features X, with the batch's offset; NaN if not estimable."""
+        X = design_matrix(batch)
         score = self.estimates.score(X, self.family)
         unknown = ~self.estimates.is_estimable(X)
         if not self._answers_all:
@@ -200,11 +197,11 @@ class GlmFit(Described, Fit):
         self._check_threshold(threshold, type)
         level = share("level", LEVEL if level is None else level)
         batch = self.design.apply(data, offset=offset, new_levels=new_levels)
-        X = design_matrix(batch)
-        score = self._score_of(X, batch)[:, 0]
-        error, df = self.estimates.standard_error(X), self._df_of_t
-        limits = intervals.of_mean(self.family, score, error, level, df)
-        parts = [self.family.mean(score[:, None])[:, None], limits]
+        score = self._score(batch)[:, 0]
+        error, df = self.estimates.standard_error(design_matrix(batch)), self._df_of_t
+        reach = intervals.critical(level, df) * error
+        ends = (score, score - reach, score + reach)
+        parts = [np.column_stack([self.family.mean(end[:, None]) for end in ends])]
         names = ["fit", "lower", "upper"]
         unknown = self.family.m_estimation or self.family.name in ("binomial", "tweedie")
         if self.levels is None and not unknown:

@@ -30,62 +30,50 @@ def measures(rows, found, df_resid):
     if family.name == "huber":  # Huber's first covariance (Huber & Ronchetti 2009, Sect. 7.6)
         share = found.totals[2] / rows.sum_weights or np.nan
         dispersion *= ((1.0 + (1.0 / share - 1.0) * found.coef.size / rows.positive) / share) ** 2
+    exact = False  # whether all residuals are rounding errors
+    if family.name == "quantile":
+        size = rows.total(lambda y, w: w * np.abs(y))
+        exact = found.totals[0] <= np.sqrt(EXACT) * size
+    elif family.dispersed:
+        size = rows.total(lambda y, w: w * y**2 / np.maximum(family.variance(y), 1e-300))
+        exact = found.totals[1] <= EXACT * size
     return {
         "n": rows.positive,
         "df_resid": df_resid,
         "dispersion": dispersion,
-        "exact": _is_exact(rows, found),
+        "exact": bool(exact),
         "deviance": float(found.totals[0]),
         "log_likelihood": log_likelihood(rows, float(found.totals[0])),
         "sum_weights": rows.sum_weights,
         "n_clusters": rows.n_clusters or 0,
-        "whole": not family.counts or not rows.total(lambda y, w, offset: y != np.round(y)),
+        "whole": not family.counts or not rows.total(lambda y, w: y != np.round(y)),
         "rows": fingerprint(batch, family),
     }
-
-
-def _is_exact(rows, found):
-    """Return whether all residuals are rounding errors; `found` : Sums at the estimates."""
-    family = rows.family
-    if family.name == "quantile":
-        size = rows.total(lambda y, w, offset: w * np.abs(y))
-        return bool(found.totals[0] <= np.sqrt(EXACT) * size)
-    if not family.dispersed:
-        return False
-    size = rows.total(lambda y, w, offset: w * y**2 / np.maximum(family.variance(y), 1e-300))
-    return bool(found.totals[1] <= EXACT * size)
 
 
 def log_likelihood(rows, deviance):
     """Return the log-likelihood of all rows, given their deviance; NaN if the family has none."""
     family, n = rows.family, rows.positive
     if isinstance(family, Proportion):
-        return rows.total(lambda y, w, offset: saturated(y, w)) - 0.5 * deviance
+        return rows.total(lambda y, w: saturated(y, w)) - 0.5 * deviance
     if has_classes(family):
         return -0.5 * deviance
     if family.name == "gaussian":
         spread = max(deviance / n, 1e-300)
-        logs = rows.total(lambda y, w, offset: np.log(w))
+        logs = rows.total(lambda y, w: np.log(w))
         return float(0.5 * logs - 0.5 * n * (np.log(2.0 * np.pi * spread) + 1.0))
     if family.name == "poisson":
-        most = rows.total(lambda y, w, offset: w * (xlogy(y, y) - y - gammaln(y + 1.0)))
+        most = rows.total(lambda y, w: w * (xlogy(y, y) - y - gammaln(y + 1.0)))
         return most - 0.5 * deviance
     if family.name == "negative_binomial":
-        return rows.total(lambda y, w, offset: w * family.log_likelihood(y)) - 0.5 * deviance
+        return rows.total(lambda y, w: w * family.log_likelihood(y)) - 0.5 * deviance
     if family.name == "tweedie" or family.m_estimation:
         return np.nan
     total = rows.sum_weights
     shape = total / max(deviance, 1e-300)
-    of_rows = rows.total(lambda y, w, offset: w * np.log(y))
+    of_rows = rows.total(lambda y, w: w * np.log(y))
     ratios = 0.5 * deviance + total  # sum of w (y / mean - log(y / mean))
     return float(shape * (np.log(shape) * total - ratios) - of_rows - gammaln(shape) * total)
-
-
-def zero_limit(at_null):
-    """Return the limit up to which an eigenvalue of an information matrix counts as 0.
-
-    at_null : information matrix of the null model"""
-    return FLAT * np.linalg.eigvalsh(at_null).max(initial=0.0)
 
 
 def bread(H, least):
@@ -108,30 +96,22 @@ def covariance(kind, rows, basis, found, B, dispersion):
     if n <= q:
         return np.full(B.shape, np.nan)
     if kind == "cluster":
-        return _of_clusters(rows, basis, found, B, n, q)
+        n_codes, clusters = int(rows.batch.clusters.max()) + 1, rows.batch.clusters
+        meat, at_once = np.zeros_like(B), max(1, max(LARGEST, n) // len(B))
+        for first in range(0, n_codes, at_once):
+            bounds = first, min(first + at_once, n_codes)
+            summed = np.zeros((bounds[1] - first, len(B)))
+            sums = rows.at(basis, found.coef, passes.cluster_sums, clusters, bounds=bounds)
+            for codes, some in sums:
+                summed[codes - first] += some
+            half = summed @ B
+            meat += half.T @ half
+        return rows.n_clusters / (rows.n_clusters - 1.0) * (n - 1.0) / (n - q) * meat
     power = {"HC0": 0, "HC1": 0, "HC2": 1, "HC3": 2}[kind]
     whole, *squares = sum(rows.at(basis, found.coef, passes.squares, B=B, power=power))
     if whole:
         return np.full(B.shape, np.nan)
     return (n / (n - q) if kind == "HC1" else 1.0) * (B @ np.reshape(squares, B.shape) @ B)
-
-
-def _of_clusters(rows, basis, found, B, n, q):
-    """Return the cluster-robust covariance of the q coefficients of a Basis, from n weighted rows.
-
-    found : Sums at the estimates; B : nonrobust covariance divided by the dispersion"""
-    G, count = rows.n_clusters, rows.n_codes
-    most = max(1, max(LARGEST, n) // len(B))
-    meat = np.zeros_like(B)
-    for first in range(0, count, most):
-        last = min(first + most, count)
-        summed, clusters = np.zeros((last - first, len(B))), rows.batch.clusters
-        sums = rows.at(basis, found.coef, passes.cluster_sums, clusters, bounds=(first, last))
-        for known, some in sums:
-            summed[known - first] += some
-        half = summed @ B
-        meat += half.T @ half
-    return G / (G - 1.0) * (n - 1.0) / (n - q) * meat
 
 
 def fingerprint(batch, family):
@@ -171,7 +151,9 @@ def diagnostics(rows, estimates, B, rank, dispersion, most):
 
     B is the covariance of the `rank` coefficients in `estimates`, divided by the dispersion."""
     batch, family, kept = rows.batch, rows.family, estimates.kept
-    at = rows.drawn(most)
+    at = batch.positive_weight
+    if len(at) > most:  # a random sample, in order
+        at = at[np.sort(np.random.default_rng(0).choice(len(at), most, replace=False))]
     X = with_constant(tiles.rows(batch.X, at))[:, kept]
     score = batch.offsets(family.n_scores)[at] + all_scores(X @ estimates.coef, family)
     y, weight, mean = batch.y[at], rows.weights[at], family.mean(score)

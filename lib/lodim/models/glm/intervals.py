@@ -50,14 +50,6 @@ def inference(coef, error, df, level):
     }
 
 
-def of_mean(family, score, error, level, df):
-    """Return limits (n, 2) of confidence `level` for means of n rows, symmetric on the link scale.
-
-    score, error : (n,) linear predictors and their standard errors, with df degrees of freedom"""
-    reach = critical(level, df) * error
-    return np.column_stack([family.mean((score - s * reach)[:, None]) for s in (1.0, -1.0)])
-
-
 def of_observation(family, score, error, level, df, dispersion, df_resid):
     """Return limits (n, 2) that contain a new observation of weight one with probability `level`.
 

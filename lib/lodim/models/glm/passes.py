@@ -1,7 +1,6 @@
 """Sums over ranges of rows, for nearly orthogonal combinations z = T'x of the design columns x."""
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,8 +22,10 @@ class RowBlock:
     X: Any  # features in blocks of 64 rows
     kept: np.ndarray  # (q,) columns of the design matrix that are used
     T: np.ndarray  # (q, r) matrix of nearly orthogonal columns z = T'x
+    live: Any  # positions of the rows with positive weight; a slice if these are all rows
+    # of these rows; y, offset and groups are None if the sum does not need them
     weights: np.ndarray
-    y: Any = None  # y, offset and groups: None if the sum does not need them
+    y: Any = None
     offset: Any = None
     groups: Any = None  # index of each row's cluster
 
@@ -35,25 +36,19 @@ class RowBlock:
         kept : (q,) design columns x in the model; T : (q, q), which combines them to z = T'x"""
         for start in range(0, len(rows[0]), ROWS_AT_ONCE):
             part = slice(start, min(start + ROWS_AT_ONCE, len(rows[0])))
-            yield cls(X[tiles.of_rows(part)], kept, T, *(a if a is None else a[part] for a in rows))
-
-    @cached_property
-    def live(self):
-        """Positions of the rows with positive weight; a slice if these are all rows."""
-        some = self.weights > 0.0
-        return slice(len(some)) if some.all() else np.flatnonzero(some)
+            some = rows[0][part] > 0.0
+            live = slice(len(some)) if some.all() else np.flatnonzero(some)
+            # Broadcast ones are copied: NumPy adds products of contiguous arrays in another order.
+            own = (None if a is None else np.ascontiguousarray(a[part][live]) for a in rows)
+            yield cls(X[tiles.of_rows(part)], kept, T, live, *own)
 
     @property
     def basis(self):
         """Arguments that kernels share: X, its used columns (-1: the constant), T, and a row mask.
 
         T combines these columns to z = T'x; the mask is True for rows of positive weight."""
-        live = self.padded(self.of_live(self.weights)[None])[0] > 0.0
-        return np.asarray(self.X), self.kept - 1, np.ascontiguousarray(self.T), live
-
-    def of_live(self, array):
-        # Broadcast ones are copied: NumPy adds products of contiguous arrays in another order.
-        return None if array is None else np.ascontiguousarray(array[self.live])
+        mask = self.padded(self.weights[None])[0] > 0.0
+        return np.asarray(self.X), self.kept - 1, np.ascontiguousarray(self.T), mask
 
     def padded(self, values):
         """Expand values (k, m) of the rows with positive weight to all rows, (k, N), by zeros."""
@@ -69,8 +64,7 @@ class RowBlock:
         out = np.empty((len(coef), kernels.padded_length(self.X)))
         kernels.scores(np.asarray(self.X), self.kept - 1, coef @ self.T.T, out)
         score = likelihood.all_scores(out[:, self.live].T, family)
-        offset = self.of_live(self.offset)
-        return score if offset is None else score + offset.reshape(len(score), -1)
+        return score if self.offset is None else score + self.offset.reshape(len(score), -1)
 
 
 def cross_products(X, weights):
@@ -78,7 +72,7 @@ def cross_products(X, weights):
     q = 1 + X.shape[1]
     out = np.zeros((1, q, q))
     for part in RowBlock.of_span(X, np.arange(q), np.eye(q), weights):
-        weight = part.padded(part.of_live(part.weights)[None])
+        weight = part.padded(part.weights[None])
         kernels.products(*part.basis, weight[:0], weight, np.zeros((0, q)), out)
     return out[0]
 
@@ -107,16 +101,15 @@ def sums(X, y, weights, offset, *, kept, T, family, coef, observed):
     S, q = coef.shape
     totals, gradient, blocks = np.zeros(N_TOTALS), np.zeros((S, q)), _no_blocks(S, q)
     for part in RowBlock.of_span(X, kept, T, weights, y, offset):
-        score, y_live = part.score(family, coef), part.of_live(part.y)
-        w = part.of_live(part.weights)
+        score, w = part.score(family, coef), part.weights
         mean = family.mean(score)
-        totals[0] += w @ family.deviance(y_live, score)
+        totals[0] += w @ family.deviance(part.y, score)
         if family.dispersed:
-            totals[1] += w @ likelihood.pearson(family, y_live, mean) ** 2
+            totals[1] += w @ likelihood.pearson(family, part.y, mean) ** 2
         if family.name == "huber":
-            totals[2] += w @ family.curvature(y_live, mean)
-        u = likelihood.slopes(family, y_live, w, mean)
-        c = likelihood.curvatures(family, y_live, w, mean, observed)
+            totals[2] += w @ family.curvature(part.y, mean)
+        u = likelihood.slopes(family, part.y, w, mean)
+        c = likelihood.curvatures(family, part.y, w, mean, observed)
         kernels.products(*part.basis, part.padded(u.T), part.padded(c), gradient, blocks)
     return np.concatenate([totals, gradient.ravel(), likelihood.joined_blocks(blocks, S).ravel()])
 
@@ -140,8 +133,8 @@ def squares(X, y, weights, offset, *, kept, T, family, coef, B, power):
     (S, q), whole = coef.shape, 0
     blocks, (value, vector) = _no_blocks(S, q), np.linalg.eigh(B)
     for part in RowBlock.of_span(X, kept, T, weights, y, offset):
-        w, mean = part.of_live(part.weights), family.mean(part.score(family, coef))
-        u = likelihood.slopes(family, part.of_live(part.y), w, mean).T
+        w, mean = part.weights, family.mean(part.score(family, coef))
+        u = likelihood.slopes(family, part.y, w, mean).T
         if power:
             root = replace(part, T=T @ (vector * np.sqrt(np.maximum(value, 0.0))))
             length = np.empty(kernels.padded_length(part.X))
@@ -166,8 +159,8 @@ def cluster_sums(X, y, weights, offset, clusters, *, bounds, kept, T, family, co
     out = np.zeros((last - first, *coef.shape))
     for part in RowBlock.of_span(X, kept, T, weights, y, offset, group - first):
         mean = family.mean(part.score(family, coef))
-        u = likelihood.slopes(family, part.of_live(part.y), part.of_live(part.weights), mean)
-        own = part.padded(part.of_live(part.groups)[None])[0].astype(np.int64)
+        u = likelihood.slopes(family, part.y, part.weights, mean)
+        own = part.padded(part.groups[None])[0].astype(np.int64)
         kernels.group_sums(*part.basis, part.padded(u.T), own, out)
     return known[first:last], out.reshape(-1, coef.size)
 

@@ -28,9 +28,8 @@ def coefficients(fit, ax, *, top=20, level=0.95):
 def residuals(fit, ax, *, named=3):
     """Draw deviance residuals against fitted values; label the `named` largest ones."""
     rows = _kept(fit)
-    ax = _points(ax, rows.fitted, rows.deviance, "standardized deviance residual")
+    ax = _points(ax, rows.fitted, rows.deviance, "fitted value", "deviance residual")
     ax.axhline(0.0, color="black", lw=0.5)
-    ax.set_xlabel("fitted value")
     return _name(ax, rows, rows.fitted, rows.deviance, np.abs(rows.deviance), named)
 
 
@@ -40,20 +39,19 @@ def qq(fit, ax, *, named=3):
     order = np.argsort(rows.deviance, kind="stable")
     quantile = np.empty(len(order))
     quantile[order] = stats.norm.ppf((np.arange(len(order)) + 0.5) / len(order))
-    ax = _points(ax, quantile, rows.deviance, "standardized deviance residual")
+    xlabel = "quantile of the normal distribution"
+    ax = _points(ax, quantile, rows.deviance, xlabel, "deviance residual")
     ax.axline((0.0, 0.0), slope=1.0, color="black", lw=0.5)
-    ax.set_xlabel("quantile of the normal distribution")
     return _name(ax, rows, quantile, rows.deviance, np.abs(rows.deviance), named)
 
 
 def leverage(fit, ax, *, named=3):
     """Draw Pearson residuals against leverages; label the `named` largest Cook's distances."""
     rows = _kept(fit)
-    ax = _points(ax, rows.leverage, rows.pearson, "standardized Pearson residual")
+    ax = _points(ax, rows.leverage, rows.pearson, "leverage", "Pearson residual")
     ax.axhline(0.0, color="black", lw=0.5)
     most, (low, high) = np.nanmax(rows.leverage, initial=1e-9), ax.get_ylim()
     h = np.linspace(1e-3, 1.0, 1000)[:-1] * min(1.05 * most, 0.999)
-    ax.set_xlabel("leverage")
     for distance in CONTOURS:
         edge = np.sqrt(distance * fit.df * (1.0 - h) / h)
         if edge[-1] < max(high, -low):
@@ -74,10 +72,11 @@ def _kept(fit):
     return fit.diagnostics
 
 
-def _points(ax, x, y, ylabel):
+def _points(ax, x, y, xlabel, residual):
     ax = axes.ensure_axes(ax)
     ax.plot(x, y, "o", color=axes.BLUE, ms=3.5, alpha=0.6, mew=0)
-    ax.set_ylabel(ylabel)
+    ax.set_xlabel(xlabel)
+    ax.set_ylabel(f"standardized {residual}")
     return ax
 
 

@@ -19,37 +19,27 @@ def fit(rows, basis, combination):
     basis : Basis of independent columns; combination : matrix to make aliased columns of them"""
     X, y, weight, offset = rows.in_memory(basis.kept)
     y, X, share = weight * (y - offset[:, 0]), weight[:, None] * X, rows.family.quantile
-    coef, log = _minimize(X, y, share)
-    dispersion = share * (1.0 - share) * _sparsity(y - X @ coef, np.std(y), share) ** 2
-    root = np.linalg.inv(np.linalg.qr(X, mode="r"))
-    none = np.zeros((len(coef), 0))
-    estimates = Estimates(basis.kept, combination, coef[:, None], dispersion * root @ root.T, none)
-    found = Sums.of_rows(rows, basis, (basis.R @ coef)[None], observed=False)
-    log = inference.measures(rows, found, max(rows.positive - len(coef), 0)) | log
-    log |= {"dispersion": dispersion, "df": len(coef), "covariance": "nonrobust"}
-    return estimates, log | {"diagnostics": None}
-
-
-def _minimize(X, y, share):
-    """Return coefficients of least check loss for the quantile `share`, and a log as a dict."""
     # The multipliers of the dual problem are the coefficients (Koenker 2005, Sect. 6.2).
     start = np.linalg.lstsq(X, y, rcond=None)[0]
     rest = y - X @ start
     scale = np.abs(rest).mean() or 1.0
     total = (1.0 - share) * X.sum(axis=0)
-    found = linprog(-rest / scale, A_eq=X.T, b_eq=total, bounds=(0.0, 1.0), method="highs-ipm")
-    log = {"converged": bool(found.success), "n_iter": int(found.nit)}
-    return start - scale * found.eqlin.marginals, log
-
-
-def _sparsity(residual, sd, quantile):
-    """Return 1 / density of the residuals at zero, by a kernel estimate as in statsmodels.
-
-    quantile, sd : quantile level, and SD of the response, from which the bandwidth is computed"""
-    known = import_module("statsmodels.regression.quantile_regression")
-    width = known.hall_sheather(len(residual), quantile)
+    ended = linprog(-rest / scale, A_eq=X.T, b_eq=total, bounds=(0.0, 1.0), method="highs-ipm")
+    coef = start - scale * ended.eqlin.marginals
+    # The sparsity is 1 / density of the residuals at zero, by a kernel estimate as in statsmodels.
+    known, residual = import_module("statsmodels.regression.quantile_regression"), y - X @ coef
+    width = known.hall_sheather(len(residual), share)
     lower, upper = np.percentile(residual, [25, 75])
     with np.errstate(all="ignore"):
-        width = norm.ppf(quantile + width) - norm.ppf(quantile - width)
-        width *= min(sd, (upper - lower) / IQR)
-        return float(1.0 / np.mean(known.kernels["epa"](residual / width) / width))
+        width = norm.ppf(share + width) - norm.ppf(share - width)
+        width *= min(np.std(y), (upper - lower) / IQR)
+        sparsity = float(1.0 / np.mean(known.kernels["epa"](residual / width) / width))
+    dispersion = share * (1.0 - share) * sparsity**2
+    root = np.linalg.inv(np.linalg.qr(X, mode="r"))
+    none = np.zeros((len(coef), 0))
+    estimates = Estimates(basis.kept, combination, coef[:, None], dispersion * root @ root.T, none)
+    found = Sums.of_rows(rows, basis, (basis.R @ coef)[None], observed=False)
+    log = inference.measures(rows, found, max(rows.positive - len(coef), 0))
+    log |= {"converged": bool(ended.success), "n_iter": int(ended.nit), "dispersion": dispersion}
+    log |= {"df": len(coef), "covariance": "nonrobust", "diagnostics": None}
+    return estimates, log

@@ -30,21 +30,25 @@ LEAST_P = 2e-16  # as in R: smaller p-values are not accurate
 def listing(fit):
     """Return the lines and the table that printing a fit shows, in the style of R."""
     aic = "" if np.isnan(fit.aic) else f", AIC: {significant(fit.aic, 5)}"
+    warning = []
+    if fit.separated:
+        warning = ["the response is separated, some estimates are infinite"]
+    elif not fit.converged:
+        warning = ["the iterations did not converge"]
+    elif fit.df_resid == 0:
+        warning = ["there are as many coefficients as rows"]
+    elif fit.log["exact"]:
+        warning = ["the fit is exact, up to rounding errors"]
     lines = [
         f"Family: {fit.family.label} ({fit.family.link} link){phrases.levels(fit)}",
         phrases.rows(fit, f" of {fit.log['sum_weights']:,.10g} trials" if fit._of_trials else ""),
         f"Residual deviance: {significant(fit.deviance)} on {fit.df_resid} degrees of freedom{aic}",
-        *_warnings(fit),
+        *(f"Warning: {what}; see summary()" for what in warning),
     ]
     return lines, _coefficients(fit, "", inference=False)
 
 
 def summary(fit, full):
-    tables = (_coefficients(fit, "Coefficients"),)
-    return Report("Generalized Linear Model Results", _header(fit), tables, _notes(fit), full)
-
-
-def _header(fit):
     last = ("Dispersion", significant(fit.dispersion))
     if fit.family.name == "gaussian":
         last = ("Residual std. error", significant(np.sqrt(fit.dispersion)))
@@ -64,7 +68,9 @@ def _header(fit):
         last,
         ("BIC", significant(fit.bic, 5)),
     )
-    return phrases.header(fit, *(row for row in rows if row[1] != "NaN"))  # NaN is undefined
+    header = phrases.header(fit, *(row for row in rows if row[1] != "NaN"))  # NaN is undefined
+    tables = (_coefficients(fit, "Coefficients"),)
+    return Report("Generalized Linear Model Results", header, tables, _notes(fit), full)
 
 
 def _coefficients(fit, title, inference=True):
@@ -74,29 +80,17 @@ def _coefficients(fit, title, inference=True):
         t = "t" if fit.family.dispersed else "z"
         names |= {"std_error": "Std. error", "statistic": t, "p_value": f"P>|{t}|"}
         formats |= {"Std. error": significant, t: ".2f", f"P>|{t}|": _p_value}
-        frame[limits] = _limits(frame)
+        ends = zip(frame["conf_low"], frame["conf_high"], strict=True)
+        frame[limits] = [
+            "" if np.isnan(a) else f"{significant(a, 3)}, {significant(b, 3)}" for a, b in ends
+        ]
     shown = [name for name in (*names, limits) if name in frame]
     table = frame[shown].rename(columns=names)
     return Table(title, table.set_axis(frame["term"]).rename_axis(None), formats)
 
 
-def _limits(frame):
-    limits = zip(frame["conf_low"], frame["conf_high"], strict=True)
-    return ["" if np.isnan(a) else f"{significant(a, 3)}, {significant(b, 3)}" for a, b in limits]
-
-
 def _p_value(p):
     return f"<{LEAST_P:g}" if p < LEAST_P else significant(p, 3)
-
-
-def _warnings(fit):
-    if fit.separated:
-        return ["Warning: the response is separated, some estimates are infinite; see summary()"]
-    if not fit.converged:
-        return ["Warning: the iterations did not converge; see summary()"]
-    if fit.df_resid == 0:
-        return ["Warning: there are as many coefficients as rows; see summary()"]
-    return ["Warning: the fit is exact, up to rounding errors; see summary()"] * fit.log["exact"]
 
 
 def _notes(fit):
@@ -122,10 +116,11 @@ def _notes(fit):
         notes.append(f"Scores are relative to the class {reference}.")
     notes += _doubts(fit)
     if fit.aliased:
-        combinations = fit._combinations
-        shown = list(combinations.items())[:NAMED]
-        names = "; ".join(f"{term} ({_made_of(parts)})" for term, parts in shown)
-        more = len(combinations) - len(shown)
+        shown = [
+            f"{term} ({f'made of {first_names(parts, NAMED)}' if parts else 'constant'})"
+            for term, parts in fit._combinations.items()
+        ]
+        names, more = "; ".join(shown[:NAMED]), len(shown[NAMED:])
         rest = f" and {more} more (fit.aliased)" if more else ""
         what = "Not estimated, because they are linear combinations of earlier terms"
         notes.append(f"{what}: {names}{rest}.")
@@ -165,10 +160,6 @@ def _doubts(fit):
     elif not fit.converged:
         notes.append("NOT converged: raise control={'max_iter': ...}.")
     return notes
-
-
-def _made_of(terms):
-    return f"made of {first_names(terms, NAMED)}" if terms else "constant"
 
 
 def _method(fit):

@@ -23,10 +23,6 @@ class Rows:
     batch: Any
     family: Any
 
-    @property
-    def arrays(self):
-        return self.batch.y, self.weights, self.batch.offset
-
     @cached_property
     def weights(self):
         """Weights (n,) of the rows, as given; ones by default."""
@@ -39,7 +35,7 @@ class Rows:
 
     @cached_property
     def sum_weights(self):
-        return self.total(lambda y, weights, offset: weights)
+        return self.total(lambda y, weights: weights)
 
     @cached_property
     def sizes(self):
@@ -53,14 +49,10 @@ class Rows:
         clusters = self.batch.clusters
         if clusters is None:
             return None
-        seen = np.zeros(self.n_codes, bool)
+        seen = np.zeros(int(clusters.max()) + 1, bool)
         for part in row_spans(len(clusters)):
             seen[clusters[part][self.weights[part] > 0.0].astype(np.int64)] = True
         return int(seen.sum())
-
-    @property
-    def n_codes(self):
-        return int(self.batch.clusters.max()) + 1
 
     def free_directions(self, S, q):
         """Return a basis (S q, r) of the steps that coefficients may take; None if all are allowed.
@@ -82,13 +74,12 @@ class Rows:
         return np.concatenate([constants, slopes], axis=2).reshape(S * q, -1)
 
     def total(self, work):
-        """Return the sum of the row values work(y, weights, offset), without rows of weight 0."""
-        y, weights, offset = self.arrays
+        """Return the sum of the row values work(y, weights), without rows of weight 0."""
+        y, weights = self.batch.y, self.weights
 
         def of_span(i):
             at = weights[i] > 0.0
-            beside = None if offset is None else offset[i][at]
-            return float(work(y[i][at], weights[i][at], beside).sum())
+            return float(work(y[i][at], weights[i][at]).sum())
 
         return sum_rows(of_span, len(y))
 
@@ -116,14 +107,8 @@ class Rows:
         coef : (S, q), q coefficients in a Basis for each of S linear predictors
         arrays, options : arguments of `work` other than rows, basis, family and coef"""
         model = {"kept": basis.kept, "T": basis.T, "family": self.family, "coef": coef}
-        return self.over_spans(partial(work, **model, **options), *self.arrays, *arrays)
-
-    def drawn(self, most):
-        """Return the positions, in order, of at most `most` random rows with positive weight."""
-        at = self.batch.positive_weight
-        if len(at) <= most:
-            return at
-        return at[np.sort(np.random.default_rng(0).choice(len(at), most, replace=False))]
+        rows = self.batch.y, self.weights, self.batch.offset, *arrays
+        return self.over_spans(partial(work, **model, **options), *rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,13 +119,10 @@ class Basis:
 
     kept: np.ndarray
     R: np.ndarray
-    T: np.ndarray
 
-    @classmethod
-    def from_triangle(cls, R, kept):
-        """Return the Basis of columns `kept`; R is the triangular factor of all design columns."""
-        R = np.linalg.qr(R[:, kept], mode="r")
-        return cls(kept, R, solve_triangular(R, np.eye(len(R))))
+    @cached_property
+    def T(self):
+        return solve_triangular(self.R, np.eye(len(self.R)))
 
     def of_features(self, matrix):
         """Convert coefficients `matrix` (S q, k) of z = T'x, for S predictors, to those of x."""
