@@ -10,10 +10,10 @@ from lodim.design.design import Design
 from lodim.engine import tiles
 from lodim.family.binomial import LOGISTIC
 from lodim.family.gaussian import SQUARED
-from lodim.models.gbmap import boost, small_data, starts
+from lodim.models.gbmap import boost, starts
 from lodim.models.gbmap import objective as objectives
 from lodim.models.gbmap.cpu_kernels import SOFTPLUS, Form
-from lodim.models.gbmap.newton import Problem
+from lodim.models.gbmap.newton import Problem, newton
 from lodim.models.gbmap.objective import BoostObjective
 from lodim.solve.lbfgs import Minimum, lbfgs
 from lodim.solve.objective import ElasticNet, Preconditioned, Rescaled
@@ -41,8 +41,8 @@ def by_newton(objective, starts, max_iter, tol, ftol=0.0):
     y, score, weight = objective._columns
     unit = np.ones(theta.shape[1])
     rest = beta, loss, objective._ridge, unit, objective.precision, max_iter, tol
-    follow = small_data.follower(Problem(objective._X, weight, *rest))
-    ends = np.array(follow(y, score, theta, objective.sign, ftol, False))
+    problem = Problem(objective._X, weight, *rest)
+    ends = newton(problem, y, score, theta, objective.sign, ftol, False)
     value, grad_norm, n_iter, passes, converged = ends.T
     return Minimum(theta, value, grad_norm, n_iter, converged == 1.0, passes.max())
 

@@ -6,8 +6,9 @@ import pytest
 import lodim as ld
 from lodim.family.binomial import LOGISTIC
 from lodim.family.gaussian import SQUARED
+from lodim.models.gbmap.hinges import place_hinges
 from lodim.models.gbmap.objective import derivatives
-from lodim.models.gbmap.starts import draw_starts, place_hinges
+from lodim.models.gbmap.starts import draw_starts
 
 
 def rows(n=150, p=4, squared=True, seed=0):
@@ -40,7 +41,7 @@ def best_hinges(X, U, slope, curvature, ridge):
 def test_hinges_against_least_squares(squared):
     X, slope, curvature = rows(squared=squared)
     U = np.random.default_rng(1).normal(size=(3, 4))
-    theta, sign = place_hinges(U, X, slope, curvature, 0.05, 1)
+    theta, sign = place_hinges(U, X.T.copy(), slope, curvature, 0.05, True, 1)
     best = best_hinges(X, U, slope, curvature, 0.05)
     assert list(sign) == [1.0, -1.0]
     for b, learner in zip(sign, theta, strict=True):
@@ -54,7 +55,7 @@ def test_directions_are_those_of_a_subspace_that_bends():
     X = rng.normal(size=(2000, 6))
     rest = X[:, 3] ** 2, np.ones(2000), np.full(2000, 1 / 2000)
     slope, curvature = derivatives(SQUARED, *rest)
-    theta, _ = draw_starts(X, slope, curvature, rng.normal(size=2000), 0.0, True, 1, rng)
+    theta, _ = draw_starts(X.T.copy(), slope, curvature, rng.normal(size=2000), 0.0, True, 1, rng)
     w = max(theta[:, 2:], key=np.linalg.norm)
     assert abs(w[3]) > 0.97 * np.linalg.norm(w)
 

@@ -40,6 +40,15 @@ def assemble(problem, learners, log, selection, for_path):
             f"gbmap did not converge in {failed} of {of} boosts: "
             "raise control={'max_iter': ...} or lambda_"
         )
+    response_range = None
+    if family.link == "identity" and settings.reference_rows:
+        offset = batch.offsets(1)[:, 0]
+
+        def ends(i):
+            y = (batch.y[i] - offset[i])[batch.weight[i] > 0.0]
+            return np.array([-y.min(initial=np.inf), y.max(initial=-np.inf)])
+
+        response_range = sum_rows(ends, batch.n, np.maximum) * (-1.0, 1.0)
     return GbmapFit(
         **problem.common(selection),
         estimates=learners,
@@ -50,21 +59,8 @@ def assemble(problem, learners, log, selection, for_path):
         null_deviance=problem.null_deviance(),
         calibration=calibration,
         refit_log=refit_log,
-        response_range=_response_range(batch, settings) if family.link == "identity" else None,
+        response_range=response_range,
     )
-
-
-def _response_range(batch, settings):
-    """Return minimum and maximum, (2,), of response minus offset; None if no rows may be stored."""
-    if settings.reference_rows == 0:
-        return None
-    offset = batch.offsets(1)[:, 0]
-
-    def ends(i):
-        y = (batch.y[i] - offset[i])[batch.weight[i] > 0.0]
-        return np.array([-y.min(initial=np.inf), y.max(initial=-np.inf)])
-
-    return sum_rows(ends, batch.n, np.maximum) * (-1.0, 1.0)
 
 
 def _calibrate(problem):

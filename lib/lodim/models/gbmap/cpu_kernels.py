@@ -43,13 +43,8 @@ REASSOCIATE = {"reassoc", "contract", "nsz"}
 @njit(cache=True, error_model="numpy", inline="always")
 def tile_rows(like):
     """Return new work arrays for 64 rows, with the dtype of the array `like`."""
-    z, score, slope = (
-        np.empty(TILE, like.dtype),
-        np.empty(TILE, like.dtype),
-        np.empty(TILE, like.dtype),
-    )
-    value, r, c = np.empty(TILE, like.dtype), np.empty(TILE, like.dtype), np.empty(TILE, like.dtype)
-    return TileRows(z, score, slope, value, r, c)
+    room = np.empty((6, TILE), like.dtype)
+    return TileRows(room[0], room[1], room[2], room[3], room[4], room[5])
 
 
 @inlined(cache=True, fastmath=REASSOCIATE)
@@ -297,18 +292,6 @@ def forward(lo, hi, X, theta, sign, beta, activation, derivative, into, out):
                 row[i] += sign[j] * slope if derivative else theta[j, 0] + sign[j] * g
 
 
-@njit(cache=True, error_model="numpy", inline="always")
-def tile_multinomial(y, score, weight, p, value, slope):
-    """Compute the multinomial loss of 64 rows and its derivatives by the K linear predictors.
-
-    `value` (64,) gets the losses, slope (K, 64) the derivatives; y are class codes, score (K, 64)
-    the predictors; p (K,) is a work array."""
-    for i in range(TILE):
-        value[i] = weight[i] * loss_shares(y[i], score[:, i], p)
-        for k in range(p.size):
-            slope[k, i] = weight[i] * (p[k] - (y[i] == k))
-
-
 @njit(cache=True, nogil=True, error_model="numpy")
 def joint_gradient(lo, hi, partials, X, y, offset, weight, theta, sign, target, beta, loss):
     """Sum the loss of all M learners together, and its gradient, over each block of rows.
@@ -342,7 +325,10 @@ def joint_gradient(lo, hi, partials, X, y, offset, weight, theta, sign, target, 
             if K == 1:
                 tile_loss_slope(loss, y[t], score[0], weight[t], value, r[0])
             else:
-                tile_multinomial(y[t], score, weight[t], p, value, r)
+                for i in range(TILE):
+                    value[i] = weight[t, i] * loss_shares(y[t, i], score[:, i], p)
+                    for k in range(K):
+                        r[k, i] = weight[t, i] * (p[k] - (y[t, i] == k))
             out[0, 0] += tile_sum(value)
             for i in range(TILE):
                 value[i] *= value[i]

@@ -92,20 +92,15 @@ def add_learners(X, theta, sign, beta, activation, derivative, into, out):
     launch(_forward, blocks, THREADS, X.array, learners, *rest)
 
 
-def margin(code, score, k, y, base):
-    """Fill y and base, (n_tiles, 64) GPU arrays, for a learner of class k.
+def margin(code, score, k, class_table, y, base):
+    """Write responses y and offsets `base`, (n_tiles, 64) GPU arrays, for a learner of class k.
 
-    y : 1 for rows of class k, else 0; base : logit of class k by the linear predictors
-    code : class codes of the rows; score : (n_tiles, K, 64) linear predictors of the K classes"""
-    launch(_margin, min(16 * PROCESSORS, code.shape[0]), TILE, code, score, k, y, base)
-
-
-def ordered_margin(code, score, class_table, y, base):
-    """Write responses y and offsets `base` for learners of ordered classes, on the GPU.
-
-    A row of class code k gets y = class_table[0, k] and base = its `score` + class_table[1, k]."""
-    blocks = min(16 * PROCESSORS, code.shape[0])
-    launch(_ordered_margin, blocks, TILE, code, score, upload(class_table), y, base)
+    y is 1 for rows of class k, else 0; base is the logit of class k by the linear predictors.
+    code : class codes of the rows; score : (n_tiles, K, 64) linear predictors of the K classes
+    class_table : (2, K) for ordered classes, else (2, 0). Then rows of class c get
+        y = class_table[0, c] and base = score + class_table[1, c], and k has no effect."""
+    kernel, rest = (_ordered_margin, upload(class_table)) if class_table.size else (_margin, k)
+    launch(kernel, min(16 * PROCESSORS, code.shape[0]), TILE, code, score, rest, y, base)
 
 
 @cuda.jit(device=True)

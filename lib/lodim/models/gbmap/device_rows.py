@@ -34,10 +34,7 @@ class DeviceRows:
         the logit of class k. class_table : (2, K) codes and shifts of ordered classes, or (2, 0)"""
         if self.problem is None:
             return self.y, self.score.reshape(*self.y.shape)
-        if class_table.size:
-            cuda_kernels.ordered_margin(self.y, self.score, class_table, *self.problem)
-        else:
-            cuda_kernels.margin(self.y, self.score, k, *self.problem)
+        cuda_kernels.margin(self.y, self.score, k, class_table, *self.problem)
         return self.problem
 
     def to_gpu(self, *columns):

@@ -86,7 +86,13 @@ def drift_split(formula: str, data: Data, *, seed: int = 0, **arguments: Any) ->
     for feature in design.features:
         if not pd.api.types.is_numeric_dtype(frame[feature]):
             continue
-        a1, a2, b = _split_frames(frame, feature, np.random.default_rng(seed))
+        order, half = np.argsort(frame[feature].to_numpy(), kind="stable"), len(frame) // 2
+        low, rest = (
+            np.random.default_rng(seed).permutation(order[:half]),
+            frame.drop(columns=feature),
+        )
+        parts = low[: half // 2], low[half // 2 :], order[half:]
+        a1, a2, b = (rest.iloc[rows] for rows in parts)
         fit = gbmap(formula, a1, **arguments)
         same, shifted = (float(fit.evaluate(p)["deviance"].iloc[0]) for p in (a2, b))
         if best is None or shifted - same > best.loss_shifted - best.loss_same:
@@ -94,12 +100,3 @@ def drift_split(formula: str, data: Data, *, seed: int = 0, **arguments: Any) ->
     if best is None:
         raise DataError("data must have a numeric column to split by")
     return best
-
-
-def _split_frames(data, feature, rng):
-    """Return frames a1, a2 (random halves of rows with low `feature` values) and b (other rows)."""
-    order = np.argsort(data[feature].to_numpy(), kind="stable")
-    half = len(order) // 2
-    a, b = rng.permutation(order[:half]), order[half:]
-    rest = data.drop(columns=feature)
-    return rest.iloc[a[: half // 2]], rest.iloc[a[half // 2 :]], rest.iloc[b]

@@ -79,53 +79,38 @@ def path_distances(Z, W, learners, tolerance):
     return out
 
 
-@njit(cache=True, inline="always")
-def _change(z0, z1, sign, s, t, beta, activation):
-    """Return the change of f from s to t on a segment, and lower and upper bounds of df/dt there.
-
-    f = sum_j sign_j g(z_j), with the activation g of sharpness beta; z moves from z0 to z1"""
-    change, low, high = 0.0, 0.0, 0.0
-    for j in range(z0.size):
-        speed = sign[j] * (z1[j] - z0[j])
-        g_s, d_s = activate(z0[j] + s * (z1[j] - z0[j]), beta, activation)
-        g_t, d_t = activate(z0[j] + t * (z1[j] - z0[j]), beta, activation)
-        change += sign[j] * (g_t - g_s)
-        low += min(speed * d_s, speed * d_t)
-        high += max(speed * d_s, speed * d_t)
-    return change, low, high
-
-
 @njit(cache=True, nogil=True, forceinline=True)
 def _path_length(z0, z1, sign, beta, activation, tolerance):
-    """Return the total variation of f on the segment from z0 to z1, and a bound on its error.
+    """Return the total variation of f on the segment from z0 to z1, with an error <= `tolerance`.
 
     f = sum_j sign_j g(z_j); g is the `activation` of sharpness beta. The segment is halved until
-    the bound is at most `tolerance` (Lemma 3 of Patron et al. 2024)."""
+    a bound on the error is small enough (Lemma 3 of Patron et al. 2024)."""
     left, right = np.empty(64), np.empty(64)
-    left[0], right[0], depth = 0.0, 1.0, 1
-    length, error = 0.0, 0.0
+    left[0], right[0], depth, length = 0.0, 1.0, 1, 0.0
     while depth:
         depth -= 1
         s, t = left[depth], right[depth]
-        change, low, high = _change(z0, z1, sign, s, t, beta, activation)
-        if low >= 0.0 or high <= 0.0:
-            length += abs(change)
-            continue
+        change, low, high = 0.0, 0.0, 0.0  # of f from s to t; bounds of its slope there
+        for j in range(z0.size):
+            speed = sign[j] * (z1[j] - z0[j])
+            g_s, d_s = activate(z0[j] + s * (z1[j] - z0[j]), beta, activation)
+            g_t, d_t = activate(z0[j] + t * (z1[j] - z0[j]), beta, activation)
+            change += sign[j] * (g_t - g_s)
+            low += min(speed * d_s, speed * d_t)
+            high += max(speed * d_s, speed * d_t)
         # The variation is at most |change| plus twice the smaller of what can go down and up.
-        missed = 2.0 * min(-low, high) * (t - s)
-        if missed <= tolerance * (t - s) or t - s < 1e-12:
+        if 2.0 * min(-low, high) <= tolerance or t - s < 1e-12:
             length += abs(change)
-            error += missed
-            continue
-        middle = 0.5 * (s + t)
-        left[depth], right[depth] = middle, t
-        left[depth + 1], right[depth + 1] = s, middle
-        depth += 2
-    return length, error
+        else:
+            middle = 0.5 * (s + t)
+            left[depth], right[depth] = middle, t
+            left[depth + 1], right[depth + 1] = s, middle
+            depth += 2
+    return length
 
 
 @njit(cache=True, nogil=True)
 def _all_pairs(Z, W, sign, beta, activation, tolerance, out):
     for i in range(Z.shape[0]):
         for j in range(W.shape[0]):
-            out[i, j] += _path_length(Z[i], W[j], sign, beta, activation, tolerance)[0]
+            out[i, j] += _path_length(Z[i], W[j], sign, beta, activation, tolerance)

@@ -1,7 +1,6 @@
 """Compiled search for starting points: hinges max(u'x - knot, 0) that lower the loss most."""
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
@@ -58,32 +57,27 @@ def _project(X, Q, k, Z):
             _add(Z[j], Q[j, c], X[c])
 
 
-@njit(**OPTIONS, inline="always")
-def _combine(X, Z, k, Q):
-    """Fill Q[:k] with weighted sums of rows, Z X'; Z (k, n) : weights, X (p, n) : the rows."""
-    for j in range(k):
-        for c in range(X.shape[0]):
-            Q[j, c] = _dot(Z[j], X[c])
-
-
 @njit(**OPTIONS, nogil=True)
-def find_directions(X, slope, curvature, waves, U, P, Q):
-    """Fill rows of U with directions along which to search for hinges; return how many there are.
+def find_directions(X, slope, curvature, waves):
+    """Return directions (k, p) along which to search for hinges.
 
-    The directions are the gradient of the loss, random sums of rows, and approximate principal
-    Hessian directions (Li 1992).
-    X : (p, n) features; slope, curvature : (n,) loss derivatives; P, Q : work arrays
+    They are the gradient of the loss, random sums of rows, and approximate principal Hessian
+    directions (Li 1992).
+    X : (p, n) features; slope, curvature : (n,) loss derivatives
     waves : (n, sums) random numbers; row i has weight curvature_i waves_ij in random sum j"""
-    first = Q.shape[0]
+    first = 1 + waves.shape[1]
+    U, Q = np.zeros((2 * first, X.shape[0])), np.empty((first, X.shape[0]))
+    P, k = np.empty((first, slope.size)), first
     for j in range(first):
         for i in range(slope.size):
             if j == 0:
                 P[j, i] = slope[i]
             else:
                 P[j, i] = curvature[i] * waves[i, j - 1]
-    k = first
     for sweep in range(SWEEPS + 1):
-        _combine(X, P, k, Q)
+        for j in range(k):
+            for c in range(X.shape[0]):
+                Q[j, c] = _dot(P[j], X[c])
         if sweep == 0:
             for j in range(k):
                 for i in range(U.shape[1]):
@@ -105,32 +99,32 @@ def find_directions(X, slope, curvature, waves, U, P, Q):
     for j in range(k):
         for i in range(k):
             _add(U[first + j], vectors[i, j], Q[i])
-    return first + k
+    return U[: first + k]
 
 
 @njit(**OPTIONS, inline="always")
-def _to_unit_variance(k, curvature, room):
-    """Scale k directions so that the rows' projections have variance 1; return how many are kept.
+def _to_unit_variance(U, Z, curvature):
+    """Scale directions U (k, p), in place, so that projections Z (k, n) of rows have variance 1.
 
-    Directions with constant projections are dropped, unless all are constant.
-    room : HingeArrays, whose U (directions) and Z (projections) change; curvature : row weights"""
-    U, Z, deviation, total = room.U, room.Z, room.deviation, 0.0
+    Directions with constant projections are dropped, unless all are constant. Return how many are
+    kept; they are the first rows of U and Z. curvature : (n,) weights of the rows"""
+    deviation, total = np.zeros(len(U)), 0.0
     for i in range(curvature.size):
         total += curvature[i]
     largest, kept = 0.0, 0
-    for j in range(k):
+    for j in range(len(U)):
         for i in range(curvature.size):
             deviation[j] += curvature[i] * Z[j, i] * Z[j, i]
         deviation[j] = math.sqrt(deviation[j] / total)
         largest = max(largest, deviation[j])
-    for j in range(k):
+    for j in range(len(U)):
         if deviation[j] > 1e-9 * largest:  # else the projection is constant
             for i in range(U.shape[1]):
                 U[kept, i] = U[j, i] / deviation[j]
             for i in range(curvature.size):
                 Z[kept, i] = Z[j, i] / deviation[j]
             kept += 1
-    return kept if kept else k
+    return kept if kept else len(U)
 
 
 @njit(**OPTIONS, inline="always")
@@ -155,44 +149,19 @@ def _hinge(z, side, knot, slope, curvature, level, total, ridge):
     return 0.5 * fall * c, c, centre
 
 
-@njit(**OPTIONS, inline="always")
-def _pick_best(k, level, n_starts, room):
-    """Choose up to n_starts hinges per sign of the learner as starting values; return their number.
-
-    Hinges point along the k directions in room.U or against them; those with the largest room.gain
-    (decrease of the loss) are chosen. Their parameters are written to room.theta, the signs to
-    room.sign. level : each learner's constant is set so that its mean output is -level"""
-    U, gain, theta, sign = room.U, room.gain, room.theta, room.sign
-    (knots, steps, centres), count = (room.rest[0], room.rest[1], room.rest[2]), 0
-    for b in range(2):
-        for _ in range(min(n_starts, 2 * k)):
-            j = 0
-            for other in range(1, 2 * k):
-                if gain[b, other] > gain[b, j]:
-                    j = other
-            size = abs(steps[b, j]) if gain[b, j] >= 0.0 else 0.0
-            sign[count] = 1.0 - 2.0 * b
-            theta[count, 0] = -level - sign[count] * size * centres[b, j]
-            theta[count, 1] = -size * knots[b, j]
-            side = 1.0 if j < k else -1.0
-            for i in range(U.shape[1]):
-                theta[count, 2 + i] = side * size * U[j % k, i]
-            gain[b, j] = -np.inf
-            count += 1
-    return count
-
-
 @njit(**OPTIONS, nogil=True)
-def place_hinges(k, X, slope, curvature, ridge, hinges, n_starts, room):
+def place_hinges(U, X, slope, curvature, ridge, hinges, n_starts):
     """Find the hinges max(u'x - knot, 0) along k directions u that lower the loss most.
 
-    Write at most n_starts learners per sign to room.theta and room.sign; return their number.
-    room : HingeArrays; the directions are the first k rows of room.U, and are scaled in place
-    X, slope, curvature, ridge, hinges : as in `draw_starts`"""
-    U, Z, gain, rest = room.U, room.Z, room.gain, room.rest
-    _project(X, U, k, Z)
-    k = _to_unit_variance(k, curvature, room)
-    knots, steps, centres = rest[0], rest[1], rest[2]
+    Return at most n_starts learners per sign, rows (constant, intercept, p weights), and the signs.
+    U : (k, p) directions, scaled in place; X : (p, n) features
+    slope, curvature : (n,) loss derivatives; ridge : penalty of squared weights
+    hinges : False for linear learners"""
+    Z = np.empty((len(U), slope.size))
+    _project(X, U, len(U), Z)
+    k = _to_unit_variance(U, Z, curvature)
+    # The best hinge per sign, direction and side: its gain (decrease of the loss), knot, etc.
+    gain, (knots, steps, centres) = np.full((2, 2 * k), -np.inf), np.empty((3, 2, 2 * k))
     total, level = 0.0, 0.0
     for i in range(slope.size):
         total += curvature[i]
@@ -212,56 +181,19 @@ def place_hinges(k, X, slope, curvature, ridge, hinges, n_starts, room):
                 signed = g if right else -1.0
                 if signed > gain[b, j]:
                     gain[b, j], knots[b, j], steps[b, j], centres[b, j] = signed, knot, c, centre
-    return _pick_best(k, level, n_starts, room)
-
-
-class HingeArrays(NamedTuple):
-    """Work arrays of the search for starting hinges in n rows of p features, and its results."""
-
-    U: np.ndarray  # (most, p) directions
-    deviation: np.ndarray  # (most,) SDs of the rows' projections
-    # (2, 2 most) decrease of the loss by the best hinge per sign, direction and side; and (3, ...)
-    gain: np.ndarray
-    rest: np.ndarray  # its bend, coefficient and mean
-    Z: np.ndarray  # (most, n) projections of the rows
-    Q: np.ndarray  # (1 + MIXTURES, p) orthonormal directions
-    theta: np.ndarray  # (2 n_starts, 2 + p) results, and their signs
-    sign: np.ndarray
-
-    @classmethod
-    def of_size(cls, most, p, n, n_starts):
-        """Return arrays for n rows, p features, `most` directions and n_starts results per sign."""
-        hinges, results = ((2, 2 * most), (3, 2, 2 * most)), ((2 * n_starts, 2 + p), 2 * n_starts)
-        shapes = (most, p), most, *hinges, (most, n), (1 + MIXTURES, p), *results
-        return cls(*map(np.empty, shapes))
-
-    def clear(self):
-        for array, value in zip(self, (0.0, 0.0, -np.inf, 0.0), strict=False):
-            array.fill(value)
-
-
-def draw_starts(X, slope, curvature, waves, ridge, hinges, n_starts, room=None):
-    """Return the best starting learners, (q, 2 + p) with q <= 2 n_starts, and their signs (q,).
-
-    X : (p, n); slope, curvature : (n,) loss derivatives; ridge : penalty of squared weights
-    waves : (n, MIXTURES) random numbers, for random sums of rows as directions of the learners
-    hinges : False for linear learners; room : HingeArrays to work in, or None"""
-    room = room or HingeArrays.of_size(2 + 2 * MIXTURES, *X.shape, n_starts)
-    room.clear()
-    k = find_directions(X, slope, curvature, waves, room.U, room.Z, room.Q)
-    return _along(k, X, slope, curvature, ridge, hinges, n_starts, room)
-
-
-def starts_along(U, X, slope, curvature, ridge, n_starts):
-    """Return the n_starts best starting learners per sign along directions U (k, p), and the signs.
-
-    Learners are rows (constant, intercept, p weights). Other arguments: as in `draw_starts`."""
-    room = HingeArrays.of_size(len(U), *X.shape, n_starts)
-    room.clear()
-    room.U[:] = U
-    return _along(len(U), X, slope, curvature, ridge, True, n_starts, room)
-
-
-def _along(k, X, slope, curvature, ridge, hinges, n_starts, room):
-    count = place_hinges(k, X, slope, curvature, ridge, hinges, n_starts, room)
-    return room.theta[:count], room.sign[:count]
+    each = min(n_starts, 2 * k)
+    theta, sign = np.empty((2 * each, 2 + len(X))), np.empty(2 * each)
+    for count in range(2 * each):
+        b, j = count // each, 0
+        for other in range(1, 2 * k):
+            if gain[b, other] > gain[b, j]:
+                j = other
+        size = abs(steps[b, j]) if gain[b, j] >= 0.0 else 0.0
+        sign[count] = 1.0 - 2.0 * b
+        theta[count, 0] = -level - sign[count] * size * centres[b, j]  # the mean output is -level
+        theta[count, 1] = -size * knots[b, j]
+        side = 1.0 if j < k else -1.0
+        for i in range(U.shape[1]):
+            theta[count, 2 + i] = side * size * U[j % k, i]
+        gain[b, j] = -np.inf
+    return theta, sign

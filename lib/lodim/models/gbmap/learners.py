@@ -163,16 +163,14 @@ class Effects:
 
 def effect_sums(learners, tiles, weight):
     """Return weighted sums over rows: slopes (M,), activity 0 or 1 (M,), |gradients| (K, p)."""
-    width = learners.n_scores * tiles.shape[1]
-
-    def sums(rows, part):
+    slope, active, size = 0.0, 0.0, 0.0
+    for rows, part in _chunks(tiles, len(weight), learners.n_scores * tiles.shape[1]):
         w = weight[rows]
         slopes = learners.slopes(part, len(w))
-        sizes = [w @ np.abs(g, out=g) for g in learners.gradients(slopes)]
-        return w @ slopes, w @ learners.active(slopes), np.array(sizes)
-
-    parts = [sums(*chunk) for chunk in _chunks(tiles, len(weight), width)]
-    return tuple(sum(part) for part in zip(*parts, strict=True))
+        slope = slope + w @ slopes
+        active = active + w @ learners.active(slopes)
+        size = size + np.array([w @ np.abs(g, out=g) for g in learners.gradients(slopes)])
+    return slope, active, size
 
 
 def _chunks(tiles, n, width=1):

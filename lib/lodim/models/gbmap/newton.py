@@ -8,6 +8,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from lodim.engine.compiled import inlined, njit
+from lodim.engine.tiles import TILE
 from lodim.models.gbmap.cpu_kernels import (
     SOFTPLUS,
     Form,
@@ -20,16 +21,6 @@ from lodim.solve.objective import solve_lower, solve_upper
 MOST_DAMPING = 1e8  # beyond it, no step lowers the loss
 FEW_BITS = 12  # of steps and starting points; see `rounded`
 FLAT = 1e-6  # share of the largest curvature; directions with less are flat
-
-
-class NewtonResult(NamedTuple):
-    """Results of Newton's method for one learner."""
-
-    objective: float  # lowest loss
-    grad_norm: float  # largest absolute derivative there
-    n_iter: float
-    n_eval: float
-    converged: float  # 1 or 0
 
 
 class Problem(NamedTuple):
@@ -45,18 +36,6 @@ class Problem(NamedTuple):
     precision: float  # relative rounding error
     max_iter: int
     tol: float  # largest slope at which the search stops
-
-
-class NewtonArrays(NamedTuple):
-    """Work arrays of `newton`; `kept` has each row's linear predictor and two derivatives."""
-
-    kept: np.ndarray
-    tiles: np.ndarray
-    v: np.ndarray
-    vectors: np.ndarray
-    column: np.ndarray
-    sums: np.ndarray
-    matrices: np.ndarray
 
 
 @inlined(cache=True, fastmath={"reassoc", "contract"}, error_model="numpy")
@@ -154,28 +133,31 @@ def rounded(theta, unit, bits=FEW_BITS):
 
 
 @njit(cache=True, error_model="numpy", inline="always")
-def _tile_rows(room, t):
-    kept, tiles = room.kept, room.tiles
+def _tile_rows(kept, tiles, t):
     return TileRows(tiles[0], kept[0, t], kept[1, t], tiles[1], kept[2, t], tiles[2])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def newton(problem, y, f, theta, sign, ftol, of_one, results, room):
+def newton(problem, responses, scores, theta, sign, ftol, of_one):
     """Minimize the losses of r learners on few rows by damped Newton steps; theta changes in place.
 
+    Return, for each learner, the lowest loss, the largest absolute derivative there, the numbers of
+    iterations and of passes over the rows, and 1 if the search converged, else 0, (r, 5).
     Learner j is a + b softplus(intercept + w'x), with (a, intercept, w) in theta[j] and b in
     sign[j]. Steps follow Nocedal & Wright (2006), Sects. 3.4 and 10.3.
-    problem : Problem; y, f : response, and sum of earlier learners, in blocks of 64 rows
+    problem : Problem; scores : sums of earlier learners, in blocks of 64 rows as the responses
     ftol : a search ends after two successive steps with a gain below ftol times the loss
-    of_one : whether ftol is a share of 1 where the loss is below 1; room : NewtonArrays
-    results : (r, 5), output; row j gets the fields of NewtonResult for learner j"""
+    of_one : whether ftol is a share of 1 where the loss is below 1"""
     X, weight, beta, ridge = problem.X, problem.weight, problem.beta, problem.ridge
     unit, precision, tol = problem.unit, problem.precision, problem.tol
     # A literal activation would compile the called functions again.
     form, d = Form(X.dtype.type(beta), np.int64(SOFTPLUS), problem.loss), ridge.size
-    v, sums = room.v, room.sums
-    downhill, step, trial = room.vectors[0], room.vectors[1], room.vectors[2]
-    H, L = room.matrices[0], room.matrices[1]
+    y, f, results = responses.astype(X.dtype), scores.astype(X.dtype), np.empty((sign.size, 5))
+    v, sums, column = np.empty(d, X.dtype), np.empty(1 + d), np.empty(d - 2)
+    downhill, step, trial = np.empty(d), np.empty(d), np.empty(d)
+    H, L = np.empty((d, d)), np.empty((d, d))
+    # Of all rows: linear predictor, derivatives g' and by z; of one block: the other work arrays.
+    kept, work = np.empty((3, *y.shape), X.dtype), np.empty((3, TILE), X.dtype)
     for m in range(sign.size):
         b = X.dtype.type(sign[m])
         for k in range(d):
@@ -190,7 +172,7 @@ def newton(problem, y, f, theta, sign, ftol, of_one, results, room):
                 sums[1 + k] = 0.0
             sums[0] = 0.0
             for t in range(X.shape[0]):
-                rows = _tile_rows(room, t)
+                rows = _tile_rows(kept, work, t)
                 add_loss_gradient(X[t], y[t], f[t], weight[t], v, b, form, rows, sums)
             passes += 1
             new, steepest = sums[0], 0.0
@@ -227,8 +209,8 @@ def newton(problem, y, f, theta, sign, ftol, of_one, results, room):
                     for k in range(d):
                         H[i, k] = 0.0
                 for t in range(X.shape[0]):
-                    rows = _tile_rows(room, t)
-                    add_hessian(X[t], y[t], weight[t], b, form, convex, rows, room.column, H)
+                    rows = _tile_rows(kept, work, t)
+                    add_hessian(X[t], y[t], weight[t], b, form, convex, rows, column, H)
                 for k in range(d):
                     H[k, k] += 2.0 * ridge[k]
                 _straighten(H, downhill, sign[m], beta, theta[m, 1], convex)
@@ -257,13 +239,12 @@ def newton(problem, y, f, theta, sign, ftol, of_one, results, room):
                     leapt = True
                     step[1] *= far
             _set_trial(theta[m], step, sign[m], beta, unit, last, trial)
-        ended = 1.0 if converged else 0.0
-        end = NewtonResult(value, largest, float(n_iter), float(passes), ended)
-        for k in range(len(end)):
-            results[m, k] = end[k]
+        results[m, 0], results[m, 1], results[m, 2] = value, largest, n_iter
+        results[m, 3], results[m, 4] = passes, converged
+    return results
 
 
-def polish(objective, end, max_iter=10):
+def polish(objective, end):
     """Return one learner's Minimum `end`, refined by Newton steps until gains are rounding errors.
 
     objective : function (theta, learners) -> (losses, gradients), with a method `hessian`"""
@@ -277,7 +258,7 @@ def polish(objective, end, max_iter=10):
         factor = cho_factor(H + damping * np.eye(len(H)), check_finite=False)
     except LinAlgError:
         return end
-    while n_iter < max_iter and promised > rounding:
+    while n_iter < 10 and promised > rounding:
         step = -cho_solve(factor, gradient[0])
         promised = -0.5 * gradient[0] @ step
         new, slope = objective(theta + step, one)

@@ -10,6 +10,9 @@ from lodim.models.gbmap.cpu_kernels import Form, hessian, loss_gradient
 from lodim.solve.objective import ElasticNet, add_ridge
 
 SHARED = 2**16  # size of X in one block of rows from which one thread per learner pays
+SCREENING_FTOL = 1e-5  # relative tolerance of fits that are only compared
+LEAST_GAIN = 1e-5  # smallest relative gain for which a learner is kept
+TIED = 1e-9  # relative difference up to which two objectives are tied
 
 
 class BoostObjective:
@@ -108,3 +111,24 @@ def derivatives(loss, y, score, weight):
     """Return rows' first and (positive) second loss derivatives by the linear predictor `score`."""
     _, slope, curvature = losses.rows(loss, y, score, weight)
     return slope, np.maximum(curvature, loss[1] * weight)
+
+
+def lowest(value):
+    """Return the lowest of the losses `value`, (q,), apart from NaN; infinity if all are NaN."""
+    return np.fmin.reduce(value, initial=np.inf)
+
+
+def best_position(value, converged):
+    """Return the first position of the lowest loss in `value`, (q,), up to rounding errors.
+
+    Of losses that tie, those of fits that `converged`, (q,) bool, are preferred."""
+    least = lowest(value)
+    tied = value <= least + TIED * abs(least)
+    return int(np.argmax(tied & (converged | ~converged[tied].any())))
+
+
+def best_of_each_sign(value, sign):
+    """Return the positions of the lowest loss in `value`, (q,), for each `sign`: 1, then -1."""
+    groups = [np.flatnonzero(sign == b) for b in (1.0, -1.0)]
+    every = np.ones(len(sign), bool)
+    return [group[best_position(value[group], every[group])] for group in groups if len(group)]

@@ -118,7 +118,7 @@ def _response(fit):
 # Shapes ------------------------------------------------------------------------------------------
 
 
-def _drift_against_loss(indicator, loss, threshold, limit, ax=None):
+def _drift_against_loss(indicator, loss, threshold, limit, ax):
     """Draw drift indicator against loss, lines at `threshold` and `limit`, and an ROC curve."""
     ax = ensure_axes(ax, (6.5, 5.0))
     x, y = (np.maximum(v, 1e-12 * max(v.max(), 1e-300)) for v in (indicator, loss))
@@ -136,28 +136,18 @@ def _drift_against_loss(indicator, loss, threshold, limit, ax=None):
     ax.set_ylabel("loss")
     ax.legend(frameon=False, fontsize=8, loc="upper left")
     if 0 < bad.sum() < len(bad):
-        _roc_inset(ax, indicator, bad)
+        order = np.argsort(-indicator, kind="stable")
+        hit, last = bad[order], np.r_[np.diff(indicator[order]) != 0.0, True]
+        true, false = np.cumsum(hit)[last], np.cumsum(~hit)[last]
+        inset = ax.inset_axes([0.07, 0.07, 0.27, 0.27])
+        inset.plot(np.r_[0.0, false / false[-1]], np.r_[0.0, true / true[-1]], color="black", lw=1)
+        inset.plot([0, 1], [0, 1], color=GREY, lw=0.6, ls=":")
+        inset.set_xticks([0, 1])
+        inset.set_yticks([0, 1])
+        inset.tick_params(labelsize=7)
+        area = auc(bad, indicator, np.ones(len(bad)))
+        inset.set_title(f"ROC, AUC {significant(area, 2)}", fontsize=8)
     return tidy(ax)
-
-
-def _roc_inset(ax, indicator, bad):
-    inset = ax.inset_axes([0.07, 0.07, 0.27, 0.27])
-    inset.plot(*roc(indicator, bad), color="black", lw=1)
-    inset.plot([0, 1], [0, 1], color=GREY, lw=0.6, ls=":")
-    inset.set_xticks([0, 1])
-    inset.set_yticks([0, 1])
-    inset.tick_params(labelsize=7)
-    area = auc(bad, indicator, np.ones(len(bad)))
-    inset.set_title(f"ROC, AUC {significant(area, 2)}", fontsize=8)
-
-
-def roc(score, positive):
-    """Return false and true positive rates for all thresholds on `score`, strictest first."""
-    order = np.argsort(-score, kind="stable")
-    score, hit = score[order], positive[order]
-    last = np.r_[np.flatnonzero(np.diff(score)), len(score) - 1]
-    true, false = np.cumsum(hit)[last], np.cumsum(~hit)[last]
-    return np.r_[0.0, false / false[-1]], np.r_[0.0, true / true[-1]]
 
 
 KINDS = {plot.__name__: plot for plot in (loss, effects, embedding, local, drift)}

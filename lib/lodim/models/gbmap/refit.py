@@ -1,7 +1,6 @@
 """Joint fit: after boosting, optimize all learners together by L-BFGS."""
 
 from dataclasses import replace
-from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -13,10 +12,9 @@ from lodim.models.gbmap.cpu_kernels import joint_gradient
 from lodim.models.gbmap.newton import rounded
 from lodim.models.gbmap.objective import penalize, precision_of
 from lodim.models.gbmap.settings import most_learners
-from lodim.models.gbmap.starts import minimize_bounded, weight_signs
+from lodim.models.gbmap.starts import minimize
 from lodim.models.gbmap.training import BoostState
-from lodim.solve.lbfgs import SPACING, lbfgs
-from lodim.solve.objective import Rescaled
+from lodim.solve.lbfgs import SPACING
 
 MEMORY = 20  # steps that L-BFGS remembers
 
@@ -28,6 +26,7 @@ class JointObjective:
 
     def __init__(self, state, learners, ridge):
         self._X, *self._rows = state.joint_rows()
+        self.sign = learners.sign
         self._shape = learners.sign, learners.target, float(learners.beta), state.loss
         self._how = {"threads": state.settings.n_threads, "runs": state.runs}
         self._ridge, self._size = ridge, len(learners)
@@ -92,10 +91,8 @@ def joint_refit(batch, family, settings, learners, log, round_start=True):
         start = state.rotation.project(start)
     ridge = penalize(settings, state.X.shape[1], state.p).ridge
     together = JointObjective(state, learners, ridge)
-    objective = Rescaled(together, np.tile(state.unit, len(learners)))
-    u = rounded(start, state.unit) if round_start else start
-    u = objective.to(u.reshape(1, -1))
-    stop = {"tol": settings.tol or 0.0, "ftol": settings.ftol or 0.0}
+    least = 0.0 if settings.monotone is None else 1e-8
+    stop = {"tol": settings.tol or least, "ftol": settings.ftol or least}
     if settings.tol is None and settings.ftol is None:
         if family.link == "log":  # their rows' losses vary more than the model can explain
             error = state.standard_error(0, replace(learners, theta=start))
@@ -103,15 +100,10 @@ def joint_refit(batch, family, settings, learners, log, round_start=True):
             error = together.standard_error(start, state.weight)
         # A gain of 0.03 standard errors by ten further steps does not matter.
         stop["resolution"] = max(0.03 * error, boost.LEAST_RESOLVED)
-    if settings.monotone is not None:
-        stop = {name: getattr(settings, name) or 1e-8 for name in ("tol", "ftol")}
-        stop |= {"max_iter": settings.max_iter, "spacing": SPACING}
-        way = np.concatenate(weight_signs(learners.sign, settings.monotone))
-        end = minimize_bounded(objective, u, [way], **stop)
-    else:
-        how = {"max_iter": settings.max_iter, "memory": MEMORY, "spacing": SPACING}
-        end = lbfgs(objective, u, **how, **stop)
-    theta = objective.back(end.theta).reshape(start.shape)
+    first_guess = rounded(start, state.unit) if round_start else start
+    how = {"max_iter": settings.max_iter, "memory": MEMORY, "spacing": SPACING}
+    end = minimize(together, first_guess.reshape(1, -1), state, **how, **stop)
+    theta = end.theta.reshape(start.shape)
     if state.rotation is not None:
         theta = state.rotation.expand(theta)
     learners = replace(learners, theta=theta)
@@ -126,7 +118,20 @@ def joint_refit(batch, family, settings, learners, log, round_start=True):
     ended |= {"deviance": state.deviance(), "gain": np.nan}
     log = log | {"converged": np.full(len(learners), ended["converged"]), "refit": ended}
     theta[:, :1] += level
-    return _centred(learners, first, batch, settings.n_threads), log
+
+    # Learners get mean 0 over the rows, except the first of each class, which gets the other means.
+    def work(X, weight):
+        return weight @ learners.embedding(X, len(weight), settings.n_threads)
+
+    with single_blas():
+        mean = sum_spans(work, batch.X, batch.n, batch.weight) / learners.scale
+    for k, j in enumerate(first):
+        others = np.flatnonzero(learners.target == k)[1:]
+        theta[others, 0] -= mean[others]
+        theta[j, 0] += mean[others].sum()
+    if len(first) > 1:
+        theta[first, 0] -= mean.sum() / len(first)
+    return learners, log
 
 
 def reweigh(problem, fit):
@@ -135,29 +140,6 @@ def reweigh(problem, fit):
         return None
     data = problem.batch, problem.family, problem.settings
     return joint_refit(*data, fit.estimates, fit.log, round_start=False)
-
-
-def _centred(learners, first, batch, threads):
-    """Return learners with mean 0 over the rows, except the first of each class.
-
-    first : positions of these first learners, to which the means of the others are added
-    If there are several classes, the linear predictors get mean 0 over rows and classes."""
-
-    work = partial(_weighted_embedding, learners, threads)
-    with single_blas():
-        mean = sum_spans(work, batch.X, batch.n, batch.weight) / learners.scale
-    theta = learners.theta.copy()
-    for k, j in enumerate(first):
-        others = np.flatnonzero(learners.target == k)[1:]
-        theta[others, 0] -= mean[others]
-        theta[j, 0] += mean[others].sum()
-    if len(first) > 1:
-        theta[first, 0] -= mean.sum() / len(first)
-    return replace(learners, theta=theta)
-
-
-def _weighted_embedding(learners, threads, X, weight):
-    return weight @ learners.embedding(X, len(weight), threads)
 
 
 def count_learners(batch, K):

@@ -18,11 +18,13 @@ MOST_THRESHOLDS = 8  # in print(fit); summary() has all
 
 def listing(fit):
     """Return the lines and the table that print(fit) shows, in the style of glmnet."""
-    s = fit.settings
+    s, titles = fit.settings, {"m": "boosts", "lambda_": "lambda"}
+    words = " and ".join(title for name, title in titles.items() if name in fit.chosen)
+    chosen = f" ({words} chosen by cross-validation)" if words else ""
     lines = [
         f"Family: {fit.family.label} ({fit.family.link} link){phrases.levels(fit)}",
         phrases.rows(fit),
-        f"Boosts: {s.m}, lambda: {significant(s.lambda_)}{_chosen(fit)}, {_activation(s)}",
+        f"Boosts: {s.m}, lambda: {significant(s.lambda_)}{chosen}, {_activation(s)}",
         *_refitted(fit),
         *phrases.monotone(fit),
         *_thresholds(fit, MOST_THRESHOLDS),
@@ -40,15 +42,8 @@ def listing(fit):
 
 
 def summary(fit, full):
-    known = not np.isnan(fit.effects.mean).all()
-    tables = (_learners(fit), _effects(fit, full)) if known else (_learners(fit),)
-    title = "Gradient Boosting Mapping Results"
-    return Report(title=title, header=_header(fit), tables=tables, notes=_notes(fit), full=full)
-
-
-def _header(fit):
     s, d, g = fit.settings, fit.design, in_pandas(fit.glance)().iloc[0]
-    return phrases.header(
+    header = phrases.header(
         fit,
         ("Features", str(len(d.names))),
         ("Link", fit.family.link),
@@ -61,6 +56,10 @@ def _header(fit):
         ("Mean null deviance", significant(g["null_deviance"])),
         ("Mean deviance", significant(g["deviance"])),
     )
+    known = not np.isnan(fit.effects.mean).all()
+    tables = (_learners(fit), _effects(fit, full)) if known else (_learners(fit),)
+    title = "Gradient Boosting Mapping Results"
+    return Report(title=title, header=header, tables=tables, notes=_notes(fit), full=full)
 
 
 def _learners(fit):
@@ -82,17 +81,13 @@ def _learners(fit):
 
 
 def _joint(fit):
-    if fit.refit_log is None:
-        return "no (by CV)" if _joint_fit_was_tried(fit) else "no"
-    return "yes" if np.isnan(fit.refit_log["gain"]) else "yes (by CV)"
-
-
-def _joint_fit_was_tried(fit):
-    given = any(fit.arguments[name] is not None for name in ("refit", *fit.chosen))
-    if given or not fit.chosen or not fit.settings.refittable:
-        return False
+    """Say whether the learners were fitted jointly, and whether cross-validation decided it."""
+    if fit.refit_log is not None:
+        return "yes" if np.isnan(fit.refit_log["gain"]) else "yes (by CV)"
     p = len(fit.design.names) - len(fit.design.constant)
-    return fit.arguments["m"] is not None or most_learners(fit.n, p, fit.family.n_functions) > 0
+    m = fit.arguments["m"] or most_learners(fit.n, p, fit.family.n_functions)
+    given = any(fit.arguments[name] is not None for name in ("refit", *fit.chosen))
+    return "no (by CV)" if fit.chosen and not given and fit.settings.refittable and m else "no"
 
 
 def _refitted(fit):
@@ -140,7 +135,7 @@ def loss_name(fit):
 
 
 def _notes(fit):
-    log, learners = fit.log, fit.learners()
+    log, learners, s = fit.log, fit.learners(), fit.settings
     failed = _boosts(fit, ~learners["converged"])
     method, ended = "Newton's method" if log["newton"].all() else "L-BFGS", "all boosts converged"
     if "resolution" in log:
@@ -159,7 +154,12 @@ def _notes(fit):
         f"at most {int(log['n_iter'].max())} iterations in a boost, largest gradient "
         f"{significant(log['grad_norm'].max(), 2)}."
     ]
-    notes += [f"{line}; {_ended(fit.refit_log)}." for line in _refitted(fit)]
+    for line in _refitted(fit):
+        end = fit.refit_log
+        notes.append(
+            f"{line}; L-BFGS, {'converged' if end['converged'] else 'NOT converged'} in "
+            f"{end['n_eval']} evaluations, largest gradient {significant(end['grad_norm'], 2)}."
+        )
     notes += [
         f"{line}: all weights b w have the sign that this needs." for line in phrases.monotone(fit)
     ]
@@ -167,9 +167,24 @@ def _notes(fit):
         f"{line}; a higher f makes higher classes of {fit.design.response.name} more probable."
         for line in _thresholds(fit, len(fit.levels or ()))
     ]
-    notes += phrases.choice(fit, _range(fit))
-    notes += _advice(fit)
-    left_out = fit.settings.m * fit.family.n_functions - len(fit.estimates)
+    tried = ""
+    if "lambda_" in fit.chosen:
+        values = fit.selection["lambda_"]
+        tried = f", lambda_ from {significant(values.max())} to {significant(values.min())}"
+    if not any(fit.chosen.values()):
+        tried += ", on one set of folds (another set may choose differently)"
+    notes += phrases.choice(fit, tried)
+    if "m" in fit.chosen and s.m > 0.75 * s.max_stages:
+        notes.append(
+            f"m is near {s.max_stages}, the largest number of boosts that was tried: more may be "
+            f"better, control={{'max_stages': {2 * s.max_stages}}}."
+        )
+    if len(fit.design.names) > fit.n and s.l1_ratio == 0.0:
+        notes.append(
+            "There are more features than rows: with l1_ratio=0.5, for example, most weights "
+            "are zero."
+        )
+    left_out = s.m * fit.family.n_functions - len(fit.estimates)
     if left_out:
         notes.append(f"Learners dropped, because they add nothing: {left_out}.")
     notes += phrases.without_effect(fit.design)
@@ -190,47 +205,8 @@ def _boosts(fit, some):
     return "; ".join(f"{ranges(of)} ({level})" for level, of in of_levels.items() if len(of))
 
 
-def _ended(refit_log):
-    how = "converged" if refit_log["converged"] else "NOT converged"
-    return (
-        f"L-BFGS, {how} in {refit_log['n_eval']} evaluations, largest gradient "
-        f"{significant(refit_log['grad_norm'], 2)}"
-    )
-
-
-def _advice(fit):
-    notes, s = [], fit.settings
-    if "m" in fit.chosen and s.m > 0.75 * s.max_stages:
-        notes.append(
-            f"m is near {s.max_stages}, the largest number of boosts that was tried: more may be "
-            f"better, control={{'max_stages': {2 * s.max_stages}}}."
-        )
-    if len(fit.design.names) > fit.n and s.l1_ratio == 0.0:
-        notes.append(
-            "There are more features than rows: with l1_ratio=0.5, for example, most weights "
-            "are zero."
-        )
-    return notes
-
-
-def _range(fit):
-    text = ""
-    if "lambda_" in fit.chosen:
-        tried = fit.selection["lambda_"]
-        text = f", lambda_ from {significant(tried.max())} to {significant(tried.min())}"
-    if not any(fit.chosen.values()):
-        text += ", on one set of folds (another set may choose differently)"
-    return text
-
-
 def _activation(s):
     return f"softplus (beta {significant(s.beta)})" if s.softplus else "identity"
-
-
-def _chosen(fit):
-    titles = {"m": "boosts", "lambda_": "lambda"}
-    words = " and ".join(title for name, title in titles.items() if name in fit.chosen)
-    return f" ({words} chosen by cross-validation)" if words else ""
 
 
 # Headings of tidy() in words.

@@ -85,23 +85,20 @@ class Settings:
         if self.refit is not None:
             check_choice(self, "refit", REFITS)
         if self.monotone is not None:
-            self._check_monotone()
+            if not isinstance(self.monotone, tuple):
+                check_ways(self.monotone)
+            for name, allowed in (("l1_ratio", (0.0,)), ("engine", ("cpu", "auto"))):
+                if (value := getattr(self, name)) not in allowed:
+                    raise ArgumentError(
+                        f"monotone= needs {name}={allowed[0]!r}, not {value!r}: leave one of the "
+                        "two out"
+                    )
         if self.joint and not self.refittable:
             raise ArgumentError(
                 "refit='joint' needs activation='softplus' and l1_ratio=0, not "
                 f"{self.activation!r} and {self.l1_ratio:g}: leave refit out, or give "
                 "refit='none'"
             )
-
-    def _check_monotone(self):
-        if not isinstance(self.monotone, tuple):
-            check_ways(self.monotone)
-        for name, value in (("l1_ratio", 0.0), ("engine", "cpu")):
-            if getattr(self, name) != value and (name, self.engine) != ("engine", "auto"):
-                raise ArgumentError(
-                    f"monotone= needs {name}={value!r}, not {getattr(self, name)!r}: leave one "
-                    "of the two out"
-                )
 
     @property
     def n_threads(self):
@@ -152,21 +149,6 @@ class Settings:
             return replace(self, n_starts=1)
         tol, ftol = (v if v is not None else w for v, w in ((self.tol, 1e-5), (self.ftol, 1e-6)))
         return replace(self, tol=tol, ftol=ftol, n_starts=1)
-
-    def stop_at_noise(self, exact):
-        """Return whether boosts stop at gains below sampling noise; never if `exact` (few rows)."""
-        given = self.tol is not None or self.ftol is not None
-        return self.smooth and not (exact or given)
-
-    def tolerances(self, exact, preconditioned):
-        """Return a dict of tol, ftol: small with few rows (`exact`), smaller if preconditioned."""
-        tol, ftol = (1e-8, 1e-12 if preconditioned else 1e-8) if exact else (1e-5, 1e-6)
-        if not self.softplus:  # estimates of linear models must be accurate
-            tol, ftol = 1e-8, 1e-13
-        return {
-            "tol": tol if self.tol is None else float(self.tol),
-            "ftol": ftol if self.ftol is None else float(self.ftol),
-        }
 
 
 def needs(problem, n):

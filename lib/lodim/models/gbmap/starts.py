@@ -5,20 +5,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lodim.engine import row_keys, tiles
-from lodim.engine.blocks import over_rows, row_spans
+from lodim.engine.blocks import on_host, over_rows, row_spans
 from lodim.engine.workers import WorkerTiles
 from lodim.family.losses import SQUARED
-from lodim.models.gbmap import hinges as kernels
 from lodim.models.gbmap.cpu_kernels import IDENTITY, Form, forward
+from lodim.models.gbmap.hinges import MIXTURES, find_directions, place_hinges
 from lodim.models.gbmap.newton import rounded
 from lodim.models.gbmap.objective import (
+    SCREENING_FTOL,
     BoostObjective,
+    best_of_each_sign,
     derivatives,
     null_learners,
     penalize,
     stage_objective,
 )
-from lodim.models.gbmap.small_data import SCREENING_FTOL, TIED
 from lodim.models.gbmap.worker_rows import loss_slope
 from lodim.solve.lbfgs import SPACING, Minimum, bounded, lbfgs
 from lodim.solve.objective import ElasticNet, Rescaled
@@ -37,26 +38,22 @@ class Start:
 
 
 def minimize(objective, theta, state, **options):
-    """Minimize `objective` by L-BFGS from each row of parameters theta (q, d); return a Minimum.
+    """Minimize `objective` by L-BFGS from each row of theta (q, d); return a Minimum.
 
+    A row has the parameters of one learner, or of several learners one after another.
     state : BoostState, whose monotone effects bound parameters; options : max_iter, tol etc."""
-    scaled = Rescaled(objective, state.unit)
-    if state.settings.monotone is not None:
-        limits = {k: options[k] for k in ("max_iter", "tol", "ftol", "spacing") if k in options}
-        signs = weight_signs(objective.sign, state.settings.monotone)
-        end = minimize_bounded(scaled, scaled.to(theta), signs, **limits)
-    else:
+    scaled = Rescaled(objective, np.tile(state.unit, theta.shape[1] // state.unit.size))
+    if state.settings.monotone is None:
         end = lbfgs(scaled, scaled.to(theta), **options)
-    return replace(end, theta=scaled.back(end.theta))
-
-
-def minimize_bounded(objective, theta, signs, **limits):
-    """Minimize `objective` from each row of theta (q, d) under sign constraints; return a Minimum.
-
-    signs[c] (d,) has 1 (nonnegative), -1 (nonpositive) or 0 (free) for each parameter of row c."""
-    ends = [_minimize_row(objective, theta, c, sign, **limits) for c, sign in enumerate(signs)]
+        return replace(end, theta=scaled.back(end.theta))
+    # Required signs of all parameters, 0 for any sign.
+    signs = [np.r_[0, 0, b * np.asarray(state.settings.monotone)] for b in objective.sign]
+    signs, start = np.concatenate(signs).reshape(theta.shape), scaled.to(theta)
+    limits = {k: options[k] for k in ("max_iter", "tol", "ftol", "spacing") if k in options}
+    ends = [_minimize_row(scaled, start, c, sign, **limits) for c, sign in enumerate(signs)]
     fields = ("theta", "value", "grad_norm", "n_iter", "converged")
     joined = {name: np.concatenate([getattr(end, name) for end in ends]) for name in fields}
+    joined["theta"] = scaled.back(joined["theta"])
     return Minimum(**joined, n_eval=max(end.n_eval for end in ends))
 
 
@@ -72,13 +69,6 @@ def _minimize_row(objective, theta, c, sign, **limits):
     return replace(end, theta=end.theta * flip)
 
 
-def weight_signs(sign, monotone):
-    """Return an array (2 + p,) per learner: the required signs of parameters, 0 for any sign.
-
-    sign : factor b of each learner; monotone : (p,) required signs of slopes, 0 for any"""
-    return [np.r_[0, 0, b * np.asarray(monotone)] for b in sign]
-
-
 def start_by_sample(objective, penalty, state, k, rng, stop, warm_theta, warm_sign):
     """Return a Start: the best learner of each sign for class k on sampled rows (all rows if few).
 
@@ -89,8 +79,11 @@ def start_by_sample(objective, penalty, state, k, rng, stop, warm_theta, warm_si
     if state.sample is not None:
         objective = stage_objective(state, state.sample_rows(k), penalty)
     n_starts = 1 if len(warm_theta) else settings.n_starts  # in addition to the neighbour's learner
-    ridge = penalty.ridge[-1]
-    theta, sign = draw_starts(*state.start_rows(k), ridge, settings.softplus, n_starts, rng)
+    starts = state.starts
+    y, score, weight = (v[starts.at] for v in state.sample_margin(k))
+    by_row = derivatives(state.loss, y, score, weight / weight.sum())
+    how = starts.key, penalty.ridge[-1], settings.softplus, n_starts, rng
+    theta, sign = draw_starts(starts.X, *by_row, *how)
     theta = np.concatenate([rounded(theta, state.unit), warm_theta])
     sign = np.concatenate([sign, warm_sign])
     rows = objective(sign)
@@ -99,7 +92,7 @@ def start_by_sample(objective, penalty, state, k, rng, stop, warm_theta, warm_si
     stop = stop | {"ftol": max(stop["ftol"], ftol), "spacing": SPACING}
     end = minimize(rows, theta, state, **stop)
     theta = rounded(end.theta, state.unit)
-    return _best_of_each_sign(end, sign, theta, end.n_eval if exact else 0)
+    return _start(end, sign, theta, end.n_eval if exact else 0)
 
 
 def start_in_subspace(objective, penalty, state, k, warm_theta, warm_sign, rejected):
@@ -117,7 +110,7 @@ def start_in_subspace(objective, penalty, state, k, warm_theta, warm_sign, rejec
             np.concatenate([warm_sign, rejected[1]]),
         )
     on_sample = p * 128 <= len(state.sample)  # 128 rows per feature show the directions
-    X, y, score, weight = state.sample_rows(k) if on_sample else state.host_rows(k)
+    X, y, score, weight = state.sample_rows(k) if on_sample else state.rows(k, to_host=True)
     if on_sample:
         objective = stage_objective(state, (X, y, score, weight), penalty)
     null = null_learners(np.ones(1), 2 + p, settings)
@@ -130,9 +123,11 @@ def start_in_subspace(objective, penalty, state, k, warm_theta, warm_sign, rejec
     U = np.pad(U, ((0, 0), (0, V.shape[1] - len(T))))
     Z = _projected(X, V, settings.n_threads)
     sampled = tiles.unpack(Z, len(state.sample)) if on_sample else tiles.rows(Z, state.sample)
-    by_row = derivatives(state.loss, *state.sample_margin(k))
-    at = U, sampled.astype(np.float64), *by_row
-    theta, sign = place_hinges(*at, penalty.ridge[-1], n_starts)
+    at = (
+        np.ascontiguousarray(sampled.T, np.float64),
+        *derivatives(state.loss, *state.sample_margin(k)),
+    )
+    theta, sign = place_hinges(U, *at, penalty.ridge[-1], True, n_starts)
     theta = np.concatenate([theta, np.hstack([warm_theta[:, :2], warm_theta[:, 2:] @ V])])
     sign = np.concatenate([sign, warm_sign])
     within = penalize(settings, V.shape[1], state.p)
@@ -140,18 +135,14 @@ def start_in_subspace(objective, penalty, state, k, warm_theta, warm_sign, rejec
     end = lbfgs(rows(sign), theta, max_iter=100, tol=0.0, ftol=1e-6)  # passes are cheap in a span
     theta = rounded(np.hstack([end.theta[:, :2], end.theta[:, 2:] @ V.T]), state.unit)
     if on_sample:
-        return _best_of_each_sign(end, sign, theta, 0)
+        return _start(end, sign, theta, 0)
     n_eval = 2 + len(T) + -(-end.n_eval * V.shape[1] // p)
-    return replace(_best_of_each_sign(end, sign, theta, n_eval), null_value=float(value[0]))
+    return replace(_start(end, sign, theta, n_eval), null_value=float(value[0]))
 
 
-def _best_of_each_sign(minimum, sign, theta, n_eval):
+def _start(minimum, sign, theta, n_eval):
     """Return a Start: for each sign the learner of lowest loss; minimum : Minimum with losses."""
-    groups = [np.flatnonzero(sign == b) for b in np.unique(sign)[::-1]]  # b = 1 first
-    lowest = [minimum.value[group].min() for group in groups]
-    pairs = zip(groups, lowest, strict=True)
-    tied = [minimum.value[group] <= v + TIED * abs(v) for group, v in pairs]
-    best = np.array([group[t.argmax()] for group, t in zip(groups, tied, strict=True)])
+    best = best_of_each_sign(minimum.value, sign)
     return Start(sign[best], theta[best], minimum.value[best], n_eval)
 
 
@@ -166,7 +157,9 @@ def _slope_weighted_gram(state, X, y, score, weight):
             own = slice(lo, lo + tiles.TILES_PER_BLOCK)
             slope[own] = loss_slope(score[own], y[own], weight[own], state.loss)
         zero = np.zeros_like(slope)
-        columns = state.placed_like(X, zero, zero, 0.5 * slope)
+        columns = zero, zero, 0.5 * slope
+        if not on_host(X):
+            columns = state.device.to_gpu(*columns)
     line = Form(1.0, IDENTITY, SQUARED)
     free = ElasticNet(*np.zeros((2, 2 + X.shape[1])))
     form = BoostObjective(X, *columns, np.ones(1), line, free, state.settings.n_threads)
@@ -204,19 +197,12 @@ def _projected(X, V, threads):
 def draw_starts(X, slope, curvature, key, ridge, hinges, n_starts, rng):
     """Return the learners that lower the loss most: parameters (q, 2 + p) and signs (q,).
 
-    X : (n, p) centred rows; slope, curvature : (n,) loss derivatives; n_starts : learners per sign
+    X : (p, n) centred rows; slope, curvature : (n,) loss derivatives; n_starts : learners per sign
     ridge : penalty on squared weights; hinges : whether learners are hinges, otherwise linear
     key : (n,) numbers computed from the values of rows, so that the order of rows has no effect"""
-    waves, X = row_keys.waves(key, kernels.MIXTURES, rng), np.ascontiguousarray(X.T)
-    return kernels.draw_starts(X, slope, curvature, waves, float(ridge), hinges, n_starts)
-
-
-def place_hinges(U, X, slope, curvature, ridge, n_starts):
-    """Return parameters (q, 2 + p) and signs (q,) of the best hinges along directions U (k, p).
-
-    X : (n, p); slope, curvature : (n,) loss derivatives; ridge : penalty; n_starts : per sign"""
-    X = np.ascontiguousarray(X.T)
-    return kernels.starts_along(U, X, slope, curvature, float(ridge), n_starts)
+    waves = row_keys.waves(key, MIXTURES, rng)
+    U = find_directions(X, slope, curvature, waves)
+    return place_hinges(U, X, slope, curvature, ridge, hinges, n_starts)
 
 
 def krylov(product, first):

@@ -11,7 +11,6 @@ from lodim.engine.blocks import dot, on_host, place, row_spans, sum_rows
 from lodim.family import losses
 from lodim.family.family import beyond_null, class_shares
 from lodim.family.thresholds import best_thresholds, threshold_sums
-from lodim.models.gbmap.objective import derivatives
 from lodim.models.gbmap.settings import WIDE, Settings
 from lodim.models.gbmap.worker_rows import WorkerRows, deviance, margin
 
@@ -29,15 +28,15 @@ class Rotation:
     @classmethod
     def from_batch(cls, batch):
         """Return the Rotation of a batch to principal axes of its rows, computed once per batch."""
-        return batch.once(cls, lambda: cls._of_rows(tiles.unpack(batch.X, batch.n), batch.X.dtype))
 
-    @classmethod
-    def _of_rows(cls, X, dtype):
-        X = X.astype(np.float64)
-        values, U = np.linalg.eigh(X @ X.T)
-        keep = values > 1e-12 * max(values[-1], 1e-300)
-        basis = X.T @ (U[:, keep] / np.sqrt(values[keep]))
-        return cls(basis, tiles.pack(X @ basis, dtype))
+        def rotation():
+            X = tiles.unpack(batch.X, batch.n).astype(np.float64)
+            values, U = np.linalg.eigh(X @ X.T)
+            keep = values > 1e-12 * max(values[-1], 1e-300)
+            basis = X.T @ (U[:, keep] / np.sqrt(values[keep]))
+            return cls(basis, tiles.pack(X @ basis, batch.X.dtype))
+
+        return batch.once(cls, rotation)
 
     def project(self, theta):
         """Return learners theta (M, 2 + p) with weights w (columns 2 to p + 1) replaced by V'w."""
@@ -64,13 +63,28 @@ class StartRows:
         sample : positions of rows with features sample_X, or None; X : features of all rows"""
 
         def choose():
-            return cls(*_start_rows(batch, sample, family), X if sample is None else sample_X)
+            rows = np.arange(batch.n) if sample is None else sample
+            at = np.flatnonzero(batch.weight[rows])
+            if sample is not None:
+                at = at[:: -(-len(at) // START_ROWS)]
+            rows, order, K = rows[at], np.arange(1), family.n_scores
+            own, weight = tiles.rows(batch.X, rows).astype(np.float64), batch.weight[rows]
+            key = row_keys.keys(own, weight)
+            if family.n_functions > 1:
+                code = batch.y[rows].astype(int)
+                total = np.bincount(code, weight * row_keys.keys(own, weight, code, K), K)
+                order = np.argsort(total / np.maximum(np.bincount(code, weight, K), 1e-300))
+            if sample is None and len(at) > START_ROWS:
+                drawn = row_keys.drawn(key, START_ROWS, 0)
+                at, key = at[drawn], key[drawn]
+            return cls(at, key, order, X if sample is None else sample_X)
 
         return batch.once((cls, seed, family.n_scores, X is batch.X), choose)
 
     @cached_property
     def X(self):
-        return np.ascontiguousarray(tiles.rows(self.tiles, self.at), np.float64)
+        """Features of the rows, (p, n)."""
+        return np.ascontiguousarray(tiles.rows(self.tiles, self.at).T, np.float64)
 
 
 @dataclass(frozen=True)
@@ -122,15 +136,17 @@ class BoostState:
             device = WorkerRows.from_batch(batch, family, loss, null, scale)
         else:
             score = _null_scores(base[:, : family.n_functions], null, family)
-        if on_host(host) and not on_host(X):
-            if sample is None:
-                sample, sample_X = np.arange(batch.n), host
-            from lodim.models.gbmap.device_rows import DeviceRows  # loads CUDA
+            if not on_host(X):
+                from lodim.models.gbmap.device_rows import DeviceRows  # loads CUDA
 
-            device = DeviceRows.from_host(X, y, weight, score, family.several_classes)
+                if sample is None:
+                    sample, sample_X = np.arange(batch.n), host
+                device = DeviceRows.from_host(X, y, weight, score, family.several_classes)
         rows = X, y, weight, score, null / scale, shift, scale, p, sample, sample_X, starts
         is_known = rotation is None and batch.size is not None
-        unit = _unit(batch.size if is_known else np.ones(X.shape[1]))
+        # Powers of four near 1 / SD are exact; squares must not overflow.
+        exponent = 0.5 * np.log2(batch.size) if is_known else np.zeros(X.shape[1])
+        unit = np.r_[1.0, 1.0, 0.25 ** np.clip(np.round(exponent), -50, 50)]
         return cls(family, settings, loss, *rows, rotation, device, unit, batch.runs)
 
     @property
@@ -153,12 +169,18 @@ class BoostState:
         """Whether to search starting learners in a subspace, since rows and features are many."""
         return self.settings.smooth and not self.exact and self.X.shape[1] >= WIDE
 
-    def rows(self, k):
-        """Return X, response, linear predictor and weight for a learner of class k, in blocks."""
+    def rows(self, k, to_host=False):
+        """Return X, response, linear predictor and weight for a learner of class k, in blocks.
+
+        to_host : whether to copy all but X to main memory if they are on a GPU"""
         if self.on_workers:
             return self.X, *self.device.problem(k, self.shift)
         if self.device is not None:
-            return self.X, *self.device.margin(k, self.class_table()), self.device.weight
+            columns = self.device.margin(k, self.class_table())
+            if not to_host:
+                return self.X, *columns, self.device.weight
+            y, score = (v.copy_to_host().reshape(-1) for v in columns)
+            return _as_tiles(self.X, y, score, self.weight)
         y, score, weight = np.zeros((3, len(self.X), tiles.TILE), self.X.dtype)
         for i in row_spans(len(self.y)):
             own, columns = tiles.of_rows(i), (*self.margin(k, i), self.weight[i])
@@ -200,18 +222,6 @@ class BoostState:
         X = tiles.pack(tiles.rows(self.sample_X, at), self.sample_X.dtype)
         return _as_tiles(X, y, score, weight / weight.sum())
 
-    def host_rows(self, k):
-        """Return the arrays of `rows(k)`; if they are on a GPU, copy all but X to main memory."""
-        if self.device is None or self.on_workers:
-            return self.rows(k)
-        columns = self.device.margin(k, self.class_table())
-        y, score = (v.copy_to_host().reshape(-1) for v in columns)
-        return _as_tiles(self.X, y, score, self.weight)
-
-    def placed_like(self, X, *columns):
-        """Return `columns`, each (n_tiles, 64), on the device of X, copied if that is a GPU."""
-        return columns if on_host(X) else self.device.to_gpu(*columns)
-
     def standard_error(self, k, learners):
         """Return the standard error of the mean loss for class k with these WeakLearners added."""
         y, score, weight = self.sample_margin(k)
@@ -220,16 +230,6 @@ class BoostState:
         loss = losses.rows(self.loss, y, score, np.ones(len(y)))[0] - self.family.saturated(y)
         variance = dot(weight, (loss - dot(weight, loss)) ** 2)
         return np.sqrt(variance * dot(self.weight, self.weight))
-
-    def start_rows(self, k):
-        """Return four arrays for the rows from which starting learners for class k are computed.
-
-        They are X, first and second derivatives of the loss, and a number that depends only on each
-        row's content, so that the order of rows does not matter."""
-        i = self.starts.at
-        y, score, weight = (v[i] for v in self.sample_margin(k))
-        by_row = derivatives(self.loss, y, score, weight / weight.sum())
-        return self.starts.X, *by_row, self.starts.key
 
     def margin(self, k, rows):
         """Return response and linear predictor for a learner of class k, at a slice of rows."""
@@ -288,12 +288,6 @@ def _as_tiles(X, *columns):
     return X, *(tiles.pad(v, len(X), X.dtype) for v in columns)
 
 
-def _unit(sd):
-    """Return units of parameters (a, intercept, w): 1, 1, and powers of 4 near 1 / sd, (2 + p,)."""
-    # Powers of four are exact; squares must not overflow.
-    return np.r_[1.0, 1.0, 0.25 ** np.clip(np.round(0.5 * np.log2(sd)), -50, 50)]
-
-
 def _draw_sample(batch, X, settings):
     """Return positions of randomly sampled rows and their X; None, None if rows are few."""
     if batch.n <= 4 * SAMPLE:
@@ -301,32 +295,6 @@ def _draw_sample(batch, X, settings):
     size = min(SAMPLE, batch.n_positive)
     sample = row_keys.sample_of(batch, size, settings.seed, settings.n_threads)
     return sample, tiles.pack(tiles.rows(X, sample), X.dtype)
-
-
-def _start_rows(batch, sample, family):
-    """Choose rows for computing starting learners, from all rows or the positions `sample`.
-
-    Return places in `sample` (or the batch), a number from each row's content, a class order."""
-    rows = np.arange(batch.n) if sample is None else sample
-    at = np.flatnonzero(batch.weight[rows])
-    if sample is not None:
-        at = at[:: -(-len(at) // START_ROWS)]
-    rows = rows[at]
-    X, weight = tiles.rows(batch.X, rows).astype(np.float64), batch.weight[rows]
-    key = row_keys.keys(X, weight)
-    order = np.arange(1)
-    if family.n_functions > 1:
-        order = _class_order(X, weight, batch.y[rows].astype(int), family.n_scores)
-    if sample is None and len(at) > START_ROWS:
-        drawn = row_keys.drawn(key, START_ROWS, 0)
-        at, key = at[drawn], key[drawn]
-    return at, key, order
-
-
-def _class_order(X, weight, code, K):
-    """Return an order of the K classes `code` (n,) that depends on their rows, not on names."""
-    total = np.bincount(code, weight * row_keys.keys(X, weight, code, K), K)
-    return np.argsort(total / np.maximum(np.bincount(code, weight, K), 1e-300))
 
 
 def _scale(centred, weight):

@@ -99,7 +99,11 @@ def margin(family, y, score, k, shift):
         return response, score[:, 0] + middle
     if family.n_scores == 1:
         return y, score[:, 0]
-    return (y == k).astype(float), margin_score(score, k)
+    others = score.copy()
+    others[:, k] = -np.inf
+    largest = others.max(axis=1)
+    total = np.exp(others - largest[:, None]).sum(axis=1)
+    return (y == k).astype(float), score[:, k] - largest - np.log(total)
 
 
 def deviance(family, y, score, weight, shift):
@@ -110,15 +114,6 @@ def deviance(family, y, score, weight, shift):
 def _margin_tiles(score, y, family, k, shift, i, dtype):
     rows = tiles.unpack(score, len(score) * tiles.TILE)
     return margin(family, y.reshape(-1), rows, k, shift)[i].reshape(y.shape).astype(dtype)
-
-
-def margin_score(score, k):
-    """Return the logit (n,) of class k against all others, from predictors score (n, K > 1)."""
-    others = score.copy()
-    others[:, k] = -np.inf
-    largest = others.max(axis=1)
-    total = np.exp(others - largest[:, None]).sum(axis=1)
-    return score[:, k] - largest - np.log(total)
 
 
 def loss_slope(score, y, weight, loss):
