@@ -69,7 +69,7 @@ def check_states(code, width, states):
 
 
 def _width(node, states):
-    """Return the number of columns of tree `node`; check and remove the `states` of its calls."""
+    """Return how many columns a syntax tree makes; remove the `states` that its calls learned."""
     if language.column_name(node) is not None:
         return 1
     called = isinstance(node, ast.Call)
@@ -105,7 +105,7 @@ def evaluate(code, node, table, states=()):
 
 
 def _matrix(node, scope):
-    """Return the values (n, width) of a syntax tree in a _Scope; raise unless they are finite."""
+    """Return the values (n, width) of a syntax tree in the rows of a _Scope's table, all finite."""
     try:
         with np.errstate(all="ignore"):
             value = _numbers(node, scope)

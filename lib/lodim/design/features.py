@@ -288,7 +288,7 @@ def is_number(term):
 
 
 def apply_to_chunk(_, table, terms, fills, missing, work):
-    """Return work(terms, prepared) for chunk `table`, with missing values replaced by `fills`."""
+    """Return work(terms, rows of chunk `table` as Prepared); `fills` replace missing values."""
     return work(terms, Prepared(filled(replace(table, missing=missing), fills)))
 
 

@@ -56,7 +56,7 @@ def _codes(keys):
 
 
 def _learning(keys):
-    """Return the factors, as keys, that learn constants such as knots from rows, e.g. bs(x)."""
+    """Return the factors of terms (`keys`) that learn constants, such as knots of bs(x)."""
     codes = [c for c in _codes(keys) if not factors.is_category(c) and factors.remembers(c)]
     return [(None, code) for code in codes]
 

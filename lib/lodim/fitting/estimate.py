@@ -229,12 +229,12 @@ def _source_passes(problem, rows):
     design = problem.design
     gaps = {fill.name for fill in design.fills if fill.n_missing}
     parts = [part for term in design.terms for part in term]
-    plain = all(len(t) == 1 and isinstance(t[0], factors.Numeric) for t in design.terms)
     filled = any(part.name in gaps for part in parts if isinstance(part, factors.Numeric))
     learnt = any(getattr(part, "states", ()) for part in parts)
     alone = {t[0].name for t in design.terms if len(t) == 1 and isinstance(t[0], factors.Numeric)}
     of_dot = bool(alone - written(parse(design.formula)) or design.compressed)
     examined = of_dot and "compress_tails" in problem.model.learning
+    plain = len(alone) == len(design.terms)  # all terms are columns of numbers
     return 2 + learnt + examined + ((filled or not plain) and rows > ROWS_PER_CHUNK)
 
 

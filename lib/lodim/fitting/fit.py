@@ -339,8 +339,7 @@ class Fit(Delegates):
         return self._augment_rows(data, offset, new_levels)
 
     def _augment_rows(self, data, offset, new_levels):
-        how = {"offset": offset, "new_levels": new_levels}
-        batch = self._reader.apply(data, response=True, **how)
+        batch = self._reader.apply(data, offset=offset, response=True, new_levels=new_levels)
         known, score = self._answered(batch)
         new = {
             ".fitted": self._in_all_rows(batch, *self._predict(batch, "response")),

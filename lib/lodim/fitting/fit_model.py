@@ -69,7 +69,7 @@ def model_of(function):
 
 
 def with_own(model, options, **others):
-    """Return `options` updated by those of `others` that are settings of this model."""
+    """Return `options` with those of `others` added that are settings of a Model."""
     own = {field.name for field in dataclasses.fields(model.settings)}
     return options | {name: value for name, value in others.items() if name in own}
 
@@ -137,7 +137,9 @@ def _completed(model, options):
 
 
 def warn_of_values(design, batch, family, fit="fit"):
-    """Warn of values far outside all others in a Batch, and of counts that are not whole."""
+    """Warn of values far outside all others in a Batch, and of counts that are not whole.
+
+    fit : name of the fit in the advice, as in "fit.check(data) names the rows" """
     proportions = isinstance(family, families.Proportion)
     if family.counts or proportions:
         weights, name = batch.row_weights, design.response.name
