@@ -108,7 +108,7 @@ def compile_kernels(args: argparse.Namespace) -> None:
         print(f"{name}: {time.perf_counter() - start:.1f} s", flush=True)
 
 
-def read_data(name: str, sep: str = ",", decimal: str = ".") -> pd.DataFrame | str:
+def read_data(name: str, sep: str, decimal: str) -> pd.DataFrame | str:
     """Return a built-in data set, or a CSV file with these separators, as a DataFrame.
 
     For any other file, such as Parquet, check that it can be read and return its name."""
@@ -129,7 +129,7 @@ def _paths(name, data):
     return [name] if source is None else source.paths
 
 
-def read_csv(name: str, sep: str = ",", decimal: str = ".") -> pd.DataFrame:
+def read_csv(name: str, sep: str, decimal: str) -> pd.DataFrame:
     """Return a CSV file with these separators as a frame; an unnamed first column is the index."""
     if sep == decimal:
         raise ArgumentError(f"--decimal {decimal} needs another --sep, such as ';' or tab")

@@ -33,7 +33,7 @@ def blank_if_missing(x: Any) -> str:
     return "" if is_missing(x) else significant(x)
 
 
-def aligned(values: Iterable[Any], digits: int = 4) -> list[str]:
+def aligned(values: Iterable[Any]) -> list[str]:
     """Return a column of numbers as texts with equally many decimals.
 
     Rounding errors of the largest number become 0; other small ones keep two significant digits."""
@@ -42,19 +42,19 @@ def aligned(values: Iterable[Any], digits: int = 4) -> list[str]:
     top = math.floor(math.log10(max(sizes))) if sizes else 0
     noise = _NOISE * max(sizes, default=0.0)
     if not -5 < top < 7:
-        return [significant(v, digits, noise) for v in values]
-    most = digits - 1 - top if top < 0 else digits if top < 3 else 2
-    shown = (significant(s, digits).partition(".")[2] for s in sizes if s > noise)
+        return [significant(v, noise=noise) for v in values]
+    most = 3 - top if top < 0 else 4 if top < 3 else 2
+    shown = (significant(s).partition(".")[2] for s in sizes if s > noise)
     decimals = min(max(map(len, shown), default=0), most)
-    return [_fixed(v, decimals, noise) for v in values]
-
-
-def _fixed(v, decimals, noise):
-    if not _is_float(v) or not math.isfinite(v) or abs(v) <= noise:
-        return significant(v, noise=noise)
-    if abs(v) < 0.5 * 10.0**-decimals:
-        return significant(v, 2, noise)
-    return f"{float(v):z.{decimals}f}"
+    texts = []
+    for v in values:
+        if not _is_float(v) or not math.isfinite(v) or abs(v) <= noise:
+            texts.append(significant(v, noise=noise))
+        elif abs(v) < 0.5 * 10.0**-decimals:
+            texts.append(significant(v, 2, noise))
+        else:
+            texts.append(f"{float(v):z.{decimals}f}")
+    return texts
 
 
 def _trim(number):

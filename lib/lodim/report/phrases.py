@@ -199,10 +199,17 @@ def choice(fit, detail=""):
     rule = ", averaged over similar ones" if "weight" in points else ""
     text = ", at the smallest {0} tried, {1} (ld.cv with a grid of {0} tries smaller ones)"
     ends = "".join(text.format(name, significant(value)) for name, value in at_smallest(fit))
+    n_draws, ranges, by_draw = len(next(iter(fit.chosen.values()))), [], ""
+    if n_draws > 1:
+        for name, values in fit.chosen.items():
+            least, greatest = significant(min(values)), significant(max(values))
+            ranges.append(f"{name} {least if least == greatest else f'from {least} to {greatest}'}")
+        folds = f"Each of {n_draws} sets of random folds alone would choose"
+        by_draw = f" {folds} {join_words(ranges)}."
     return [
         f"{join_words(fit.chosen)}: cross-validation over {counted(len(points), 'setting')}{detail}"
         f"{rule}; lowest held-out loss {significant(points['mean'].min())}{ends}"
-        f"{_groups(fit)}.{_by_draw(fit)}"
+        f"{_groups(fit)}.{by_draw}"
     ]
 
 
@@ -218,19 +225,6 @@ def at_smallest(fit):
         if len(values) > 1 and values[0] > values[-1] and best == values[-1]:
             found.append((name, float(best)))
     return found
-
-
-def _by_draw(fit):
-    draws = len(next(iter(fit.chosen.values())))
-    if draws < 2:
-        return ""
-    ranges = join_words(f"{name} {_range(values)}" for name, values in fit.chosen.items())
-    return f" Each of {draws} sets of random folds alone would choose {ranges}."
-
-
-def _range(values):
-    least, greatest = significant(min(values)), significant(max(values))
-    return least if least == greatest else f"from {least} to {greatest}"
 
 
 def without_effect(design):

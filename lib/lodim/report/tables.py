@@ -3,7 +3,7 @@
 import html
 import textwrap
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pandas as pd
@@ -117,12 +117,21 @@ class Report:
         78
         """
         whole("width", width, least=60)
-        rule = "=" * width
+        rule, thin = "=" * width, "-" * width
         lines = [line.center(width).rstrip() for line in _wrap(self.title, width)]
         lines += [rule, *_header_text(self.header, width)]
-        for title, grid, below in self._shown():
+        for title, columns, below in self._shown():
             lines += [rule] if lines[-1] != rule else []
-            lines += _table_text(title, grid, below, width)
+            if title:
+                lines += [line.center(width).rstrip() for line in _wrap(title, width)]
+                lines += [thin]
+            for k, block in enumerate(_blocks(columns, width)):
+                used = sum(column.width for column in block)
+                head, *rows = _lines(block, min((width - used) // max(len(block) - 1, 1), _MAX_GAP))
+                lines += [*[thin] * (k > 0), head, thin, *rows]
+            lines += [thin] if below else []
+            for note in below:
+                lines += _wrap(note, width)
         lines += [rule] if lines[-1] != rule else []
         lines += ["", "Notes:"] if self.notes else []
         for k, note in enumerate(self.notes, start=1):
@@ -147,10 +156,11 @@ class Report:
         if pairs:
             rows = ("".join(map(_html_cell, row, ("th", "td") * 2, (0, 1) * 2)) for row in pairs)
             parts.append(_html_table([], rows, ""))
-        for title, grid, notes in self._shown():
-            heads = [_html_cell(h, "th", r) for h, r in zip(grid.heads, grid.right, strict=True)]
-            tags = ["th"] * grid.labels + ["td"] * (len(grid.heads) - grid.labels)
-            rows = ("".join(map(_html_cell, row, tags, grid.right)) for row in grid.rows)
+        for title, columns, notes in self._shown():
+            heads = [_html_cell(column.head, "th", column.right) for column in columns]
+            tags = ["th" if column.label else "td" for column in columns]
+            right, cells = [column.right for column in columns], [c.cells for c in columns]
+            rows = ("".join(map(_html_cell, row, tags, right)) for row in zip(*cells, strict=True))
             below = "".join(f"\n<p>{_html(note)}</p>" for note in notes)
             parts.append(_html_table(heads, rows, title) + below)
         if self.notes:
@@ -175,9 +185,10 @@ class Report:
         pairs = _two_columns(self.header)
         if pairs:
             parts.append(_latex_tabular("lrlr", [], pairs))
-        for title, grid, notes in self._shown():
-            columns = "".join("r" if r else "l" for r in grid.right)
-            parts.append(_latex_tabular(columns, [grid.heads], grid.rows, title))
+        for title, columns, notes in self._shown():
+            sides = "".join("r" if column.right else "l" for column in columns)
+            rows = zip(*(column.cells for column in columns), strict=True)
+            parts.append(_latex_tabular(sides, [[c.head for c in columns]], rows, title))
             parts += [rf"\par {_latex(note)}" for note in notes]
         parts += [r"\end{center}"]
         parts += [rf"\par {{[{k}]}} {_latex(note)}" for k, note in enumerate(self.notes, start=1)]
@@ -205,11 +216,10 @@ class FitResult(Summarized):
 def listing(call: str, lines: Sequence[str], table: Table, whole: str = _FULL) -> str:
     """Return the text of `print(fit)`: call, lines, table; `whole` is code that shows all rows."""
     parts = [paragraphs(call, [lines] if lines else []), ""]
-    title, grid, notes = _shown(table, whole)
+    title, columns, notes = _shown(table, whole)
     parts += [_clean(title)] if title else []
-    for k, block in enumerate(_blocks(grid, WIDTH)):
-        parts += [""] if k else []
-        parts += [_line(row, block, gap=1) for row in (block.heads, *block.rows)]
+    for k, block in enumerate(_blocks(columns, WIDTH)):
+        parts += [*[""] * (k > 0), *_lines(block, gap=1)]
     for note in notes:
         parts += _wrap(note, WIDTH)
     return "\n".join(parts)
@@ -225,52 +235,53 @@ def paragraphs(call: str, parts: Sequence[Sequence[str]]) -> str:
     return "\n".join(text)
 
 
-# The grid of strings, from which text, HTML and LaTeX are made
+# The columns of texts, from which text, HTML and LaTeX are made
 
 
 @dataclass(frozen=True)
-class _Grid:
-    heads: list[str]
-    rows: list[list[str]]
-    right: list[bool]  # per column: whether it is right-aligned, as numbers are
-    labels: int  # number of leading columns with row labels
+class _Column:
+    head: str
+    cells: list[str]
+    right: bool = False  # whether it is right-aligned, as numbers are
+    label: bool = False  # whether it has row labels, which are the first columns
+
+    @property
+    def width(self):
+        return max(map(len, (self.head, *self.cells)))
 
 
-def _shown(table: Table, whole: str) -> tuple[str, _Grid, list[str]]:
-    """Return a table's title, its cells as a grid of texts, and its notes.
+def _shown(table: Table, whole: str) -> tuple[str, list[_Column], list[str]]:
+    """Return a table's title, its columns of texts, and its notes.
 
     whole : code that shows all rows, named in a note if a table is shortened; "" never shortens"""
-    grid, notes = _grid(table), list(table.notes)
-    if not whole or (table.keep is None and len(grid.rows) <= _LONG):
-        return table.title, grid, notes
-    last = len(grid.rows) - _TAIL
-    ends = [k < _HEAD or k >= last for k in range(len(grid.rows))]
-    keep = ends if table.keep is None else list(table.keep)
-    if not all(keep):
-        notes.append(f"... stands for rows that are not shown; {whole} shows all rows.")
-    dots = ["...", *[""] * (len(grid.heads) - 1)]
-    rows: list[list[str]] = []
-    for row, on in zip(grid.rows, keep, strict=True):
-        if on or not rows or rows[-1] is not dots:
-            rows.append(row if on else dots)
-    return table.title, _Grid(grid.heads, rows, grid.right, grid.labels), notes
-
-
-def _grid(table: Table) -> _Grid:
-    frame = table.frame
-    levels = range(frame.index.nlevels) if table.index else ()
-    heads, right = [_name(frame.index.names[k]) for k in levels], [False] * len(levels)
-    columns = [[significant(v) for v in frame.index.get_level_values(k)] for k in levels]
+    frame, notes = table.frame, list(table.notes)
+    columns = []
+    for k in range(frame.index.nlevels) if table.index else ():
+        labels = [significant(v) for v in frame.index.get_level_values(k)]
+        columns.append(_Column(_name(frame.index.names[k]), labels, label=True))
     for k, name in enumerate(frame.columns):
         values = frame.iloc[:, k].tolist()
         known = [v for v in values if not is_missing(v)]
-        heads.append(_name(name))
-        columns.append(_column(values, table.formats.get(name)))
-        right.append(bool(known) and all(map(is_number, known)))
-    return _Grid(heads, [list(row) for row in zip(*columns, strict=True)], right, len(levels))
+        right = bool(known) and all(map(is_number, known))
+        columns.append(_Column(_name(name), _texts(values, table.formats.get(name)), right))
+    n = len(frame)
+    if not whole or (table.keep is None and n <= _LONG):
+        return table.title, columns, notes
+    keep = [k < _HEAD or k >= n - _TAIL for k in range(n)] if table.keep is None else table.keep
+    if not all(keep):
+        notes.append(f"... stands for rows that are not shown; {whole} shows all rows.")
+    rows: list[int | None] = []  # None: dots
+    for k, on in enumerate(keep):
+        if on or rows[-1:] != [None]:
+            rows.append(k if on else None)
+    for j, column in enumerate(columns):
+        dots = "" if j else "..."
+        cells = [dots if k is None else column.cells[k] for k in rows]
+        columns[j] = replace(column, cells=cells)
+    return table.title, columns, notes
 
 
-def _column(values, spec):
+def _texts(values, spec):
     if spec is None:
         return aligned(values)
     if callable(spec):
@@ -303,65 +314,38 @@ def _label(label):
 # Text
 
 
-def _table_text(title, grid, notes, width):
-    lines = []
-    if title:
-        lines += [line.center(width).rstrip() for line in _wrap(title, width)]
-        lines += ["-" * width]
-    for k, block in enumerate(_blocks(grid, width)):
-        used = sum(_widths(block))
-        gap = min((width - used) // max(len(block.heads) - 1, 1), _MAX_GAP)
-        lines += ["-" * width] if k else []
-        lines += [_line(block.heads, block, gap), "-" * width]
-        lines += [_line(row, block, gap) for row in block.rows]
-    lines += ["-" * width] if notes else []
-    for note in notes:
-        lines += _wrap(note, width)
-    return lines
-
-
-def _blocks(grid: _Grid, width: int) -> Iterator[_Grid]:
-    """Yield parts of a grid of texts that fit the width: some columns each, and the row labels."""
-    grid = _shortened(grid)
-    widths, labels = _widths(grid), list(range(grid.labels))
-    taken, used = list(labels), sum(widths[k] + 2 for k in labels)
-    for k in range(grid.labels, len(widths)):
-        if len(taken) > len(labels) and used + widths[k] > width:
-            yield _take(grid, taken)
-            taken, used = list(labels), sum(widths[j] + 2 for j in labels)
-        taken.append(k)
-        used += widths[k] + 2
-    yield _take(grid, taken)
-
-
-def _shortened(grid):
+def _blocks(columns: list[_Column], width: int) -> Iterator[list[_Column]]:
+    """Yield parts of a table that fit the width: row labels and some columns, all shortened."""
     # Several columns of row labels share the width of one.
-    room = max(_MAX_LABEL // max(grid.labels, 1), 6)
-    limits = [room] * grid.labels + [_MAX_CELL] * (len(grid.heads) - grid.labels)
-    heads = [_cut(x, m) for x, m in zip(grid.heads, limits, strict=True)]
-    columns = [list(map(_clean, column)) for column in zip(*grid.rows, strict=True)]
-    for k, column in enumerate(columns):
-        names = list(dict.fromkeys(column))
-        if k >= grid.labels or max(map(len, names)) <= room:
-            columns[k] = [_cut(x, limits[k]) for x in column]
-        else:  # different labels stay different when shortened
-            short = dict(zip(names, shorten(names, room), strict=True))
-            columns[k] = [short[x] for x in column]
-    return _Grid(heads, [list(row) for row in zip(*columns, strict=True)], grid.right, grid.labels)
+    room, short = max(_MAX_LABEL // max(sum(c.label for c in columns), 1), 6), []
+    for column in columns:
+        limit, cells = room if column.label else _MAX_CELL, list(map(_clean, column.cells))
+        if column.label:  # different labels stay different when shortened
+            names = list(dict.fromkeys(cells))
+            texts = names if max(map(len, names), default=0) <= room else shorten(names, room)
+            text_of = dict(zip(names, texts, strict=True))
+            cells = [text_of[name] for name in cells]
+        else:
+            cells = [_cut(text, limit) for text in cells]
+        short.append(replace(column, head=_cut(column.head, limit), cells=cells))
+    labels = [column for column in short if column.label]
+    block, used = [*labels], sum(column.width + 2 for column in labels)
+    for column in short[len(labels) :]:
+        if len(block) > len(labels) and used + column.width > width:
+            yield block
+            block, used = [*labels], sum(column.width + 2 for column in labels)
+        block.append(column)
+        used += column.width + 2
+    yield block
 
 
-def _take(grid, columns):
-    rows = [[row[k] for k in columns] for row in (grid.heads, *grid.rows)]
-    return _Grid(rows[0], rows[1:], [grid.right[k] for k in columns], grid.labels)
-
-
-def _widths(grid):
-    return [max(map(len, column)) for column in zip(grid.heads, *grid.rows, strict=True)]
-
-
-def _line(row, grid, gap):
-    cells = zip(row, _widths(grid), grid.right, strict=True)
-    return (" " * gap).join(x.rjust(w) if r else x.ljust(w) for x, w, r in cells).rstrip()
+def _lines(columns, gap):
+    """Return the lines of a table: heads, then rows; `gap` is the space between columns."""
+    padded = []
+    for column in columns:
+        pad, width = str.rjust if column.right else str.ljust, column.width
+        padded.append([pad(text, width) for text in (column.head, *column.cells)])
+    return [(" " * gap).join(line).rstrip() for line in zip(*padded, strict=True)]
 
 
 def _header_text(header, width):
