@@ -3,17 +3,7 @@
 import numpy as np
 
 from lodim.errors import ArgumentError
-from lodim.plot.axes import (
-    GREY,
-    LEGEND_OUTSIDE,
-    LONGEST,
-    colour,
-    count_line,
-    ensure_axes,
-    round_levels,
-    side_by_side,
-    tidy,
-)
+from lodim.plot import axes
 from lodim.plot.bars import forest
 from lodim.plot.lettering import literal
 from lodim.text import shorten
@@ -31,22 +21,22 @@ def panels(effects, ax=None, *, top):
     terms = every[:top]
     across = min(COLUMNS, len(terms))
     size = 3.3 * across + 0.6, 2.7 * -(-len(terms) // across) + 0.3
-    axes = side_by_side(len(terms), across, size)
-    for k, (one, term) in enumerate(zip(axes, terms, strict=True)):
+    drawn = axes.side_by_side(len(terms), across, size)
+    for k, (one, term) in enumerate(zip(drawn, terms, strict=True)):
         _draw(effects, one, term, explain=k == across - 1, label=k % across == 0)
     if len(terms) < len(every):
-        axes[0].figure.supxlabel(count_line(len(terms), len(every)).strip(), fontsize=8)
-    flat = [one for one, term in zip(axes, terms, strict=True) if not _is_pair(effects, term)]
+        drawn[0].figure.supxlabel(axes.count_line(len(terms), len(every)).strip(), fontsize=8)
+    flat = [one for one, term in zip(drawn, terms, strict=True) if not _is_pair(effects, term)]
     if len(flat) > 1:
         low, high = (np.array([one.get_ylim() for one in flat])[:, i] for i in (0, 1))
         for one in flat:
             one.set_ylim(low.min(), high.max())
-    return axes
+    return drawn
 
 
 @literal
 def curve(effects, ax=None, *, term):
-    ax = ensure_axes(ax)
+    ax = axes.ensure_axes(ax)
     _draw(effects, ax, term, explain=True, label=True)
     return ax
 
@@ -94,21 +84,21 @@ def _draw(effects, ax, term, *, explain, label):
     else:
         for k, ((_, frame), text) in enumerate(zip(series, labels, strict=True)):
             x = frame["value"].to_numpy(float)
-            ax.plot(x, frame["estimate"], color=colour(k), lw=1.5, label=text)
+            ax.plot(x, frame["estimate"], color=axes.colour(k), lw=1.5, label=text)
             if frame["conf_low"].notna().any():
-                band = {"color": colour(k), "alpha": 0.2, "lw": 0}
+                band = {"color": axes.colour(k), "alpha": 0.2, "lw": 0}
                 ax.fill_between(x, frame["conf_low"], frame["conf_high"], **band)
-        style = {"transform": ax.get_xaxis_transform(), "color": GREY, "lw": 0.5, "alpha": 0.6}
+        style = {"transform": ax.get_xaxis_transform(), "color": axes.GREY, "lw": 0.5, "alpha": 0.6}
         ax.vlines(np.unique(rug), 0.0, 0.03, **style)
     if effects.kind == "ale":
         ax.axhline(0.0, color="black", lw=0.5, zorder=0)
-    ax.set_xlabel(shorten([term], LONGEST)[0])
+    ax.set_xlabel(shorten([term], axes.LONGEST)[0])
     if label:
         kind = "effect on" if effects.kind == "ale" else "mean of"
         ax.set_ylabel(f"{kind} {effects._scale}")
     if keys and explain:
-        ax.legend(**LEGEND_OUTSIDE)
-    tidy(ax)
+        ax.legend(**axes.LEGEND_OUTSIDE)
+    axes.tidy(ax)
 
 
 def _levels(ax, frames, shares, labels):
@@ -119,8 +109,8 @@ def _levels(ax, frames, shares, labels):
         place = place + 0.16 * (k - 0.5 * (len(frames) - 1))
         size = 12.0 + 90.0 * np.sqrt([shares[value] for value in frame["value"]])
         if frame["conf_low"].notna().any():
-            ax.vlines(place, frame["conf_low"], frame["conf_high"], color=colour(k), lw=1.5)
-        ax.scatter(place, frame["estimate"], s=size, color=colour(k), label=label, zorder=3)
+            ax.vlines(place, frame["conf_low"], frame["conf_high"], color=axes.colour(k), lw=1.5)
+        ax.scatter(place, frame["estimate"], s=size, color=axes.colour(k), label=label, zorder=3)
     turned = sum(len(str(name)) for name in names) > TURNED
     style = {"rotation": 30, "ha": "right"} if turned else {}
     ax.set_xticks(range(len(names)), shorten(names, LETTERS), fontsize=8, **style)
@@ -134,11 +124,11 @@ def _surface(effects, ax, part, term):
             raise ArgumentError(f"{what}: draw the frame of tidy() yourself")
     wide = part.pivot(index="value_2", columns="value", values="estimate")
     most = np.nanmax(np.abs(wide.to_numpy())) or 1.0
-    style = {"cmap": "RdBu_r", "levels": round_levels(most, SHADES)}
+    style = {"cmap": "RdBu_r", "levels": axes.round_levels(most, SHADES)}
     x, y = wide.columns.to_numpy(float), wide.index.to_numpy(float)
     drawn = ax.contourf(x, y, np.ma.masked_invalid(wide.to_numpy()), **style)
     ax.figure.colorbar(drawn, ax=ax, label=f"effect on {effects._scale}")
     names = effects.rugs
     first, second = next((a, b) for a in names for b in names if f"{a}:{b}" == term)
-    ax.set_xlabel(shorten([first], LONGEST)[0])
-    ax.set_ylabel(shorten([second], LONGEST)[0])
+    ax.set_xlabel(shorten([first], axes.LONGEST)[0])
+    ax.set_ylabel(shorten([second], axes.LONGEST)[0])

@@ -104,9 +104,15 @@ def mark(k):
     return MARKS[(k + k // len(COLOURS)) % len(MARKS)]
 
 
-def rgb(colour):
-    """Return red, green and blue, from 0 to 1, of a colour in hex notation."""
-    return [int(colour[k : k + 2], 16) / 255.0 for k in (1, 3, 5)]
+def class_style(k):
+    """Return the colour and the mark of class k, 0, 1, ..., as arguments of ax.scatter()."""
+    return {"color": colour(k), "marker": mark(k)}
+
+
+def class_rgb(code):
+    """Return red, green and blue, from 0 to 1, of the colours of class codes (...): (..., 3)."""
+    shades = [[int(colour[k : k + 2], 16) / 255.0 for k in (1, 3, 5)] for colour in COLOURS]
+    return np.array(shades)[code % len(COLOURS)]
 
 
 def class_labels(name, labels, room):

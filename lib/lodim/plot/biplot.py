@@ -5,14 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from lodim.errors import ArgumentError
-from lodim.plot.axes import GREY, SIZE, colour, ensure_axes, rgb, tidy
+from lodim.plot.axes import GREY, SIZE, class_rgb, class_style, colour, ensure_axes, tidy
 from lodim.plot.legend import INK, MAX_CONTOURS, NAME_LENGTH, NARROW, key, write
-from lodim.plot.points import class_style
 from lodim.text import counted, shorten
 
 TAIL, FENCE = 0.01, 0.35  # shares of rows, and distance, that define outliers
 MANY_CLASSES, SHORT_NAME = 14, 9  # with more classes, names in the plot are this short
 CROWDED = 0.12  # largest share of the Axes that names of classes may cover
+ROUNDS = 200  # largest number of times that overlapping names are moved apart
 REACH = 0.62  # length of the longest arrow, as a share of the distance to the frame
 ARROW = {"arrowstyle": "-|>", "color": INK, "lw": 1.0, "shrinkA": 0, "shrinkB": 0}
 
@@ -70,7 +70,7 @@ class Ground:
     least: float  # total density below which a region is empty
 
 
-def plane(rows, legend, names, ax=None, *, ends, ground=None, arrows=None, title=None):
+def plane(rows, legend, names, ax=None, *, ends, ground=None, arrows=None):
     """Draw rows in two dimensions within the frame `ends` (2, 2), and return the Axes.
 
     legend : Legend; names : of the two axes; ground : Ground or None; arrows : Arrows or None"""
@@ -85,8 +85,6 @@ def plane(rows, legend, names, ax=None, *, ends, ground=None, arrows=None, title
     ax.set_ylim(ends[:, 1])
     ax.set_xlabel(names[0])
     ax.set_ylabel(names[1])
-    if title:
-        ax.set_title(title, fontsize=9)
     out = int(((rows.xy < ends[0]) | (rows.xy > ends[1])).any(axis=1).sum())
     if out:
         at = {"xy": (1.0, 0.0), "xycoords": "axes fraction", "xytext": (-4, 4)}
@@ -132,8 +130,7 @@ def _chosen(ax, ground):
     """Colour a grid (Ground) by predicted class, white without data; draw borders of classes."""
     x, y, score = ground.x, ground.y, ground.score
     known = ground.density.sum(axis=2) > ground.least
-    class_rgb = np.array([rgb(colour(k)) for k in range(score.shape[2])])[score.argmax(axis=2)]
-    picture = 1.0 - 0.11 * known[..., None] * (1.0 - class_rgb)
+    picture = 1.0 - 0.11 * known[..., None] * (1.0 - class_rgb(score.argmax(axis=2)))
     ax.pcolormesh(x, y, picture, shading="nearest", rasterized=True, zorder=0)
     for k in range(score.shape[2] - (score.shape[2] == 2)):
         rest = np.delete(score, k, axis=2).max(axis=2)
@@ -208,10 +205,10 @@ def _write_names(ax, names, tips, origin, peaks):
         ax.annotate(name, tip, xytext=offset, **written, **style)
 
 
-def apart(place, half, rounds=200):
+def apart(place, half):
     """Move m rectangles of centres `place` and half sizes `half`, (m, 2), apart; return centres."""
     place = place.copy()
-    for _ in range(rounds):
+    for _ in range(ROUNDS):
         moved = False
         for i in range(len(place)):
             for j in range(i):
@@ -229,7 +226,7 @@ def apart(place, half, rounds=200):
     return place
 
 
-def line(rows, legend, name, ax, *, x, density, best=None, arrows=None, title=None):
+def line(rows, legend, name, ax, *, x, density, best, arrows=None):
     """Draw rows as ticks, and densities (len(x), C) of C classes at positions x, on an axis `name`.
 
     legend : Legend; arrows : Arrows, or None; best : (len(x),) predicted classes, or None"""
@@ -248,14 +245,21 @@ def line(rows, legend, name, ax, *, x, density, best=None, arrows=None, title=No
         _thresholds(ax, x, best)
     ax.axhline(0.0, color=INK, lw=0.6)
     ax.set_xlim(x[0], x[-1])
-    if arrows is not None and len(arrows.names):
-        floor = _bars_below(ax, arrows, floor, top, x)
+    if arrows is not None and len(arrows.names):  # loadings below the densities
+        to, middle = arrows.to[:, 0], 0.0 if x[0] < 0.0 < x[-1] else 0.5 * (x[0] + x[-1])
+        room = REACH * min(middle - x[0], x[-1] - middle) / max(np.abs(to).max(), 1e-300)
+        style = {"textcoords": "offset points", "fontsize": 8, "color": INK, "va": "center"}
+        props = ARROW | {"mutation_scale": 8}
+        for text, length in zip(shorten(arrows.names, NAME_LENGTH), to * room, strict=True):
+            floor -= 0.062 * top
+            ha, gap = ("left", 4) if length >= 0.0 else ("right", -4)
+            tip = (middle + length, floor)
+            ax.annotate("", tip, (middle, floor), zorder=6, arrowprops=props)
+            ax.annotate(text, tip, xytext=(gap, 0), ha=ha, **style)
     ax.set_ylim(floor - 0.04 * top, 1.04 * top)
     ax.set_yticks([t for t in ax.get_yticks() if 0.0 <= t <= 1.04 * top])
     ax.set_xlabel(name)
     ax.set_ylabel("density", y=0.5 * (1.0 + (0.04 * top - floor) / (1.08 * top - floor)))
-    if title:
-        ax.set_title(title, fontsize=9)
     write(ax, entries, legend)
     return tidy(ax)
 
@@ -270,23 +274,6 @@ def _thresholds(ax, x, best):
         if place - last > 0.07 * (x[-1] - x[0]):
             ax.annotate(f"{place:.3g}", (place, 1.0), xycoords=ax.get_xaxis_transform(), **style)
             last = place
-
-
-def _bars_below(ax, arrows, floor, top, x):
-    """Draw loadings as horizontal arrows below the height `floor`; return the lowest height.
-
-    The largest density, `top`, and the positions x along the axis set the scale of the arrows."""
-    to = arrows.to[:, 0]
-    middle = 0.0 if x[0] < 0.0 < x[-1] else 0.5 * (x[0] + x[-1])
-    room = REACH * min(middle - x[0], x[-1] - middle) / max(np.abs(to).max(), 1e-300)
-    style = {"textcoords": "offset points", "fontsize": 8, "color": INK, "va": "center"}
-    props = ARROW | {"mutation_scale": 8}
-    for name, length in zip(shorten(arrows.names, NAME_LENGTH), to * room, strict=True):
-        floor -= 0.062 * top
-        tip, (ha, gap) = (middle + length, floor), ("left", 4) if length >= 0.0 else ("right", -4)
-        ax.annotate("", tip, (middle, floor), zorder=6, arrowprops=props)
-        ax.annotate(name, tip, xytext=(gap, 0), ha=ha, **style)
-    return floor
 
 
 def space(rows, legend, names, ax, *, arrows):

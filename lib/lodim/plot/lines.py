@@ -5,18 +5,7 @@ import numpy as np
 from lodim.checks import among, whole
 from lodim.classification import reliability
 from lodim.errors import ArgumentError, DataError
-from lodim.plot.axes import (
-    BLUE,
-    GREY,
-    LEGEND_OUTSIDE,
-    LONGEST,
-    class_labels,
-    colour,
-    ensure_axes,
-    mark,
-    spread_labels,
-    tidy,
-)
+from lodim.plot import axes
 from lodim.plot.lettering import legend
 from lodim.text import shorten
 
@@ -29,7 +18,7 @@ def against_log(wide, name, ylabel, above, ax=None, top=10):
 
     wide : frame with a row per penalty and a column per line; name : label of the penalty
     above : (label, penalties, texts) of an axis on top, which shows a text per penalty"""
-    ax = ensure_axes(ax)
+    ax = axes.ensure_axes(ax)
     if not (wide.index > 0).all():
         raise ArgumentError("a penalty of 0 cannot be drawn on a log axis: leave it out of lambdas")
     x = np.log(wide.index.to_numpy())
@@ -41,7 +30,7 @@ def against_log(wide, name, ylabel, above, ax=None, top=10):
             (line,) = ax.plot(x, wide[column], lw=1.5, alpha=1.0)
             ends[column] = (wide[column].iloc[0], line.get_color())
         else:
-            ax.plot(x, wide[column], lw=0.7, alpha=0.5, color=GREY)
+            ax.plot(x, wide[column], lw=0.7, alpha=0.5, color=axes.GREY)
     ax.axhline(0.0, color="black", lw=0.5)
     ax.invert_xaxis()
     ax.set_xlabel(f"log({name})")
@@ -61,24 +50,26 @@ def name_ends(ax, x, ends):
     """Write names at the ends of lines, at position x; `ends` maps a name to (height, colour)."""
     low, high = ax.get_ylim()
     order = sorted(ends, key=lambda name: ends[name][0])
-    heights = spread_labels(np.array([ends[name][0] for name in order]), 0.045 * (high - low))
+    heights = axes.spread_labels(np.array([ends[name][0] for name in order]), 0.045 * (high - low))
     labels = [name if isinstance(name, str) else " ".join(map(str, name)) for name in order]
     style = {"textcoords": ax.get_yaxis_transform(), "fontsize": 8, "va": "center"}
-    style |= {"arrowprops": {"arrowstyle": "-", "lw": 0.4, "color": GREY}, "annotation_clip": False}
-    for name, label, height in zip(order, shorten(labels, LONGEST), heights, strict=True):
+    style["arrowprops"] = {"arrowstyle": "-", "lw": 0.4, "color": axes.GREY}
+    for name, label, height in zip(order, shorten(labels, axes.LONGEST), heights, strict=True):
         end, color = ends[name]
-        ax.annotate(label, (x, end), xytext=(1.02, height), color=color, **style)
-    tidy(ax)
+        ax.annotate(
+            label, (x, end), xytext=(1.02, height), color=color, annotation_clip=False, **style
+        )
+    axes.tidy(ax)
 
 
 def rounds(values, name, ax=None):
     """Draw a line of `values` by round (iteration) 1, 2, ...; `name` labels the y axis."""
-    ax = ensure_axes(ax)
-    ax.plot(np.arange(1, len(values) + 1), values, "o-", ms=3, color=BLUE)
+    ax = axes.ensure_axes(ax)
+    ax.plot(np.arange(1, len(values) + 1), values, "o-", ms=3, color=axes.BLUE)
     ax.set_xlabel("round")
     ax.set_ylabel(name)
     ax.xaxis.get_major_locator().set_params(integer=True)
-    return tidy(ax)
+    return axes.tidy(ax)
 
 
 def calibration(fit, ax, *, data, level=None, bins=10, offset=None):
@@ -95,24 +86,25 @@ def calibration(fit, ax, *, data, level=None, bins=10, offset=None):
         shown = [among("level", level, fit.levels)]
     else:
         shown = [1] if len(fit.levels) == 2 else range(len(fit.levels))
-    name, labels = fit.design.response.name, shorten([*map(str, fit.levels)], LONGEST)
-    event = class_labels(name, labels, LONGEST)[shown[0]] if len(shown) == 1 else "the class"
-    ax = ensure_axes(ax, (6.0, 5.6))
+    name, labels = fit.design.response.name, shorten([*map(str, fit.levels)], axes.LONGEST)
+    texts = axes.class_labels(name, labels, axes.LONGEST)
+    event = texts[shown[0]] if len(shown) == 1 else "the class"
+    ax = axes.ensure_axes(ax, (6.0, 5.6))
     ax.axhline(0.0, color="black", lw=0.5)
-    ax.plot([0.0, 1.0], [0.0, 1.0], color=GREY, lw=0.8, ls="--", zorder=1)
+    ax.plot([0.0, 1.0], [0.0, 1.0], color=axes.GREY, lw=0.8, ls="--", zorder=1)
     entries = []
     for k in shown:
         groups = reliability(probability[:, k], code == k, weight, bins)
         x, y = groups["predicted"], groups["observed"]
-        ax.vlines(x, groups["low"], groups["high"], color=colour(k), lw=1.0, alpha=0.6)
-        style = {"color": colour(k), "marker": mark(k), "ms": 5, "lw": 1.2, "label": labels[k]}
+        ax.vlines(x, groups["low"], groups["high"], color=axes.colour(k), lw=1.0, alpha=0.6)
+        style = axes.class_style(k) | {"ms": 5, "lw": 1.2, "label": labels[k]}
         entries += ax.plot(x, y, **style)
         size, edges = np.histogram(probability[:, k], BARS, (0.0, 1.0), weights=weight)
         bars = BASE + HEIGHT * size / size.max()
-        ax.stairs(bars, edges, baseline=BASE, color=colour(k), fill=len(shown) == 1, alpha=0.6)
+        ax.stairs(bars, edges, baseline=BASE, color=axes.colour(k), fill=len(shown) == 1, alpha=0.6)
     if len(shown) > 1:
-        legend(ax, entries, title=shorten([name], LONGEST)[0], **LEGEND_OUTSIDE)
+        legend(ax, entries, title=shorten([name], axes.LONGEST)[0], **axes.LEGEND_OUTSIDE)
     ax.set_yticks(np.linspace(0.0, 1.0, 6))
     ax.set_ylabel("observed share, with 95% interval")
     ax.set_xlabel(f"predicted probability of {event}, with histogram")
-    return tidy(ax)
+    return axes.tidy(ax)

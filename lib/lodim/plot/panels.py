@@ -56,7 +56,9 @@ def side_by_side(views, value, key, axes=None, *, star=None):
 
 def _flatten(view):
     """Return a view of two features instead of three, if two of them have few values."""
-    discrete = {j: names for j in range(view.x.shape[1]) if (names := _level_names(view, j))}
+    texts = (tuple(f"{value:.4g}" for value in _few_values(x)) for x in view.x.T)
+    named = (levels or few for levels, few in zip(view.levels, texts, strict=True))
+    discrete = {j: names for j, names in enumerate(named) if names}
     if view.x.shape[1] < 3 or len(discrete) < 2:
         return view
     block, inner = sorted(discrete, key=lambda j: len(discrete[j]))[:2]
@@ -73,14 +75,6 @@ def _flatten(view):
         levels=(discrete[inner], view.levels[up]),
         blocks=discrete[block],
     )
-
-
-def _level_names(view, j):
-    """Return names of the levels, or few distinct values, of a view's feature j; () if many."""
-    if view.levels[j]:
-        return view.levels[j]
-    values = _few_values(view.x[:, j])
-    return tuple(f"{value:.4g}" for value in values) if len(values) else ()
 
 
 def _few_values(x):

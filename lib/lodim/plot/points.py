@@ -5,19 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lodim.plot.axes import (
-    GREY,
-    LONGEST,
-    SCALE,
-    SIZE,
-    class_labels,
-    colour,
-    ensure_axes,
-    mark,
-    rgb,
-    spread_labels,
-    tidy,
-)
+from lodim.plot import axes
 from lodim.plot.lettering import legend
 from lodim.report.tables import significant
 
@@ -55,7 +43,7 @@ class Key:
 
     @property
     def entries(self):
-        return class_labels(self.name, self.labels or (), LONGEST)
+        return axes.class_labels(self.name, self.labels or (), axes.LONGEST)
 
     @classmethod
     def from_response(cls, name, labels, values, size=""):
@@ -65,10 +53,6 @@ class Key:
         known = values[np.isfinite(values)]
         ends = (known.min(), known.max()) if len(known) else (0.0, 1.0)
         return cls(name, labels, float(ends[0]), float(ends[1]), size)
-
-
-def class_style(k):
-    return {"color": colour(k), "marker": mark(k)}
 
 
 def scatter_values(ax, xy, value, key, *, hollow=False, unknown=None, **style):
@@ -83,17 +67,17 @@ def scatter_values(ax, xy, value, key, *, hollow=False, unknown=None, **style):
         return ax.scatter(*xy[rows].T, **(each | further))
 
     if not known.all():
-        put(~known, color=GREY, **(unknown or {}))
+        put(~known, color=axes.GREY, **(unknown or {}))
     if key.labels is not None:
         for k in range(len(key.labels)):
             if (value == k).any():
-                put(value == k, **class_style(k))
+                put(value == k, **axes.class_style(k))
         return None
     if not known.any() and len(known):
         return None
     if hollow:
         return put(known, color="none", edgecolor="white")
-    return put(known, c=value[known], cmap=SCALE, vmin=key.low, vmax=key.high)
+    return put(known, c=value[known], cmap=axes.SCALE, vmin=key.low, vmax=key.high)
 
 
 def legend_mark(ax, label, **style):
@@ -103,7 +87,9 @@ def legend_mark(ax, label, **style):
 
 
 def class_marks(ax, key, **style):
-    return [legend_mark(ax, text, **class_style(k), **style) for k, text in enumerate(key.entries)]
+    return [
+        legend_mark(ax, text, **axes.class_style(k), **style) for k, text in enumerate(key.entries)
+    ]
 
 
 def plane(
@@ -113,7 +99,7 @@ def plane(
 
     names : labels of the axes; star : (label, position) of a star
     tags : dict index of a point -> text; square : whether both axes have the same scale"""
-    ax = ensure_axes(ax, SIZE)
+    ax = axes.ensure_axes(ax, axes.SIZE)
     shades = None
     if faint is not None:
         shades = _scatter(ax, faint, key, 1, s=13, alpha=0.35, linewidths=0.0, edgecolor="none")
@@ -139,9 +125,9 @@ def surface(x, y, Z, key, names, ax=None, *, level=None, **over):
     """Draw Z (len(y), len(x)) as a coloured surface, with a contour line at `level`.
 
     names, key : labels of the axes, Key of the colours; over : points, edge, star, title on top"""
-    ax = ensure_axes(ax, SIZE)
+    ax = axes.ensure_axes(ax, axes.SIZE)
     share = (key.low, key.high) == (0.0, 1.0)
-    shades = ax.contourf(x, y, Z, np.linspace(0.0, 1.0, 21) if share else 16, cmap=SCALE)
+    shades = ax.contourf(x, y, Z, np.linspace(0.0, 1.0, 21) if share else 16, cmap=axes.SCALE)
     if level is not None and Z.min() < level < Z.max():
         line = ax.contour(x, y, Z, [level], colors="white", linewidths=1.6)
         ax.clabel(line, fmt=f"{level:g}", fontsize=8)
@@ -155,11 +141,10 @@ def classes(x, y, P, key, names, ax=None, **over):
 
     P : (len(y), len(x), K) probabilities
     names, key : labels of the axes, Key of the classes; over : points, edge, star, title on top"""
-    ax = ensure_axes(ax, SIZE)
+    ax = axes.ensure_axes(ax, axes.SIZE)
     K = P.shape[2]
     certainty = (P.max(axis=2) - 1.0 / K) / (1.0 - 1.0 / K)
-    class_rgb = np.array([rgb(colour(k)) for k in range(K)])[P.argmax(axis=2)]
-    picture = 1.0 - 0.75 * certainty[..., None] * (1.0 - class_rgb)
+    picture = 1.0 - 0.75 * certainty[..., None] * (1.0 - axes.class_rgb(P.argmax(axis=2)))
     ax.pcolormesh(x, y, picture, shading="nearest", rasterized=True)
     return _draw_over(ax, x, y, names, key, **over)
 
@@ -182,7 +167,7 @@ def _tag(ax, xy, radius, tags):
     style = {"textcoords": "offset points", "fontsize": 8, "va": "center", "arrowprops": line}
     for side, sign, ha in ((right, 1, "left"), (~right, -1, "right")):
         order = np.flatnonzero(side)[np.argsort(at[side, 1], kind="stable")]
-        heights = spread_labels(at[order, 1], 11.0)
+        heights = axes.spread_labels(at[order, 1], 11.0)
         for k, height in zip(order, heights, strict=True):
             offset = (sign * (size[k] + 8), height - at[k, 1])
             ax.annotate(texts[k], xy[list(tags)[k]], xytext=offset, ha=ha, zorder=5, **style)
@@ -213,7 +198,7 @@ def _legend(ax, points, key, faint, star, edge=None):
     """Draw the legend: classes of a Key, sizes of Points, faint points, labels of star and edge."""
     entries = class_marks(ax, key, s=55, lw=0.8, edgecolor="black")
     if faint is not None:
-        entries.append(legend_mark(ax, "rows of data", s=13, color=GREY, lw=0, alpha=0.6))
+        entries.append(legend_mark(ax, "rows of data", s=13, color=axes.GREY, lw=0, alpha=0.6))
     if star is not None:
         entries.append(legend_mark(ax, star[0], s=150, **STAR))
     if edge is not None:
@@ -237,4 +222,4 @@ def _finish(ax, names, title):
     ax.set_ylabel(names[1])
     if title:
         ax.set_title("\n".join(textwrap.wrap(title, 62)), fontsize=9)
-    tidy(ax)
+    axes.tidy(ax)
