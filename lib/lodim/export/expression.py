@@ -8,9 +8,8 @@ import numpy as np
 
 NUMBER, TRUTH, TEXT = "number", "truth", "text"
 LARGEST = 1e90  # largest absolute value of a column; written code refuses larger values
-COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 TESTS = ("among", "unlisted", "is_missing", "is_finite", "is_true")
-LOGIC = (*COMPARISONS, "and", "or", "not", *TESTS)
+LOGIC = ("lt", "le", "gt", "ge", "eq", "and", "or", "not", *TESTS)
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,7 @@ LETTERS = 40  # largest number of characters of a name
 
 
 def alike(template, names):
-    """Return an `Infix.functions` entry per word in `names`: template with it (asin for arcsin)."""
+    """Return `Infix.functions` entries of "sin arcsin" etc.: `template` filled with sin, asin."""
     known = {name: name.replace("arc", "a") for name in names.split()}
     return {name: (template.format(short), ATOM, LOOSE) for name, short in known.items()}
 
@@ -160,6 +160,7 @@ class Program(Infix):
                 yield from self.assignment(node)
 
     def body(self):
+        """Return the lines of the function: rows without prediction, errors, and the result."""
         lines = [*self.assigned(self.equation.columns)]
         missing = self.result([self.nan] * len(self.answers))
         for condition in self.equation.unknown:
@@ -172,9 +173,15 @@ class Program(Infix):
         values = self.result([self.text(node) for node in self.answers.values()])
         return [*lines, f"return {values}{self.end}"]
 
-    def points(self):
-        """Yield, per sum of Gaussian kernels, a table's name and rows, [weight, *point] each."""
+    def result(self, values):
+        """Return the text of the prediction: a number, or the classes with their `values`."""
+        return values[0] if None in self.answers else self.of_classes(values)
+
+    def point_tables(self):
+        """Return the definitions of the tables of weights and points of all sums of kernels."""
+        found = []
         for node in self.order:
             if isinstance(node, Kernels) and id(node) in self.tables:
                 rows = zip(node.weights.tolist(), node.points.tolist(), strict=True)
-                yield self.tables[id(node)], [[weight, *point] for weight, point in rows]
+                found.append(self.point_table(self.tables[id(node)], [[w, *u] for w, u in rows]))
+        return found

@@ -88,7 +88,7 @@ class _JavaScript(Program):
         """Return the text of the function predict(row) and of the helpers and tables it uses."""
         body = "\n".join(f"  {line}" for line in self.body())
         needed = [text for text in HELPERS if f"{text.split()[1]}(" in body]
-        return "\n".join([*needed, *self._tables(), f"function predict(row) {{\n{body}\n}}"])
+        return "\n".join([*needed, *self.point_tables(), f"function predict(row) {{\n{body}\n}}"])
 
     def when(self, condition, statement):
         return [f"if ({self.text(condition)}) {statement}"]
@@ -99,14 +99,10 @@ class _JavaScript(Program):
     def assignment(self, node):
         return [f"const {self.name(node)} = {self.formula(node)[0]};"]
 
-    def result(self, values):
-        """Return the text of the prediction: a number, or pairs [class, value] in class order."""
-        if None in self.answers:
-            return values[0]
+    def of_classes(self, values):
         pairs = zip(map(str, self.answers), values, strict=True)
         return "[" + ", ".join(f"[{self.literal(name)}, {value}]" for name, value in pairs) + "]"
 
-    def _tables(self):
-        for name, rows in self.points():
-            table = ",\n".join(f"  {json.dumps(row)}" for row in rows)
-            yield f"const {name} = [\n{table}\n];"
+    def point_table(self, name, rows):
+        table = ",\n".join(f"  {json.dumps(row)}" for row in rows)
+        return f"const {name} = [\n{table}\n];"

@@ -128,7 +128,7 @@ class _Graph:
         return self.add("LabelEncoder", node.name, domain="ai.onnx.ml", **codes)
 
     def truth(self, node):
-        """Return an expression as a bool tensor: a condition, or a number, of which 1 is true."""
+        """Return a tensor of bools: the condition `node`, or whether the number `node` is 1."""
         if isinstance(node, Call):
             return self.value(node)
         return self.add("Equal", self.value(node), self.array([[1.0]]))

@@ -163,13 +163,11 @@ class _Python(Program):
             kind = "a dict of coordinates"
         words = f"From a dict of values by column: {kind}, NaN where an input is missing."
         function = f'def predict(row):\n    """{words}"""\n{body}'
-        parts = [head, "import math", *self._tables(), *needed, function]
+        parts = [head, "import math", *self.point_tables(), *needed, function]
         return "\n\n\n".join(part.strip("\n") for part in parts) + "\n"
 
-    def _tables(self):
-        for name, rows in self.points():
-            lines = [f"    {tuple(row)!r},\n" for row in rows]
-            yield f"{name} = (\n{''.join(lines)})"
+    def point_table(self, name, rows):
+        return f"{name} = (\n{''.join(f'    {tuple(row)!r},{chr(10)}' for row in rows)})"
 
     def when(self, condition, statement):
         return [f"if {self.text(condition)}:", f"    {statement}"]
@@ -177,9 +175,7 @@ class _Python(Program):
     def error(self, words, shown):
         return f"raise ValueError({words + ' '!a} + repr({self.text(shown)}))"
 
-    def result(self, values):
-        if None in self.answers:
-            return values[0]
+    def of_classes(self, values):
         pairs = zip(map(ascii, self.answers), values, strict=True)
         return "{" + ", ".join(f"{key}: {value}" for key, value in pairs) + "}"
 

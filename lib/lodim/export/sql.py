@@ -90,16 +90,11 @@ class _SQL(Infix):
 
     def __init__(self, equation, dialect):
         super().__init__(equation)
-        self.dialect, self.step = dialect, self._steps()
-        self.functions = self.functions | {"rint": (ROUNDING[dialect], ATOM, LOOSE)}
-
-    def _steps(self):
-        """Return a dict id(expression) -> number of the first query step that can compute it."""
-        depth = {}
+        self.dialect, self.step = dialect, {}  # id(expression) -> first step that can compute it
         for node in self.order:
-            depth[id(node)] = max((depth[id(part)] for part in node.parts), default=0)
-            depth[id(node)] += id(node) in self.named
-        return depth
+            before = max((self.step[id(part)] for part in node.parts), default=0)
+            self.step[id(node)] = before + (id(node) in self.named)
+        self.functions = self.functions | {"rint": (ROUNDING[dialect], ATOM, LOOSE)}
 
     # Forms -------------------------------------------------------------------------------------
 
@@ -169,18 +164,27 @@ class _SQL(Infix):
         if self.dialect == "postgres" and len(named) > MAX_COLUMNS:
             most = f"PostgreSQL allows at most {MAX_COLUMNS:,}: fit a model with fewer features"
             raise ArgumentError(f"the query would have {len(named):,} columns, but {most}")
+        numbers = [quoted(c.name) for c in self.equation.columns if c.kind == NUMBER]
+        numbers = [f"CAST(data.{name} AS FLOAT8)" for name in numbers]
+        far = [f"({x} <> CAST('NaN' AS FLOAT8) AND abs({x}) > {LARGEST})" for x in numbers]
         steps, self._at = [], ""
         for k in range(1, 1 + max((self.step[id(node)] for node in named), default=1)):
             nodes = [node for node in named if self.step[id(node)] == k]
             lines = [f'{self.formula(node)[0]} AS "{self.name(node)}"' for node in nodes]
-            lines = [f"{self._at}.*", *lines] if k > 1 else [*lines, self._too_large()]
-            steps.append(self._select(lines, self._at, f"s{k}"))
+            lines = [f"{self._at}.*", *lines] if k > 1 else [*lines, f"{_any(far)} AS too_large"]
+            steps.append(self._select(lines, f"s{k}"))
             self._at = f"s{k}"
         conditions = [self.text(condition, ATOM) for condition in self.equation.conditions]
         unanswered = f"{_any([*conditions, f'{self._at}.too_large'])} AS unanswered"
-        steps.append(self._select([f"{self._at}.*", unanswered], self._at, "answered"))
+        steps.append(self._select([f"{self._at}.*", unanswered], "answered"))
         self._at = "answered"
-        answers = ",\n".join(f"    {self._answer(*pair)}" for pair in self.answers.items())
+        lines = []
+        for level, node in self.answers.items():
+            plain = level is None or (isinstance(level, str) and node.label == level)
+            name = quoted("prediction" if level is None else level if plain else f"prob_{level}")
+            known = f"CAST({self.text(node)} AS FLOAT8)"
+            lines.append(f"    CASE WHEN NOT answered.unanswered THEN {known} END AS {name}")
+        answers = ",\n".join(lines)
         return (
             f"-- {self.equation.title[:500]}\n"
             f"-- Written by {software()} for {self.dialect}.\n"
@@ -189,23 +193,12 @@ class _SQL(Infix):
             f"  SELECT\n{answers}\n  FROM answered\n) AS answers\n"
         )
 
-    def _too_large(self):
-        columns = [f"data.{quoted(c.name)}" for c in self.equation.columns if c.kind == NUMBER]
-        numbers = [f"CAST({column} AS FLOAT8)" for column in columns]
-        far = [f"({x} <> CAST('NaN' AS FLOAT8) AND abs({x}) > {LARGEST})" for x in numbers]
-        return f"{_any(far)} AS too_large"
-
-    def _select(self, lines, source, name):
-        text = "  SELECT\n    " + ",\n    ".join(lines) + (f"\n  FROM {source}" if source else "")
+    def _select(self, lines, name):
+        source = f"\n  FROM {self._at}" if self._at else ""
         # Otherwise PostgreSQL inlines a step into later steps and computes it once per use.
         end = "\n  OFFSET 0" if self.dialect == "postgres" else ""
-        return f"{name} AS (\n{text}{end}\n  )"
-
-    def _answer(self, level, node):
-        plain = level is None or (isinstance(level, str) and node.label == level)
-        name = quoted("prediction" if level is None else level if plain else f"prob_{level}")
-        known = f"CAST({self.text(node)} AS FLOAT8)"
-        return f"CASE WHEN NOT answered.unanswered THEN {known} END AS {name}"
+        columns = ",\n    ".join(lines)
+        return f"{name} AS (\n  SELECT\n    {columns}{source}{end}\n  )"
 
 
 def _any(conditions):

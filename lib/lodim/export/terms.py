@@ -38,34 +38,27 @@ class Inputs:
     unknown : list of conditions: rows for which predict() returns a missing value"""
 
     def __init__(self, design, new_levels):
-        self.design, self.new_levels = design, new_levels
+        self.design = design
         self.parts = list({id(p): p for p in itertools.chain(*design.terms)}.values())
         self.fills = {fill.name: fill.value for fill in design.fills}
-        self.known = self._known_levels(design.known_levels(new_levels))
-        self.columns = {name: ex.Column(name, self._kind(name)) for name in design.features}
-        self.refusals, self.unknown, self._made = [], [], {}
-        self.complete = {name: self._filled(name) for name in self.columns}
-        for name in self.columns:
-            self._check(name)
-        self.features = self._features()
-
-    # Columns -----------------------------------------------------------------------------------
-
-    def _known_levels(self, rules):
-        """Return a dict column -> (known levels, further levels that count as missing).
-
-        The second part is None if all further levels count as missing.
-        rules : such a dict for some columns, which replaces their levels in the fit"""
-        found = {}
+        self.known = {}  # column -> (known levels, further levels that count as missing; None: all)
         for part in self.parts:
             name = factors.column_with_levels(part)
             if name is None:
                 continue
             if not all(map(ex.is_exact, part.levels)):
                 raise ArgumentError(f"column {name!r} has a level that cannot be written exactly")
-            levels = found.get(name, (part.levels, ()))[0]
-            found[name] = tuple(v for v in levels if v in part.levels), ()
-        return found | rules
+            levels = self.known.get(name, (part.levels, ()))[0]
+            self.known[name] = tuple(v for v in levels if v in part.levels), ()
+        self.known |= design.known_levels(new_levels)
+        self.columns = {name: ex.Column(name, self._kind(name)) for name in design.features}
+        self.refusals, self.unknown, self._made = [], [], {}
+        self.complete = {}
+        for name in self.columns:
+            self._read(name)
+        self.features = self._features()
+
+    # Columns -----------------------------------------------------------------------------------
 
     def _kind(self, name):
         """Return the type (number, truth value or text) of a column of the data."""
@@ -102,23 +95,19 @@ class Inputs:
         missing = ex.call("is_missing", column)
         return ex.either([missing, ex.call("among", column, *forgiven)]) if forgiven else missing
 
-    def _check(self, name):
-        """Store the conditions on column `name` under which predict() raises, or returns NaN."""
-        column = self.columns[name]
+    def _read(self, name):
+        """Store a column with imputed values, and the conditions of rows without prediction."""
+        column = self.complete[name] = self.columns[name]
+        if name in self.fills:
+            fill = (ex.constant(self.fills[name]),)
+            filled = ex.Case((self._missing(name),), fill, column, label=f"{name} filled")
+            self.complete[name] = filled
         if name in self.known and self.known[name][1] is not None:
             levels, forgiven = self.known[name]
             new = ex.call("unlisted", column, *levels, *forgiven)
             self.refuse(new, f"column {name!r} has a level that the model does not know:", column)
         if self.design.missing != "indicator":
             self.unknown.append(self._missing(name))
-
-    def _filled(self, name):
-        """Return the expression of column `name`, with missing values imputed as in the fit."""
-        column = self.columns[name]
-        if name not in self.fills:
-            return column
-        value = ex.constant(self.fills[name])
-        return ex.Case((self._missing(name),), (value,), column, label=f"{name} filled")
 
     # Features ----------------------------------------------------------------------------------
 
@@ -305,7 +294,17 @@ class _Translation:
             cure = "make it a column of the data first"
             raise ArgumentError(f"{ast.unparse(node)} cannot be exported: {cure}")
         if name in patsy_terms.TRANSFORMS:
-            return self.transformed(name, node, settings, words)
+            data = [self.columns(arg) for arg in node.args[: count_data(node)]]
+            state = self.states.pop(0)[1]
+            if name in patsy_terms.MOMENTS:
+                given = patsy_terms.SCALE | words if name == "scale" else words
+                moments = _moments(name, state, **given)
+                return [ex.scaled(x, m, s) for x, m, s in zip(data[0], *moments, strict=True)]
+            if name == "te":
+                products = [ex.product(choice) for choice in itertools.product(*data)]
+                into = patsy_terms.apply(name, state, [np.eye(len(products))], settings, words)
+                return [ex.weighted(0.0, column, products) for column in into.T]
+            return self.spline(name, state, data[0][0], settings, words)
         if name == "np.where":
             yes, no = (self.single(arg) for arg in node.args[1:])
             return ex.Case((self.value(node.args[0]),), (yes,), no)
@@ -319,20 +318,6 @@ class _Translation:
         if name == "np.exp2":
             return ex.call("exp", ex.weighted(0.0, [np.log(2.0)], values))
         return ex.call(FUNCTIONS[name], *values)
-
-    def transformed(self, name, node, settings, words):
-        """Return the columns of `node`, a call name(data, *settings, **words), as expressions."""
-        data = [self.columns(arg) for arg in node.args[: count_data(node)]]
-        state = self.states.pop(0)[1]
-        if name in patsy_terms.MOMENTS:
-            given = patsy_terms.SCALE | words if name == "scale" else words
-            moments = _moments(name, state, **given)
-            return [ex.scaled(x, m, s) for x, m, s in zip(data[0], *moments, strict=True)]
-        if name == "te":
-            products = [ex.product(choice) for choice in itertools.product(*data)]
-            into = patsy_terms.apply(name, state, [np.eye(len(products))], settings, words)
-            return [ex.weighted(0.0, column, products) for column in into.T]
-        return self.spline(name, state, data[0][0], settings, words)
 
     def spline(self, name, state, x, settings, words):
         """Return symbolic expressions of a spline of x, one per basis function.
