@@ -206,6 +206,14 @@ def test_weights_count_where_they_are_a_column(cars):
         np.testing.assert_allclose(weighted["estimate"], repeated["estimate"], rtol=1e-6)
 
 
+def test_rows_of_weight_zero_do_not_change_the_effect_of_a_pair(cars):
+    df = cars.assign(w=np.where(cars["weight"] < 2000, 0.0, 1.0))
+    fit = ld.glm("mpg ~ weight * model_year", df, weights="w")
+    found = ld.effects(fit, df, "weight:model_year").tidy()
+    expected = ld.effects(fit, df[df["w"] > 0.0], "weight:model_year").tidy()
+    pd.testing.assert_frame_equal(found, expected)
+
+
 def test_importance_of_a_linear_model_in_closed_form():
     """Permuted, x_j adds 2 b_j^2 var(x_j) to the mean square."""
     rng = np.random.default_rng(0)

@@ -7,14 +7,8 @@ BINS, PAIR_BINS = 40, 12  # number of intervals of a single feature, and of each
 
 def edges_of(x, weight, bins):
     """Return edges of up to `bins` intervals of equal weight; a single edge if x is constant."""
-    part = np.arange(1, bins + 1) / bins * (1.0 - 1e-12)
-    if np.ptp(weight) == 0.0:
-        ordered, at = np.sort(x), np.ceil(part * len(x)).astype(int) - 1
-    else:
-        order = np.argsort(x, kind="stable")
-        share = np.cumsum(weight[order])
-        ordered, at = x[order], np.searchsorted(share, part * share[-1])
-    return np.unique(ordered[[0, *np.minimum(at, len(x) - 1)]])
+    part = np.arange(bins + 1) / bins * (1.0 - 1e-12)
+    return np.unique(np.quantile(x, part, weights=weight, method="inverted_cdf"))
 
 
 def bins_of(x, edges):

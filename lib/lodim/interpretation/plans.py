@@ -63,7 +63,8 @@ def interaction(rows, features):
             has = f"{feature.name!r} has levels"
             cure = f"give by={feature.name!r} for the effect of the other feature at each level"
             raise ArgumentError(f"a pair needs two numeric features, but {has}: {cure}")
-    at = np.flatnonzero(np.isfinite(features[0].values) & np.isfinite(features[1].values))
+    known = np.isfinite([feature.values for feature in features]).all(axis=0)
+    at = np.flatnonzero(known & (rows.weight > 0.0))
     rows, xs = rows.take(at), [feature.values[at] for feature in features]
     edges = [ale.edges_of(x, rows.weight, ale.PAIR_BINS) for x in xs]
     if min(map(len, edges)) < 2:

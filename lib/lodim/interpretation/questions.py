@@ -33,7 +33,8 @@ class Question:
         """Return a TermEffect per term, averaged over rows; features : dict name -> Feature."""
         if self.kind == "importance":
             return self._importance(rows, features, terms)
-        drawn = plans.drawn_rows(self.fits[0], rows, self.seed) if self.kind == "pd" else None
+        if self.kind == "pd":
+            drawn = plans.drawn_rows(self.fits[0], rows, self.seed)
         found = []
         for term in steps(terms, len(terms), "terms"):
             if isinstance(term, tuple):
@@ -52,7 +53,14 @@ class Question:
         return found
 
     def _importance(self, rows, features, terms):
-        orders = permutations(self.fits[0], rows, self.seed)
+        """Return a TermEffect per term: the increase of the mean deviance if it is permuted."""
+        # Permutations depend on the rows' content, not on their order.
+        batch, key = rows.batch(self.fits[0]._reader, response=True), np.full(rows.n, np.inf)
+        key[batch.rows] = row_keys.of_batch(batch, 0)[0]
+        order, orders = np.argsort(key, kind="stable"), np.empty((REPEATS, rows.n), np.int64)
+        seeds = np.random.SeedSequence(self.seed).spawn(REPEATS)
+        for one, child in zip(orders, seeds, strict=True):
+            one[order] = order[np.random.default_rng(child).permutation(rows.n)]
         bases = [losses(fit, rows) for fit in self.fits]
         found = []
         for term in steps(terms, len(terms), "terms"):
@@ -87,15 +95,3 @@ def mean_and_error(increase, weight):
     of_rows = increase.mean(axis=0)
     variance = share**2 @ (of_rows - share @ of_rows) ** 2
     return each.mean(), np.sqrt(variance + each.var(ddof=1) / len(each))
-
-
-def permutations(fit, rows, seed):
-    """Return random permutations (repeats, n) that depend on the rows' content, not their order."""
-    batch = rows.batch(fit._reader, response=True)
-    key = np.full(rows.n, np.inf)
-    key[batch.rows] = row_keys.of_batch(batch, 0)[0]
-    order = np.argsort(key, kind="stable")
-    orders = np.empty((REPEATS, rows.n), np.int64)
-    for one, child in zip(orders, np.random.SeedSequence(seed).spawn(REPEATS), strict=True):
-        one[order] = order[np.random.default_rng(child).permutation(rows.n)]
-    return orders
