@@ -2,15 +2,9 @@
 
 from importlib import import_module
 
-
-def _modules_by_name():
-    """Return a dict public name -> module that defines it, as listed in `__init__.pyi`."""
-    stub = __spec__.loader.get_data(f"{__file__}i").decode()
-    imports = [line.split() for line in stub.splitlines() if line.startswith("from ")]
-    return {name: module for _, module, _, name, *_ in imports}
-
-
-_MODULES = _modules_by_name()
+_STUB = __spec__.loader.get_data(f"{__file__}i").decode()
+_IMPORTS = [line.split() for line in _STUB.splitlines() if line.startswith("from ")]
+_MODULES = {name: module for _, module, _, name, *_ in _IMPORTS}  # by public name
 __all__ = ["__version__", *_MODULES]
 
 

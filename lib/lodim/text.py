@@ -30,13 +30,12 @@ def suggestion(name, names):
 
 def first_few(names, most=8):
     """Return the first `most` names, quoted, as text such as "'a', 'b' and 3 more"."""
-    shown = [f"{name!r:.100}" for name in names[:most]]
-    return first_names(shown, most, len(names)) or "no columns"
+    return first_names([f"{name!r:.100}" for name in names], most) or "no columns"
 
 
-def first_names(names, most, n=None):
-    """Return the first `most` of n names as text, such as "a, b and 3 more"."""
-    n = len(names) if n is None else n
+def first_names(names, most):
+    """Return the first `most` of the names as text, such as "a, b and 3 more"."""
+    n = len(names)
     return ", ".join(names[:most]) + (f" and {n - most} more" if n > most else "")
 
 

@@ -79,13 +79,13 @@ def auc_of_folds(positive, score, rows):
     return share, (in_order - share * pairs) / all_pairs
 
 
-def confidence_set(mean, covariance, degrees, seed=0):
+def confidence_set(mean, covariance, degrees):
     """Return p-values (q,) of the hypotheses that each model is as good as the best.
 
     mean, covariance : mean losses (q,) and their covariance (q, q), with `degrees` of freedom
     The p-values are of the model confidence set of Hansen, Lunde and Nason (2011), Sect. 3.1."""
     spread = pair_errors(covariance, mean)
-    draws = joint_draws(covariance, degrees, seed)
+    draws = joint_draws(covariance, degrees)
     gap = mean[:, None] - mean
     t = np.divide(gap, spread, out=np.where(gap < 0.0, -np.inf, np.inf), where=spread > 0.0)
     t[tied(mean[:, None], mean)] = 0.0
@@ -98,11 +98,11 @@ def confidence_set(mean, covariance, degrees, seed=0):
     return p
 
 
-def joint_quantile(mean, covariance, degrees, seed=0):
+def joint_quantile(mean, covariance, degrees):
     """Return the half-width, in SEs, of joint 95% intervals for differences of mean losses.
 
     mean, covariance : mean losses (q,), their covariance (q, q), with `degrees` of freedom"""
-    draws, spread = joint_draws(covariance, degrees, seed), pair_errors(covariance, mean)
+    draws, spread = joint_draws(covariance, degrees), pair_errors(covariance, mean)
     return float(np.quantile(_largest(draws, spread, range(len(mean))), 1.0 - LEVEL))
 
 
@@ -134,13 +134,13 @@ def tied(mean, other):
     return np.abs(mean - other) <= TIE * np.maximum(np.abs(mean), np.abs(other))
 
 
-def joint_draws(covariance, degrees, seed):
+def joint_draws(covariance, degrees):
     """Return 20,000 draws (rows) of the t distribution with scale matrix `covariance` (q, q)."""
     # From correlations: with covariances, one model with large errors would cost the others digits.
     sd = np.sqrt(np.diag(covariance))
     scale = np.where(sd > 0.0, sd, 1.0)
     values, vectors = np.linalg.eigh(covariance / scale[:, None] / scale)
     root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T * sd
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     draws = rng.standard_normal((N_SIMULATIONS, len(covariance))) @ root
     return draws / np.sqrt(rng.chisquare(degrees, N_SIMULATIONS) / degrees)[:, None]

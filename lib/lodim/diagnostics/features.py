@@ -33,13 +33,12 @@ def leak(subject):
     X, y = standardized(batch)[at], batch.y[at]
     levels = subject.fit.levels
     if levels is None:
-        found = [
-            name for x, name in zip(X.T, design.names, strict=True) if tells_number(x, y) >= SAME
-        ]
+        strengths = [tells_number(x, y) for x in X.T]
     else:
         code = y.astype(int)
         strengths = [tells_classes(x, code, len(levels)) for x in X.T]
-        found = [name for s, name in zip(strengths, design.names, strict=True) if s >= SAME]
+    found = [name for s, name in zip(strengths, design.names, strict=True) if s >= SAME]
+    if levels is not None:
         most = np.bincount(code).max() / len(code)
         for t, name in enumerate(design.term_names):  # levels that nearly determine the class
             at = np.flatnonzero(design.term_of == t)
@@ -90,7 +89,9 @@ def copies(subject):
     if len(design.names) > MOST_COLUMNS:
         return f"more than {MOST_COLUMNS:,} features"
     X = standardized(batch)[_thinned(batch.n)]
-    pairs = near_copies(X, _sources(design))
+    marks = [any(isinstance(part, factors.Missing) for part in term) for term in design.terms]
+    needs = [{name for part in term for name in factors.needs(part)} for term in design.terms]
+    pairs = near_copies(X, [None if marks[t] else needs[t] for t in design.term_of])
     if not pairs:
         return []
     names = [(design.names[i], design.names[j]) for i, j, _ in pairs]
@@ -99,13 +100,6 @@ def copies(subject):
     hint = "The fit may use either of the two by chance: interpret both together, or leave one out."
     terms = tuple(dict.fromkeys(itertools.chain.from_iterable(names)))
     return [Finding("copies", "note", sentence, hint, terms)]
-
-
-def _sources(design):
-    """Return per feature the set of data columns it uses; None for indicators of missing values."""
-    marks = [any(isinstance(part, factors.Missing) for part in term) for term in design.terms]
-    needs = [{name for part in term for name in factors.needs(part)} for term in design.terms]
-    return [None if marks[t] else needs[t] for t in design.term_of]
 
 
 def identifier(subject):

@@ -151,28 +151,21 @@ def _in_turn(alt, classes, marks, times=1):
     return alt.Scale(domain=classes, range=marks)
 
 
-def _beside_colour(alt, encoding, picture, names, marks):
-    """Return a dict with an altair encoding of a Picture's classes by `marks`, such as shapes.
+def _style(alt, picture, names, mark, encoding, marks):
+    """Return altair encodings of points or lines: axes, colours, and `marks` such as shapes.
 
-    The dict is empty unless there are more classes than colours. encoding : such as alt.Shape"""
-    many = _many_classes(picture)
-    if not many:
-        return {}
-    scale = _in_turn(alt, many, marks, len(COLOURS))
-    field = _field(encoding, picture, names, picture.color, scale=scale)
-    return {encoding.__name__[0].lower() + encoding.__name__[1:]: field}
-
-
-def _position(alt, picture, names):
+    mark, encoding : such as "shape" and alt.Shape, used with more classes than colours"""
     across = _names_across(alt, picture)
     if _is_number(picture.frame, picture.x):
         kind = "log" if picture.logarithmic else "linear"
         across = {"scale": alt.Scale(zero=False, type=kind)}
     up = {"zero": False} if picture.scale is None else {"domain": list(picture.scale)}
-    return {
-        "x": _field(alt.X, picture, names, picture.x, **across),
-        "y": _field(alt.Y, picture, names, picture.y, scale=alt.Scale(**up)),
-    }
+    style = {"x": _field(alt.X, picture, names, picture.x, **across)}
+    style["y"] = _field(alt.Y, picture, names, picture.y, scale=alt.Scale(**up))
+    if many := _many_classes(picture):
+        scale = _in_turn(alt, many, marks, len(COLOURS))
+        style[mark] = _field(encoding, picture, names, picture.color, scale=scale)
+    return style | _shades(alt, picture, names)
 
 
 def _names_across(alt, picture):
@@ -203,8 +196,7 @@ def _intervals(alt, base, picture, names):
 
 def _points(alt, base, picture, names):
     size = 36 if _is_number(picture.frame, picture.x) else 100
-    shapes = _beside_colour(alt, alt.Shape, picture, names, SHAPES)
-    style = _position(alt, picture, names) | shapes | _shades(alt, picture, names)
+    style = _style(alt, picture, names, "shape", alt.Shape, SHAPES)
     points = base.mark_point(filled=True, size=size, opacity=0.7).encode(**style)
     if picture.reference is None:
         return points
@@ -219,8 +211,7 @@ def _points(alt, base, picture, names):
 
 
 def _lines(alt, base, picture, names):
-    dashes = _beside_colour(alt, alt.StrokeDash, picture, names, DASHES)
-    style = _position(alt, picture, names) | dashes | _shades(alt, picture, names)
+    style = _style(alt, picture, names, "strokeDash", alt.StrokeDash, DASHES)
     lines = base.mark_line(point={"size": 14}).encode(**style)
     if not picture.rug:
         return lines

@@ -11,6 +11,7 @@ from lodim.design.columns import as_float, as_levels
 from lodim.design.frame import read_column, read_frame
 
 QUANTILES = np.arange(0.05, 1.0, 0.05)  # shares of the quantiles that are shown for a number
+GRID = 41  # number of values of a number at which effects are drawn
 SPREAD = 2.0  # half-width of a range in standard deviations, if no data are given
 
 
@@ -35,41 +36,37 @@ def columns_of(design):
 
 def from_data(design, data):
     """Return a list with an Input (name, range, typical value) per column that predictions need."""
-    frame, levels = read_frame(data), _levels(design)
-    return [_from_column(read_column(frame, name), levels.get(name)) for name in columns_of(design)]
-
-
-def _levels(design):
-    """Return a dict column -> levels; () if a call such as C(np.floor(x)) makes them."""
-    found = {}
+    known = {}  # column -> levels; () if a call such as C(np.floor(x)) makes them
     for part in itertools.chain.from_iterable(design.terms):
         if isinstance(part, factors.Levels) and not factors.is_computed_condition(part):
             name = factors.column_with_levels(part)
-            known = {n: () for n in factors.needs(part)} if name is None else {name: part.levels}
-            found = known | found
+            made = {n: () for n in factors.needs(part)} if name is None else {name: part.levels}
+            known = made | known
+    frame, found = read_frame(data), []
+    for name in columns_of(design):
+        column, levels = read_column(frame, name), known.get(name)
+        is_date = column.kind == "date"
+        if levels is not None or column.kind == "level":
+            column = as_levels(column)
+            counts = np.bincount(column.codes[column.codes >= 0], minlength=len(column.levels))
+            frequent = dict(zip(column.levels, counts, strict=True))
+            levels = levels or column.levels
+            typical = max(levels, key=lambda v, n=frequent: n.get(v, 0))
+            found.append(Input(name, typical, levels, dates=is_date))
+            continue
+        values = np.empty(0) if column.kind == "empty" else as_float(column.values)
+        values = values[np.isfinite(values)]
+        if not values.size:
+            found.append(Input(name, np.nan))
+            continue
+        typical = float(np.median(values))
+        whole = column.whole or bool(np.isin(values, (0.0, 1.0)).all())
+        if whole:
+            typical = float(round(typical))
+        ends, several = (float(values.min()), float(values.max())), len(np.unique(values)) > 2
+        cuts = tuple(np.quantile(values, QUANTILES).tolist()) if several else ()
+        found.append(Input(name, typical, None, *ends, whole, is_date, cuts))
     return found
-
-
-def _from_column(column, known):
-    is_date = column.kind == "date"
-    if known is not None or column.kind == "level":
-        column = as_levels(column)
-        counts = np.bincount(column.codes[column.codes >= 0], minlength=len(column.levels))
-        frequent = dict(zip(column.levels, counts, strict=True))
-        levels = known or column.levels
-        typical = max(levels, key=lambda v: frequent.get(v, 0))
-        return Input(column.name, typical, levels, dates=is_date)
-    values = np.array([np.nan]) if column.kind == "empty" else as_float(column.values)
-    known = values[np.isfinite(values)]
-    if not known.size:
-        return Input(column.name, np.nan)
-    typical = float(np.median(known))
-    whole = column.whole or bool(np.isin(known, (0.0, 1.0)).all())
-    if whole:
-        typical = float(round(typical))
-    ends = float(known.min()), float(known.max())
-    cuts = tuple(np.quantile(known, QUANTILES).tolist()) if len(np.unique(known)) > 2 else ()
-    return Input(column.name, typical, None, *ends, whole, is_date, cuts)
 
 
 def from_design(design):
@@ -92,13 +89,13 @@ def from_design(design):
     return [found[name] for name in design.features]
 
 
-def grid(column, n=41):
-    """Return the values of an Input (column) at which effects are drawn: levels, or n numbers."""
+def grid(column):
+    """Return the values of an Input (column) at which effects are drawn: levels, or 41 numbers."""
     if column.levels is not None:
         return list(column.levels)
-    if column.whole and column.high - column.low < n:
+    if column.whole and column.high - column.low < GRID:
         return list(np.arange(column.low, column.high + 1.0))
-    return list(np.linspace(column.low, column.high, n))
+    return list(np.linspace(column.low, column.high, GRID))
 
 
 def rows_at(base, column, values):

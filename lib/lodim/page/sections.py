@@ -48,7 +48,15 @@ def effects(fit, inputs, data):
     data : frame over whose rows predictions are averaged; None for one row of typical values"""
     typical = {column.name: [column.typical] for column in inputs}
     base = pd.DataFrame(typical) if data is None else thinned(data[list(typical)], BASE)
-    found = {c.name: _effect(fit, base, c) for c in inputs[:MOST_COLUMNS]}
+    found = {}  # column -> its values, and mean predictions (n, K) of the rows `base` at each
+    for column in inputs[:MOST_COLUMNS]:
+        values = grid(column)
+        with no_row_warnings():
+            answers = in_pandas(fit.predict)(rows_at(base, column, values)).to_numpy()
+        answers = answers.reshape(len(values), len(base), -1)
+        known = ~np.isnan(answers)
+        means = np.where(known, answers, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
+        found[column.name] = values if column.levels is None else [*map(str, values)], means
     widths = {name: np.ptp(means, axis=0).max() for name, (_, means) in found.items()}
     least = FLAT * max(widths.values(), default=0.0)
     some = [name for name, width in widths.items() if width > least]
@@ -58,17 +66,6 @@ def effects(fit, inputs, data):
     named = {column.name: column for column in inputs}
     pictures = [_effect_picture(fit, named[name], *found[name], scale) for name in shown]
     return pictures, [column.name for column in inputs if column.name not in shown]
-
-
-def _effect(fit, base, column):
-    """Return values of an Input `column`, and mean predictions (n, K) of rows `base` at each."""
-    values = grid(column)
-    with no_row_warnings():
-        answers = in_pandas(fit.predict)(rows_at(base, column, values)).to_numpy()
-    answers = answers.reshape(len(values), len(base), -1)
-    known = ~np.isnan(answers)
-    means = np.where(known, answers, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
-    return values if column.levels is None else [str(v) for v in values], means
 
 
 def _effect_picture(fit, column, values, means, scale):
