@@ -468,7 +468,7 @@ def test_glm_answers_rows_that_ask_for_what_is_aliased():
 
 
 def test_without_scikit_learn_the_hint_says_how_to_get_it(monkeypatch):
-    monkeypatch.setitem(sys.modules, "sklearn.base", None)
+    monkeypatch.setitem(sys.modules, "sklearn", None)
     with pytest.raises(ld.MissingExtraError, match=r"pip install 'lodim\[sklearn\]'"):
         reload(import_module("lodim.sklearn"))
 

@@ -22,13 +22,7 @@ from lodim.errors import ArgumentError, DataError, MissingExtraError
 from lodim.text import unused_name
 
 try:
-    from sklearn.base import (
-        BaseEstimator,
-        ClassifierMixin,
-        ClusterMixin,
-        RegressorMixin,
-        TransformerMixin,
-    )
+    from sklearn import base
     from sklearn.feature_selection import SelectorMixin
     from sklearn.model_selection import check_cv
     from sklearn.utils import check_array, check_consistent_length, column_or_1d
@@ -115,7 +109,7 @@ def _folds_of(splitter, X, y, groups):
     return fold
 
 
-class _Estimator(BaseEstimator):
+class _Estimator(base.BaseEstimator):
     """Base class of the estimators for scikit-learn: parameters, conversion of X, and fitting.
 
     without : arguments of the model to leave out; own : dict name -> default of arguments to add
@@ -152,7 +146,7 @@ class _Estimator(BaseEstimator):
         parts = {"names": ", ".join(parameters), "model": model, "chooses": chooses}
         parts["fit"] = f"{model.capitalize()}Fit"
         text = HELP + (HELP_OF_CV + HELP_OF_MODEL + CV if chooses else HELP_OF_MODEL)
-        text += CLASSES * issubclass(cls, ClassifierMixin)
+        text += CLASSES * issubclass(cls, base.ClassifierMixin)
         cls.__doc__ = inspect.cleandoc(cls.__doc__) + text.format(**parts)
 
     def _learn(self, X, y, family, sample_weight, groups):
@@ -173,14 +167,18 @@ class _Estimator(BaseEstimator):
             arguments["weights"] = _one_each("sample_weight", sample_weight, data)
         if groups is not None:
             groups = _one_each("groups", groups, data)
-        self.fit_ = self._fitted(formula, data, arguments, folds, groups, X, y)
+        if folds is not None and not isinstance(folds, int):
+            folds, groups = _folds_of(check_cv(folds), X, y, groups), None
+        self.fit_ = self._fitted(formula, data, arguments, folds, groups)
         if self.fit_.design.n_dropped:
             what = f"{self.fit_.design.n_dropped} rows have a missing feature or weight"
             raise DataError(f"{what}: give missing='indicator', or leave these rows out of X and y")
         return self
 
-    def _fitted(self, formula, data, arguments, folds, groups, X, y):
-        """Return a fit of the model to `data`; with `folds` (the argument cv), the best of cv()."""
+    def _fitted(self, formula, data, arguments, folds, groups):
+        """Return a fit of the model to `data`; with `folds`, the best one of lodim.cv().
+
+        arguments : dict of the model's arguments; folds : None, number, or fold of each row (n,)"""
         model = getattr(lodim, self._model)
         arguments["progress"] = False  # since a grid search makes many fits
         if folds is None:
@@ -190,8 +188,6 @@ class _Estimator(BaseEstimator):
                     raise ArgumentError(f"groups= needs cv= for {self._model}, {why}")
                 arguments["groups"] = groups
             return model(formula, data, **arguments)
-        if not isinstance(folds, int):
-            folds, groups = _folds_of(check_cv(folds), X, y, groups), None
         if arguments.pop("loss", "squared") != "squared":  # cv() itself has an argument `loss`
             auto = {k: None for k in ("lambda_v",) if arguments[k] == "auto"}
             arguments |= auto | {"grid": {"loss": [self.loss]}}
@@ -277,7 +273,7 @@ class _Supervised:
         return self._learn(X, *self._response(y), sample_weight, groups)
 
 
-class _Regressor(_Supervised, RegressorMixin):
+class _Regressor(_Supervised, base.RegressorMixin):
     def _response(self, y):
         y = column_or_1d(y, warn=True)
         y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
@@ -288,7 +284,7 @@ class _Regressor(_Supervised, RegressorMixin):
         return self._answers(X, "response").to_numpy(dtype=float)
 
 
-class _Classifier(_Supervised, ClassifierMixin):
+class _Classifier(_Supervised, base.ClassifierMixin):
     def _response(self, y):
         family = getattr(self, "family", None)
         dtype = getattr(y, "dtype", None)
@@ -324,7 +320,7 @@ class _Classifier(_Supervised, ClassifierMixin):
         return self._answers(X, "link").to_numpy(dtype=float)
 
 
-class _Transformer(TransformerMixin):
+class _Transformer(base.TransformerMixin):
     """Mixin for estimators whose transform() returns coordinates in an embedding or a view."""
 
     _coordinates: str
@@ -438,7 +434,7 @@ class RiprClassifier(_Classifier, _Estimator, model="ripr", without=["n_clusters
     Views are small sets of features, in which a row is compared with its nearest training rows."""
 
 
-class RiprClusterer(ClusterMixin, _Estimator, model="ripr", without=["method", "balanced"]):
+class RiprClusterer(base.ClusterMixin, _Estimator, model="ripr", without=["method", "balanced"]):
     """Clusters in a few low-dimensional views (small sets of features); see `lodim.ripr`.
 
     `labels_` has the position of each training row's cluster in `fit_.clusters()`; -1 for none."""
