@@ -301,10 +301,8 @@ def _descent_bounds(state, k):
     step = BLOCK if len(state.y) > SPAN_ROWS else SPAN_ROWS
 
     def part(rows):
-        own = state.X[tiles.of_rows(rows)]
-        return _descent_bounds_of_span(
-            own, *state.margin(k, rows), state.weight[rows], step, *shape
-        )
+        columns = *state.margin(k, rows), state.weight[rows]
+        return _descent_bounds_of_span(state.X[tiles.of_rows(rows)], *columns, step, *shape)
 
     return sum_rows(part, len(state.y))
 

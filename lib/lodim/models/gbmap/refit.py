@@ -27,17 +27,15 @@ class JointObjective:
     def __init__(self, state, learners, ridge):
         self._X, *self._rows = state.joint_rows()
         self.sign = learners.sign
-        self._shape = learners.sign, learners.target, float(learners.beta), state.loss
+        self._shape = self.sign, learners.target, float(learners.beta), state.loss
         self._how = {"threads": state.settings.n_threads, "runs": state.runs}
-        self._ridge, self._size = ridge, len(learners)
+        self._ridge = ridge
         self.l1, self.precision = np.zeros(ridge.size * len(learners)), precision_of(self._X.dtype)
 
     def _sums(self, theta):
-        theta = theta.reshape(self._size, -1)
-        shape = self._size, 2 + theta.shape[1]
-        return theta, sum_blocks(
-            joint_gradient, self._X, shape, *self._rows, theta, *self._shape, **self._how
-        )
+        theta = theta.reshape(len(self.sign), -1)
+        shape, rest = (len(theta), 2 + theta.shape[1]), (*self._rows, theta, *self._shape)
+        return theta, sum_blocks(joint_gradient, self._X, shape, *rest, **self._how)
 
     def __call__(self, theta, active):
         theta, sums = self._sums(theta)
@@ -56,12 +54,10 @@ def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
 
     eval_batch : rows to predict, or None for no linear predictors
     warm_start : learners of another fit, as additional starting points"""
-    boosts = boost.fit_stages(
-        batch, family, settings, None if settings.joint else eval_batch, warm_start
-    )
     if not settings.joint:
-        yield from boosts
+        yield from boost.fit_stages(batch, family, settings, eval_batch, warm_start)
         return
+    boosts = boost.fit_stages(batch, family, settings, warm_start=warm_start)
     parts = [part[:2] for part in islice(boosts, settings.m)]
     learners, log = joint_refit(batch, family, settings, *boost.combine(parts))
     score = None

@@ -105,10 +105,8 @@ def start_in_subspace(objective, penalty, state, k, warm_theta, warm_sign, rejec
     settings, p = state.settings, state.X.shape[1]
     n_starts = 1 if len(warm_theta) else settings.n_starts
     if rejected is not None:
-        warm_theta, warm_sign = (
-            np.concatenate([warm_theta, rejected[0]]),
-            np.concatenate([warm_sign, rejected[1]]),
-        )
+        warm_theta = np.concatenate([warm_theta, rejected[0]])
+        warm_sign = np.concatenate([warm_sign, rejected[1]])
     on_sample = p * 128 <= len(state.sample)  # 128 rows per feature show the directions
     X, y, score, weight = state.sample_rows(k) if on_sample else state.rows(k, to_host=True)
     if on_sample:
@@ -123,11 +121,9 @@ def start_in_subspace(objective, penalty, state, k, warm_theta, warm_sign, rejec
     U = np.pad(U, ((0, 0), (0, V.shape[1] - len(T))))
     Z = _projected(X, V, settings.n_threads)
     sampled = tiles.unpack(Z, len(state.sample)) if on_sample else tiles.rows(Z, state.sample)
-    at = (
-        np.ascontiguousarray(sampled.T, np.float64),
-        *derivatives(state.loss, *state.sample_margin(k)),
-    )
-    theta, sign = place_hinges(U, *at, penalty.ridge[-1], True, n_starts)
+    sampled = np.ascontiguousarray(sampled.T, np.float64)
+    by_row = derivatives(state.loss, *state.sample_margin(k))
+    theta, sign = place_hinges(U, sampled, *by_row, penalty.ridge[-1], True, n_starts)
     theta = np.concatenate([theta, np.hstack([warm_theta[:, :2], warm_theta[:, 2:] @ V])])
     sign = np.concatenate([sign, warm_sign])
     within = penalize(settings, V.shape[1], state.p)

@@ -48,6 +48,7 @@ def _fit(rows, settings):
     level = family.null_intercept(batch.y, batch.weight, batch.offsets(family.n_scores))
     level = level[1:] - level[0] if family.name == "multinomial" else level
     null = np.outer(level, basis.R[:, 0])
+    # Newton's method starts from statsmodels' estimates, or from the intercept-only model.
     start = at_null = Sums.of_rows(rows, basis, null, True)
     X, n_before = None, 0
     if batch.n <= MAX_MEMORY_ROWS:
@@ -56,6 +57,7 @@ def _fit(rows, settings):
         if np.isfinite(coef).all():
             start = Sums.of_rows(rows, basis, (basis.R @ coef).T, True)
     found, converged, n_iter = maximize(rows, basis, start, at_null, settings.max_iter)
+    # Degrees of freedom: classes without rows have no coefficients, ordered classes share slopes.
     coef = basis.T @ found.coef.T
     absent = np.count_nonzero(rows.sizes == 0.0) if family.name == "multinomial" else 0
     df, free = coef.size - absent * len(kept), None
@@ -65,6 +67,7 @@ def _fit(rows, settings):
         df, df_resid = free.shape[1], max(rows.positive - free.shape[1], 0)
     log = inference.measures(rows, found, df_resid)
     log |= {"converged": converged or log["exact"], "n_iter": n_before + n_iter, "df": df}
+    # Directions with hardly any information have no finite estimate, if the rows are separated.
     at_null, H = (_restricted(free, sums.matrix) for sums in (at_null, found))
     least = inference.FLAT * np.linalg.eigvalsh(at_null).max(initial=0.0)
     if X is not None and not is_separated(family, X, y, H, least, free):
@@ -177,15 +180,13 @@ def _step(found, free):
     found : Sums at the present coefficients; free : basis of allowed steps, or None for all"""
     H, gradient = _restricted(free, found.matrix), found.gradient
     gradient = gradient if free is None else free.T @ gradient
-    step = gradient
-    if len(H):
-        try:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                scale = 1.0 / np.sqrt(np.diag(H))  # a unit diagonal, for accuracy
-                factor = cho_factor(H * np.outer(scale, scale))
-            step = scale * cho_solve(factor, scale * gradient)
-        except (LinAlgError, ValueError):
-            step = np.linalg.lstsq(H, gradient, rcond=None)[0]
+    try:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            scale = 1.0 / np.sqrt(np.diag(H))  # a unit diagonal, for accuracy
+            factor = cho_factor(H * np.outer(scale, scale))
+        step = scale * cho_solve(factor, scale * gradient)
+    except (LinAlgError, ValueError):
+        step = np.linalg.lstsq(H, gradient, rcond=None)[0]
     step = step if free is None else free @ step
     if not np.isfinite(step).all():
         return np.zeros(found.coef.shape), 0.0
@@ -206,13 +207,12 @@ def is_separated(family, X, y, H, zero_limit, free=None):
         rising, level = (csr_array(part @ free) for part in (rising, level))
     if rising.shape[0] * rising.shape[1] > LARGEST:
         return True
-    none = level.shape[0] == 0
     found = linprog(
         -rising.sum(axis=0),
         A_ub=-rising,
         b_ub=np.zeros(rising.shape[0]),
-        A_eq=None if none else level,
-        b_eq=None if none else np.zeros(level.shape[0]),
+        A_eq=level,
+        b_eq=np.zeros(level.shape[0]),
         bounds=(-1.0, 1.0),
         method="highs",
     )
