@@ -12,8 +12,8 @@ from lodim.family import make
 from lodim.models.ripr import losses
 from lodim.models.ripr.assignment.lambda_path import assignment_path
 from lodim.models.ripr.assignment.recover import (
-    _better,
     candidates,
+    clearly_better,
     forward_selection,
     single_errors,
 )
@@ -347,7 +347,7 @@ def test_forward_selection_with_more_views_must_be_more_surely_better():
         return out
 
     def better(n_views, wrong, weight=None):  # m errors less are the root of m standard errors
-        return _better(errors(wrong), errors(20), n_views - 2, weight)
+        return clearly_better(errors(wrong), errors(20), n_views - 2, weight)
 
     least = {n: max(m for m in range(20) if better(n, m)) for n in (1, 2, 3)}
     assert least == {1: 19, 2: 19, 3: 17}

@@ -281,7 +281,7 @@ def test_a_search_that_does_not_converge_warns(monkeypatch, more):
     monkeypatch.setattr(constrained, "assign", short(constrained.assign, 6))
     if not more:
         able = len(np.unique(losses.class_losses(*_parts(df), balanced=True).argmin(axis=1)))
-        monkeypatch.setattr(f"{at}.recover.assign", short(assign, able))
+        monkeypatch.setattr(f"{at}.view_search.assign", short(assign, able))
     with pytest.warns(ld.ConvergenceWarning, match="did not converge"):
         fit = ld.ripr("y ~ .", df, lambda_=1.0, threads=1, **more)
     assert not fit.converged and len(fit.log["objective"]) == 1

@@ -128,7 +128,7 @@ def test_views_are_those_of_a_greedy_search():
     chosen, losses = forward_selection(voters, VIEWS, 11, 4)
     share = voters.weight / voters.weight.sum()
     goal = smoothed_targets(y, 3)
-    evidence = voters.evidence(voters.sums(VIEWS, 11))
+    evidence = voters.evidence(VIEWS, 11)
 
     def loss(views):
         total = evidence[views].sum(axis=0)

@@ -57,22 +57,13 @@ class ClassViews(AssignedViews):
         ratio = losses.class_ratios(
             self.X if X is None else X, self.X, self.codes, self.views, self.k, **how
         )
-        vote = np.empty(ratio.shape)
-        for j in range(len(self)):
-            weights = 1.0 + self.votes(j, X)
-            vote[:, j] = np.log(weights / weights.sum(axis=1, keepdims=True))
-        return ratio, vote
-
-    def votes(self, j, X=None):
-        """Return each class's total weight among the k nearest rows in view j, (rows, classes).
-
-        X : rows, by default the training rows, each left out; training weights have mean one"""
-        k, refs, view = self.k, self.references, self.views[j]
+        refs = self.references
         weight = self.weight[refs] / max(self.weight[refs].mean(), 1e-300)
         values = weight[:, None] * (self.codes[refs][:, None] == np.arange(self.n_classes))
         X, own = self.queried(X)
         near = Neighbours.among(X, self.X[refs], own=own)
-        return near.sums(view[None], k, values, EQUAL)[0]
+        counts = 1.0 + near.sums(self.views, self.k, values, EQUAL).transpose(1, 0, 2)
+        return ratio, np.log(counts / counts.sum(axis=2, keepdims=True))
 
     def query(self, X=None, threads=1):
         """Return predictions (Answers) for rows X; by default leave-one-out for training rows."""
@@ -83,7 +74,7 @@ class ClassViews(AssignedViews):
         scores = np.where(scores >= top - ties.EQUAL, top, scores)
         value = np.full(least.shape, np.nan)
         at = np.isfinite(least)
-        value[at] = self.preferred[ties.argmin(-scores[at][:, self.preferred])]
+        value[at] = self.best_class(scores[at])
         known, code = np.flatnonzero(view >= 0), np.full(len(view), -1)
         code[known] = value[known, view[known]]
         z = np.full((len(scores), self.n_classes), np.nan)
@@ -102,13 +93,13 @@ class NumberViews(AssignedViews):
         """Return predictions (Answers) for rows X; by default leave-one-out for training rows."""
         near = [self.nearest(j, X) for j in range(len(self))]
         y = np.where(np.isfinite(self.y), self.y, 0.0)  # no neighbours lack a response
-        best = losses.number_answers(near, y, self.assignment, weight=self.weight)
+        B, weight = self.assignment, self.weight
+        view, value, share = losses.number_answers(near, y, B, weight)
         alone = [
-            losses.number_answers([pair], y, self.assignment[:, [j]], weight=self.weight).value
-            for j, pair in enumerate(near)
+            losses.number_answers([pair], y, B[:, [j]], weight)[1] for j, pair in enumerate(near)
         ]
-        loss = np.where(np.isnan(best.share), np.inf, 1.0 - best.share)
-        return Answers(best.view, np.column_stack(alone), loss, best.value[:, None])
+        loss = np.where(np.isnan(share), np.inf, 1.0 - share)
+        return Answers(view, np.column_stack(alone), loss, value[:, None])
 
 
 @forms.record
@@ -129,12 +120,6 @@ class ClusterViews(AssignedViews):
 
     assign = clusters.assign_clusters
     cluster_names = property(clusters.cluster_names)
-
-    def centres_in(self, feature):
-        """Return a feature's values at q cluster centres, (q,); NaN if a centre's view lacks it."""
-        own = self.views[self.centre_view]
-        at = (own >= 0) & (self.features[own] == feature)
-        return np.where(at, self.centres, 0.0).sum(axis=1) + np.where(at.any(axis=1), 0.0, np.nan)
 
     def query(self, X=None, threads=1):
         """Return predictions (Answers) for rows X; by default leave-one-out for training rows."""
@@ -164,22 +149,16 @@ def drop_unused_views(e, threads=1):
         on = np.unique(e.assigned_view[(e.assigned_view >= 0) & (e.weight > 0)])
         if len(on) in (0, len(e)):
             return e
-        e = _subset(e, on)
+        used = np.unique(e.views[on][e.views[on] >= 0])
+        B, total = e.assignment[:, on], e.assignment[:, on].sum(axis=1, keepdims=True)
+        by_query = (e.assigned_view[:, None] == on) & (e.assignment.sum(axis=1, keepdims=True) > 0)
+        e = replace(
+            e,
+            views=np.where(e.views[on] >= 0, np.searchsorted(used, e.views[on]), -1),
+            features=e.features[used],
+            X=e.X[:, used],
+            # the shares of a row sum to one again
+            assignment=np.where(total > 0, B / np.where(total > 0, total, 1.0), by_query),
+            volumes=e.volumes[on],
+        )
         e = replace(e, assigned_view=e.query(threads=threads).view)
-
-
-def _subset(e, on):
-    """Return the ensemble e with only the views at positions `on`; a row's view shares sum to 1."""
-    used = np.unique(e.views[on][e.views[on] >= 0])
-    views = np.where(e.views[on] >= 0, np.searchsorted(used, e.views[on]), -1)
-    B, total = e.assignment[:, on], e.assignment[:, on].sum(axis=1, keepdims=True)
-    by_query = (e.assigned_view[:, None] == on) & (e.assignment.sum(axis=1, keepdims=True) > 0)
-    B = np.where(total > 0, B / np.where(total > 0, total, 1.0), by_query)
-    return replace(
-        e,
-        views=views,
-        features=e.features[used],
-        X=e.X[:, used],
-        assignment=B,
-        volumes=e.volumes[on],
-    )

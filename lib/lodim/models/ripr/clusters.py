@@ -29,13 +29,13 @@ def fit_clusters(e, n_clusters, seed):
     return replace(e, centres=np.concatenate(centres), centre_view=np.array(of, np.int64))
 
 
-def assign_clusters(e, X, answers):
+def assign_clusters(e, X, view):
     """Return each row's nearest cluster in its view (feature set), and the squared distance to it.
 
-    e : Ensemble with centres; answers.view : view per row of X; -1 (no view) gives -1 and NaN"""
+    e : Ensemble with centres; view : (rows,) view of each row of X; -1 (none) gives -1 and NaN"""
     out, squared = np.full(len(X), -1), np.full(len(X), np.nan)
     for j in range(len(e)):
-        rows, own = np.flatnonzero(answers.view == j), np.flatnonzero(e.centre_view == j)
+        rows, own = np.flatnonzero(view == j), np.flatnonzero(e.centre_view == j)
         if len(rows):
             at = e.columns(j)
             unit = _unit(e, j)

@@ -80,16 +80,18 @@ class Ensemble:
         X = axis_values(tiles.unpack(batch.X, batch.n).astype(np.float64), self.axis_of)
         return ties.match_close(X[:, self.features], self.X[self.weight > 0.0])
 
-    @property
-    def preferred(self):
-        """Class codes in the order in which they win ties: the largest total weight first."""
+    def best_class(self, scores):
+        """Return the code of the class with the largest of `scores` (rows, classes), (rows,).
+
+        In ties the class with the largest total weight of training rows wins."""
         refs = self.references
         own = self.weight[refs] * (self.codes[refs] == np.arange(self.n_classes)[:, None])
         mass = own.sum(axis=1)
         X = self.X[refs]
         total = np.einsum("ci,if->fc", own, np.nan_to_num(X))[by_content(X)]
         values = np.round(total / np.maximum(mass, 1e-300), ties.DIGITS)
-        return np.lexsort((*values[::-1], -np.round(mass / mass.sum(), ties.DIGITS)))
+        order = np.lexsort((*values[::-1], -np.round(mass / mass.sum(), ties.DIGITS)))
+        return order[ties.argmin(-scores[:, order])]
 
     @property
     def references(self):
@@ -171,46 +173,33 @@ class Record:
 
 def record(e, family):
     """Compute the leave-one-out errors and deviances of a fitted Ensemble e; return the Record."""
-    answers = e.query()
-    error = _errors(e, answers)
-    counted = e.weight > 0
+    answers, counted = e.query(), e.weight > 0
+    if e.task == CLUSTERS:
+        error, unlabelled = e.assign(e.X, answers.view)[1], 0
+        deviance = _mean(error, e.weight, np.isfinite(error))
+        null_deviance = _scatter(e, answers.view)
+    else:
+        error, unlabelled = np.full(e.n, np.nan), int(np.isnan(e.y[counted]).sum())
+        known = np.flatnonzero((answers.view >= 0) & np.isfinite(e.y))
+        y, score = e.y[known], answers.score[known]
+        error[known] = 1.0 - hits(y, score) if e.task == CLASSES else (score[:, 0] - y) ** 2
+        labelled = np.flatnonzero(np.isfinite(e.y) & counted)
+        weight = e.weight[labelled] / e.weight[labelled].sum()
+        null = np.tile(null_score(e, family), (len(labelled), 1))
+        score = answers.score[labelled]
+        score, y = np.where(np.isnan(score), null, score), e.y[labelled]
+        deviance, null_deviance = (float(weight @ family.deviance(y, s)) for s in (score, null))
     judged = counted & np.isfinite(error)
-    deviance, null_deviance = _deviances(e, family, answers, error)
     by_view = [_mean(error, e.weight, judged & (answers.view == j)) for j in range(len(e))]
     return Record(
         error=np.array(by_view),
         n=int(counted.sum()),
-        unlabelled=int(np.isnan(e.y[counted]).sum()) if e.task != CLUSTERS else 0,
+        unlabelled=unlabelled,
         blind=int((answers.view[counted] < 0).sum()),
         deviance=deviance,
         null_deviance=null_deviance,
         overall=_mean(error, e.weight, judged),
     )
-
-
-def _errors(e, answers):
-    """Return errors (n,) of Ensemble e's Answers: share wrong, or squared error; NaN if unknown."""
-    if e.task == CLUSTERS:
-        return e.assign(e.X, answers)[1]
-    out, known = np.full(e.n, np.nan), np.flatnonzero((answers.view >= 0) & np.isfinite(e.y))
-    if e.task == CLASSES:
-        out[known] = 1.0 - hits(e.y[known], answers.score[known])
-    else:
-        out[known] = (answers.score[known, 0] - e.y[known]) ** 2
-    return out
-
-
-def _deviances(e, family, answers, error):
-    """Return the mean deviances of an Ensemble's leave-one-out Answers and of the null model.
-
-    For clusters: mean squared distances to cluster centres (`error`) and to the mean per view."""
-    if e.task == CLUSTERS:
-        return _mean(error, e.weight, np.isfinite(error)), _scatter(e, answers.view)
-    known = np.flatnonzero(np.isfinite(e.y) & (e.weight > 0))
-    weight, score = e.weight[known] / e.weight[known].sum(), answers.score[known]
-    null = np.tile(null_score(e, family), (len(known), 1))
-    score = np.where(np.isnan(score), null, score)
-    return tuple(float(weight @ family.deviance(e.y[known], s)) for s in (score, null))
 
 
 def null_score(e, family):

@@ -17,42 +17,19 @@ from lodim.models.ripr.assigned_views import (
     drop_unused_views,
 )
 from lodim.models.ripr.assignment.constrained import Constraints
-from lodim.models.ripr.assignment.lambda_path import assignment_path, select_lambda
+from lodim.models.ripr.assignment.lambda_path import select_lambda
 from lodim.models.ripr.assignment.recover import keep_largest
 from lodim.models.ripr.assignment.solve import assign
 from lodim.models.ripr.assignment.view_search import ViewSearch, most_neighbours
 from lodim.models.ripr.clusters import fit_clusters
-from lodim.models.ripr.ensemble import CLUSTERS, NUMBERS, null_score, task_of
+from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS, null_score, task_of
 from lodim.models.ripr.losses import ABSENT, ALPHA, N_SAMPLES, nearest_view, reference_volumes
-from lodim.models.ripr.settings import ASSIGNMENT, MOST_DIM, VOTE, Settings
+from lodim.models.ripr.settings import ASSIGNMENT, VOTE, Settings
 from lodim.models.ripr.views import Axes, axis_values
 from lodim.models.ripr.vote import Voters, choose_views, smoothed_targets
 from lodim.models.ripr.voting_views import VotingViews, calibrated
 
 INITIAL_SCALE = (0.5, 0.5)
-
-
-def checked(problem):
-    """Check that the settings of a problem agree; return it with method and constraints set."""
-    s = problem.settings
-    if not isinstance(s.constraints, dict | Constraints | None):
-        raise ArgumentError(f"constraints must be a dict, not {s.constraints!r:.80}")
-    if s.k is not None and s.k > most_neighbours(problem.batch):
-        raise ArgumentError(
-            f"k must be at most {most_neighbours(problem.batch)}, the number of other rows with "
-            f"a response and a positive weight, not {s.k}"
-        )
-    problem = _with_method(problem)
-    s = problem.settings
-    if s.constraints is None:
-        return problem
-    if problem.batch.order is not None:
-        raise ArgumentError("constraints= and order= cannot be combined: leave one of them out")
-    constraints = s.constraints
-    if not isinstance(constraints, Constraints):
-        constraints = Constraints.from_dict(constraints, problem.design, len(problem.batch.index))
-    arguments = problem.arguments | {"constraints": ARRAY}  # a fit keeps no arrays and no functions
-    return replace(problem, settings=replace(s, constraints=constraints), arguments=arguments)
 
 
 # Arguments of method="assignment", and their values if omitted
@@ -61,25 +38,41 @@ ASSIGNMENT_DEFAULTS |= {"constraints": None, "share": Settings.share}
 ASSIGNMENT_DEFAULTS |= {"tolerance": Settings.tolerance, "smooth": Settings.smooth}
 
 
-def _with_method(problem):
-    """Return a problem with `method` and `axes` set; raise if method="vote" is impossible.
+def checked(problem):
+    """Check that the settings of a problem agree; return it with method, axes and constraints set.
 
     `method` becomes "assignment" if the response or an argument requires it, else is unchanged."""
-    s = problem.settings
-    reasons = [
-        ("needs a response; use 'assignment'", task_of(problem.family) == CLUSTERS),
-        ("is for one response; use 'assignment'", len(parse(problem.design.formula).responses) > 1),
-        ("cannot be combined with order", problem.batch.order is not None),
-    ]
+    s, order, most = problem.settings, problem.batch.order, most_neighbours(problem.batch)
+    constraints = s.constraints
+    if not isinstance(constraints, dict | Constraints | None):
+        raise ArgumentError(f"constraints must be a dict, not {constraints!r:.80}")
+    if s.k is not None and s.k > most:
+        raise ArgumentError(
+            f"k must be at most {most}, the number of other rows with a response and a positive "
+            f"weight, not {s.k}"
+        )
     given = [
         f"cannot be combined with {k}" for k, v in ASSIGNMENT_DEFAULTS.items() if getattr(s, k) != v
     ]
-    given += [words for words, applies in reasons if applies]
+    if task_of(problem.family) == CLUSTERS:
+        given.append("needs a response; use 'assignment'")
+    if len(parse(problem.design.formula).responses) > 1:
+        given.append("is for one response; use 'assignment'")
+    if order is not None:
+        given.append("cannot be combined with order")
     if s.method == VOTE and given:
         raise ArgumentError(f"method='vote' {given[0]}")
-    method = ASSIGNMENT if given else s.method
+    if constraints is not None:
+        if order is not None:
+            raise ArgumentError("constraints= and order= cannot be combined: leave one of them out")
+        if isinstance(constraints, dict):
+            n = len(problem.batch.index)
+            constraints = Constraints.from_dict(constraints, problem.design, n)
+        # a fit keeps no arrays and no functions
+        problem = replace(problem, arguments=problem.arguments | {"constraints": ARRAY})
     axes = Axes.from_design(problem.design, problem.standardize)
-    return replace(problem, settings=replace(s, method=method, axes=axes))
+    how = {"method": ASSIGNMENT if given else s.method, "axes": axes, "constraints": constraints}
+    return replace(problem, settings=replace(s, **how))
 
 
 def largest_lambda(batch, family, settings):
@@ -112,9 +105,7 @@ def fit_stages(batch, family, settings, eval_batch=None):
     search = ViewSearch.from_batch(batch, family, settings)
     several = isinstance(settings.lambda_, tuple)
     penalties = settings.lambda_ if several else (settings.lambda_,)
-    L = None
-    if several and any(v is not None for v in penalties):
-        L = search.losses()
+    L = search.losses() if several and any(v is not None for v in penalties) else None
     for lambda_ in penalties:
         if settings.method == VOTE and lambda_ is not None:
             raise ArgumentError("lambda_ needs method='assignment', not 'vote'")
@@ -150,19 +141,16 @@ def vote_ensemble(search):
     refs = np.flatnonzero(np.isfinite(y) & (weight > 0) & ~np.isnan(A).all(axis=1))
     apart = s.axes.category_distance(A[weight > 0], weight[weight > 0])
     voters = Voters.from_rows(A[refs], apart, y[refs], weight[refs], search.n_classes)
-    bounds = {"min_dim": s.min_dim or 1, "max_dim": s.max_dim or MOST_DIM, "max_views": s.max_views}
-    chosen = choose_views(voters, s.seed, k=s.k, n_views=s.n_views, threads=threads, **bounds)
-    common = _common_fields(search, A, chosen.views)
+    views, k, log = choose_views(voters, s, threads)
+    common = _common_fields(search, A, views)
     e = VotingViews(
         **common,
-        assignment=np.zeros((len(y), len(chosen.views))),
-        k=chosen.k,
+        assignment=np.zeros((len(y), len(views))),
+        k=k,
         axis_of=s.axes.of,
         factor=1.0,
         category_distance=apart[common["features"]],
     )
-    log = {"objective": chosen.losses, "converged": True, "compared": chosen.compared}
-    log |= {"possible": chosen.possible, "sampled": chosen.sampled}
     return calibrated(e, threads), log
 
 
@@ -174,15 +162,29 @@ def build_ensemble(search, views, shares, k, lambda_):
     B[search.used] = shares
     common = _common_fields(search, search.X, views) | {"assignment": B, "k": int(k)}
     common |= {"axis_of": np.arange(search.X.shape[1]), "lambda_": float(lambda_)}
+    power = 1.0 - s.alpha
     if search.task == NUMBERS:
-        return _assigned(NumberViews(**common), search)
-    common["power"] = 1.0 - s.alpha
+        e = NumberViews(**common)
+    elif search.task == CLASSES:
+        scale = np.array(INITIAL_SCALE)
+        e = ClassViews(**common, power=power, balanced=s.balanced, scale=scale)
+    else:
+        e = ClusterViews(
+            **common,
+            power=power,
+            seed=s.seed,
+            n_samples=N_SAMPLES,
+            volumes=reference_volumes(common["X"][search.weight > 0], common["views"]),
+            centres=np.zeros((0, common["views"].shape[1])),
+            centre_view=np.zeros(0, np.int64),
+        )
+    e = replace(e, assigned_view=e.query(threads=search.threads).view)
     if search.task == CLUSTERS:
-        return _cluster_views(common, search)
-    e = ClassViews(**common, balanced=s.balanced, scale=np.array(INITIAL_SCALE))
-    e = _assigned(e, search)
-    evidence = e.evidence(threads=search.threads)
-    return replace(e, scale=calibrate(evidence, search.y, search.weight))
+        return fit_clusters(drop_unused_views(e, search.threads), s.n_clusters, s.seed)
+    if search.task == CLASSES:
+        evidence = e.evidence(threads=search.threads)
+        e = replace(e, scale=calibrate(evidence, search.y, search.weight))
+    return e
 
 
 def _common_fields(search, X, views):
@@ -194,26 +196,6 @@ def _common_fields(search, X, views):
     fields["views"] = np.where(views >= 0, np.searchsorted(features, views), -1)
     fields |= {"n_classes": search.n_classes, "n_scores": search.family.n_scores}
     return fields | {"assigned_view": np.full(n, -1)}
-
-
-def _assigned(e, search):
-    """Return Ensemble e with `assigned_view`, the view of each row in leave-one-out prediction."""
-    return replace(e, assigned_view=e.query(threads=search.threads).view)
-
-
-def _cluster_views(common, search):
-    """Return ClusterViews fitted to the rows of `search`; common : dict of an Ensemble's fields."""
-    views, settings = common["views"], search.settings
-    e = ClusterViews(
-        **common,
-        seed=settings.seed,
-        n_samples=N_SAMPLES,
-        volumes=reference_volumes(common["X"][search.weight > 0], views),
-        centres=np.zeros((0, views.shape[1])),
-        centre_view=np.zeros(0, np.int64),
-    )
-    e = drop_unused_views(_assigned(e, search), search.threads)
-    return fit_clusters(e, settings.n_clusters, settings.seed)
 
 
 def calibrate(evidence, y, weight):
@@ -244,39 +226,26 @@ def fit_shared(problems):
     """Fit each problem (one response) with views common to all; return (Ensemble, log) of each."""
     searches = [ViewSearch.from_batch(p.batch, p.family, p.settings) for p in problems]
     losses = [each.losses() for each in searches]
-    alone = [each.recover(1.0, L) for each, L in zip(searches, losses, strict=True)]
-    losses = [L / np.sqrt(r.unit) for L, r in zip(losses, alone, strict=True)]
-    L, first, ks = np.concatenate(losses), searches[0], [r.k for r in alone]
-    weight = np.concatenate([each.weight[each.used] for each in searches])
-    lambda_ = first.settings.lambda_
+    losses = [
+        L / np.sqrt(each.recover(1.0, L).unit) for each, L in zip(searches, losses, strict=True)
+    ]
+    L, first, settings = np.concatenate(losses), searches[0], searches[0].settings
+    weight = np.concatenate([search.weights for search in searches])
+    lambda_, how = settings.lambda_, {"weight": weight, "threads": first.threads}
+
+    def errors_of(pairs):
+        parts = zip(searches, losses, strict=True)
+        errors = [each.held_out_errors(own, each.views, pairs) for each, own in parts]
+        return np.concatenate(errors, axis=1)
+
     if lambda_ is None:
-        lambda_, assignment = _select_shared(searches, losses, weight, ks)
+        lambda_, assignment, _ = select_lambda(L, 1.0, settings, errors_of, **how)
     else:
-        assignment = assign(L, lambda_, weight=weight, threads=first.threads)
-    columns, kept = keep_largest(L, assignment, first.settings, weight)
-    shares = np.split(kept.matrix(), np.cumsum([len(each) for each in losses])[:-1])
+        assignment = assign(L, lambda_, **how)
+    columns, kept = keep_largest(L, assignment, settings, weight)
+    shares = np.split(kept.matrix(), np.cumsum([len(own) for own in losses])[:-1])
     views = first.views[columns]
     return [
-        (build_ensemble(each, views, part, k, lambda_), search_log(kept, each))
-        for each, part, k in zip(searches, shares, ks, strict=True)
+        (build_ensemble(each, views, part, each.k, lambda_), search_log(kept, each))
+        for each, part in zip(searches, shares, strict=True)
     ]
-
-
-def _select_shared(searches, losses, weight, ks):
-    """Choose a penalty for all responses by leave-one-out error; return it and its Assignment.
-
-    The Assignment has the rows of all responses, one response after the other, as has `weight`.
-    searches, losses, ks : per response, a ViewSearch, losses (rows, views), number of neighbours"""
-    s, threads = searches[0].settings, searches[0].threads
-    grid, path = assignment_path(
-        np.concatenate(losses), 1.0, s.share, weight=weight, threads=threads
-    )
-    J = np.unique(np.concatenate([a.selected(s.share) for a in path]))
-    each = zip(searches, losses, ks, strict=True)
-    by_response = [search.held_out_errors(L, k, search.views, J) for search, L, k in each]
-
-    def errors_of(assignment, columns):
-        return np.concatenate([of(assignment, columns) for of in by_response])
-
-    chosen, _ = select_lambda(path, errors_of, s, weight)
-    return float(grid[chosen]), path[chosen]

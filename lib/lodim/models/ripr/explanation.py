@@ -1,7 +1,7 @@
 """Explanation of one prediction: the feature set (view) that made it, and its neighbours."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -47,9 +47,28 @@ class Explanation:
 
     def report(self) -> Report:
         """Return the Report that is printed: header, predictions by feature set, neighbours."""
-        tables = [_views(self)] if self.view is None else [_views(self), _neighbours(self)]
+        rows = [("View", self.view or "none: each view has a missing feature")]
+        if self.prediction is not None:
+            shown, p = significant(self.prediction), self.probabilities
+            shown += "" if p is None else f" ({p[self.prediction]:.3f})"
+            rows.append((f"Predicted {self.response}".strip(), shown))
+        value = self.views.columns[1]
+        table = view_features(self._fit)
+        table[value.capitalize()] = self.views[value].to_numpy()
+        table["Says"] = self.views["says"].to_numpy()
+        table["*"] = ["*" if serves else "" for serves in self.views["serves"]]
+        formats: dict[Any, Any] = {value.capitalize(): blank_if_missing, "Says": blank_if_missing}
+        tables = [Table("Views", table, formats)]
+        if self.view is not None:
+            frame = self.neighbours
+            roles = zip(frame["row"], frame["role"], strict=True)
+            index = [f"row {r}" if role == "query" else str(r) for r, role in roles]
+            table = frame.drop(columns=["row", "role"]).set_axis(index, axis=0)
+            table = table.rename(columns={"distance": "Distance", "target": self.response})
+            formats = dict.fromkeys(table.columns, blank_if_missing)
+            tables.append(Table("Nearest training rows in the view", table, formats))
         title = f"Explanation of row {self.label}"
-        return Report(title, tuple(_header(self)), tuple(tables), _notes(self))
+        return Report(title, tuple(rows), tuple(tables), _notes(self))
 
     def plot(self, ax: Any = None, **arguments: Any) -> Any:
         """Draw the views (feature sets) side by side, with the explained row.
@@ -111,6 +130,19 @@ def explain(fit: Any, row: Any, k: int = 5) -> Explanation:
     answers = fit._answers(batch)
     j, label = int(answers.view[0]), batch.index[0]
     kind = {CLASSES: "class", CLUSTERS: "cluster", NUMBERS: "response"}[e.task]
+    neighbours = pd.DataFrame()
+    if j >= 0:
+        distance, where = (z[0] for z in e.nearest(j, X, k))
+        distance, where = distance[where >= 0], where[where >= 0]
+        neighbours = pd.DataFrame({"row": [label, *(fit.labels[i] for i in where)]})
+        neighbours["role"] = ["query", *["neighbour"] * len(where)]
+        neighbours["distance"] = [np.nan, *distance]
+        if fit.design.response is not None:
+            y = e.y[where] if fit.levels is None else by_code(fit.levels, e.y[where])
+            neighbours["target"] = [None, *y]
+        raw = view_values(fit, np.vstack([X, e.X[where]]), j)
+        for name, values in zip(fit.view_features[j], raw, strict=True):
+            neighbours[name] = values
     return Explanation(
         response="" if fit.design.response is None else fit.design.response.name,
         label=label,
@@ -120,7 +152,7 @@ def explain(fit: Any, row: Any, k: int = 5) -> Explanation:
         else in_pandas(fit.predict)(row, kind).iloc[0],
         probabilities=in_pandas(fit.predict)(row, "prob").iloc[0] if e.task == CLASSES else None,
         views=_view_frame(fit, answers, X),
-        neighbours=_neighbour_frame(fit, X, j, k, label) if j >= 0 else pd.DataFrame(),
+        neighbours=neighbours,
         _fit=fit,
         _row=row,
     )
@@ -149,7 +181,7 @@ def _view_frame(fit, answers, X):
         value = by_code(fit.levels, value).tolist()
     if e.task == CLUSTERS:
         views = [np.array([j if np.isfinite(loss[j]) else -1]) for j in range(len(e))]
-        where = [e.assign(X, replace(answers, view=view))[0][0] for view in views]
+        where = [e.assign(X, view)[0][0] for view in views]
         value = by_code(e.cluster_names, where).tolist()
     weighed = e.task == NUMBERS or e.method == VOTE
     name, number = ("weight", 1.0 - loss) if weighed else ("loss", loss)
@@ -157,25 +189,6 @@ def _view_frame(fit, answers, X):
         {"view": fit.view_names, name: np.where(np.isfinite(loss), number, np.nan)}
     )
     return frame.assign(says=value, serves=np.arange(len(e)) == answers.view[0])
-
-
-def _neighbour_frame(fit, X, j, k, label):
-    """Return a table of the row X (1, axes), named `label`, and of its k neighbours in view j."""
-    e, d = fit.estimates, fit.design
-    distance, where = (z[0] for z in e.nearest(j, X, k))
-    distance, where = distance[where >= 0], where[where >= 0]
-    raw = view_values(fit, np.vstack([X, e.X[where]]), j)
-    y = e.y[where]
-    if fit.levels is not None:
-        y = by_code(fit.levels, y)
-    frame = pd.DataFrame({"row": [label, *(fit.labels[i] for i in where)]})
-    frame["role"] = ["query", *["neighbour"] * len(where)]
-    frame["distance"] = [np.nan, *distance]
-    if d.response is not None:
-        frame["target"] = [None, *y]
-    for name, values in zip(fit.view_features[j], raw, strict=True):
-        frame[name] = values
-    return frame
 
 
 def view_values(fit, X, j):
@@ -201,36 +214,6 @@ def level_names(fit, axis):
     """Return the names of a factor's levels, in the order of their codes; `axis` is its number."""
     d, own = fit.design, np.flatnonzero(fit.estimates.axis_of == axis)
     return list(d.terms[d.term_of[own[0]]][0].labels)
-
-
-# What it prints ----------------------------------------------------------------------------------
-
-
-def _header(x):
-    rows = [("View", x.view or "none: each view has a missing feature")]
-    if x.prediction is not None:
-        p = "" if x.probabilities is None else f" ({x.probabilities[x.prediction]:.3f})"
-        rows.append((f"Predicted {x.response}".strip(), f"{significant(x.prediction)}{p}"))
-    return rows
-
-
-def _views(x):
-    value = x.views.columns[1]
-    table = view_features(x._fit)
-    table[value.capitalize()] = x.views[value].to_numpy()
-    table["Says"] = x.views["says"].to_numpy()
-    table["*"] = ["*" if serves else "" for serves in x.views["serves"]]
-    formats = dict.fromkeys((value.capitalize(), "Says"), blank_if_missing)
-    return Table("Views", table, formats)
-
-
-def _neighbours(x):
-    frame = x.neighbours
-    roles = zip(frame["row"], frame["role"], strict=True)
-    index = [f"row {r}" if role == "query" else str(r) for r, role in roles]
-    table = frame.drop(columns=["row", "role"]).set_axis(index, axis=0)
-    table = table.rename(columns={"distance": "Distance", "target": x.response})
-    return Table("Nearest training rows in the view", table, dict.fromkeys(table, blank_if_missing))
 
 
 def _notes(x):

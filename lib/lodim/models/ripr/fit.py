@@ -173,7 +173,7 @@ class RiprFit(Fit):
             return by_code(self.view_names, answers.view), "view"
         if type == "cluster":
             e = self.estimates
-            where = e.assign(e.rows(batch), answers)[0]
+            where = e.assign(e.rows(batch), answers.view)[0]
             return by_code(e.cluster_names, where), "cluster"
         if type == "class":
             return by_code(self.levels, answers.code), self.design.response.name
@@ -433,15 +433,17 @@ class RiprFit(Fit):
         e = self.estimates
         if e.task != CLUSTERS:
             raise ArgumentError("clusters() needs a formula without a response, such as '~ .'")
-        where, squared = e.assign(e.X, e.query())
+        where, squared = e.assign(e.X, e.assigned_view)
         rows = [(where == q) & (e.weight > 0) for q in range(len(e.centres))]
         frame = pd.DataFrame({"cluster": e.cluster_names})
         frame["view"] = [self.view_names[j] for j in e.centre_view]
         frame["n"] = [int(of.sum()) for of in rows]
         frame["share"] = frame["n"] / max(1, frame["n"].sum())
         frame["distortion"] = [squared[of].mean() if of.any() else np.nan for of in rows]
-        for f in e.features:
-            centre = e.centres_in(f) * self.design.scale[f]
+        own = e.views[e.centre_view]
+        for a, f in enumerate(e.features):
+            centre = np.where(own == a, e.centres, 0.0).sum(axis=1) * self.design.scale[f]
+            centre = np.where((own == a).any(axis=1), centre, np.nan)
             frame[self.design.names[f]] = centre + self.design.mean[f]
         return frame
 

@@ -291,29 +291,6 @@ def log_ratios(lo, hi, out, views, dims, groups, X, member, pairs, k, pair):
 
 
 @njit(cache=True, inline="always")
-def tie_bounds(nu, x, dim):
-    """Return the range (low, high) of squared distances from x (dim features) that tie with nu."""
-    reach = np.float32(math.sqrt(nu))
-    slack = rounding_error(x, dim) + TIE * reach
-    low = (reach - slack) * (reach - slack) if reach > slack else np.float32(-1)
-    return low, (reach + slack) * (reach + slack)
-
-
-@njit(cache=True, inline="always")
-def tie_share(d, m, bounds, k, member):
-    """Return the weight of each row that ties at the k-th distance, so that all weights sum to k.
-
-    d : m squared distances from a row; those between the two `bounds` tie
-    member : 1 if the row itself is among the m rows (it does not count), else 0"""
-    low, high = bounds
-    within = count_below(d, m, high) - member
-    if within <= k:
-        return 1.0
-    nearer = count_below(d, m, low) - member if low > 0 else 0
-    return (k - nearer) / (within - nearer)
-
-
-@njit(cache=True, inline="always")
 def widened_window(rows, x, bounds, start, m, d):
     """Widen a range of rows to all that tie at the k-th distance; return its start and length.
 
@@ -353,7 +330,10 @@ def find_nearest(i, X, rows, own, k, reach, x, d):
     numbers = np.zeros(rows.dim, np.float32)  # levels have no rounding errors
     for f in range(rows.dim):
         numbers[f] = x[f] if level_gap[view[f]] == 0 else np.float32(0)
-    bounds = tie_bounds(nu, numbers, rows.dim)
+    distance = np.float32(math.sqrt(nu))
+    slack = rounding_error(numbers, rows.dim) + TIE * distance
+    low = (distance - slack) * (distance - slack) if distance > slack else np.float32(-1)
+    bounds = low, (distance + slack) * (distance + slack)
     start, m = widened_window(rows, x, bounds, start, m, d)
     return nu, bounds, start, m
 
@@ -374,7 +354,12 @@ def neighbour_sums(lo, hi, out, X, rows, own, k, values, weighting):
         if nu == FAR:
             continue
         low, high = bounds
-        shared = tie_share(d, m, bounds, k, 1 if own[i] >= 0 else 0)
+        # Rows that tie at the k-th distance share the remaining places.
+        member, shared = 1 if own[i] >= 0 else 0, 1.0
+        within = count_below(d, m, high) - member
+        if within > k:
+            nearer = count_below(d, m, low) - member if low > 0 else 0
+            shared = (k - nearer) / (within - nearer)
         most = WIDER * nu if weighting == FALLING and low > 0 else np.inf
         floor = nu * np.float32(FLOOR * FLOOR) if nu > 0 else np.float32(1)
         for j in range(m):

@@ -28,9 +28,7 @@ def class_losses(X, y, views, k=None, *, alpha=ALPHA, balanced=False, threads=1)
     `balanced`). nu_own and nu_other are the distances to the k-th nearest row of the row's class
     and of other classes. A row without a class (y = -1) has its smallest loss over the classes."""
     groups = ReferenceGroups.from_classes(y, balanced=balanced)
-    k = k or default_k(np.count_nonzero(y >= 0))
-    member = groups.membership(np.arange(len(y)))
-    ratios = log_ratios(X, X, groups, member, views, k, threads, pair=y)[:, :, 0]
+    ratios = log_ratios(X, X, groups, views, k, leave_out=True, threads=threads, pair=y)[:, :, 0]
     ratios *= 1.0 - alpha
     return np.exp(ratios, out=ratios)
 
@@ -41,13 +39,13 @@ class ReferenceGroups:
 
     own, other : (pairs,) groups of each pair; the ratio is distance to `own` / distance to `other`
     prior : (pairs,) added to the log ratio of each pair
-    members : positions of each group's rows; eligible : (n,) bool, rows that can be neighbours"""
+    members : positions of each group's rows; n_known : number of rows, for the default of k"""
 
     members: list
     own: np.ndarray
     other: np.ndarray
     prior: np.ndarray
-    eligible: np.ndarray
+    n_known: int
 
     @classmethod
     def from_classes(cls, y, n_classes=None, balanced=False, eligible=None):
@@ -57,25 +55,15 @@ class ReferenceGroups:
         balanced : whether log ratios of distances are corrected for group sizes
         eligible : (n,) bool, rows that can be neighbours; by default all rows with a class"""
         eligible = (y >= 0) & (True if eligible is None else eligible)
-        K = int(n_classes or y.max() + 1)
+        K, n_known = int(n_classes or y.max() + 1), np.count_nonzero(eligible)
         members = [np.flatnonzero(eligible & (y == c)) for c in range(K)]
         others = [np.flatnonzero(eligible & (y != c)) for c in range(K)]
         n_own = np.array([len(m) - 1 for m in members], float)
         n_other = np.array([len(m) for m in others], float)
         prior = np.log(np.maximum(n_own, 1.0) / np.maximum(n_other, 1.0)) * balanced
         if K == 2:
-            return cls(members, np.array([0, 1]), np.array([1, 0]), prior, eligible)
-        return cls(members + others, np.arange(K), np.arange(K, 2 * K), prior, eligible)
-
-    @classmethod
-    def from_sample(cls, n, rows):
-        """Return two groups: data rows `rows`, and as many random points, from position n on."""
-        members = [rows, n + np.arange(len(rows))]
-        return cls(members, np.array([0]), np.array([1]), np.zeros(1), np.ones(n, bool))
-
-    def membership(self, rows):
-        """Return which groups the data rows at positions `rows` are in: 1 or 0, (rows, groups)."""
-        return np.column_stack([np.isin(rows, m) for m in self.members]).astype(np.int64)
+            return cls(members, np.array([0, 1]), np.array([1, 0]), prior, n_known)
+        return cls(members + others, np.arange(K), np.arange(K, 2 * K), prior, n_known)
 
 
 def cluster_losses(X, views, k=None, *, alpha=ALPHA, seed=0, n_samples=N_SAMPLES, threads=1):
@@ -108,21 +96,29 @@ def regression_losses(X, y, views, k=None, *, weight=None, threads=1):
     return L
 
 
-def log_ratios(X, references, groups, member, views, k, threads=1, pair=None):
+def log_ratios(X, references, groups, views, k=None, *, leave_out=False, threads=1, pair=None):
     """Return log ratios (rows, views, pairs) of the distances from rows X to two groups of rows.
 
     For a pair of `groups` (own, other) and d features, the ratio is d log(nu_own / nu_other) plus
     the pair's `prior`. nu is the distance to the k-th nearest of the group's rows in `references`.
-    member : (rows, groups) 1 if a row is in a group, so that it is not its own neighbour, else 0
+    leave_out : whether `references` begin with the rows X, so that no row is its own neighbour
     pair : if given, the result is (rows, views, 1): the ratio of pair[i], or for -1 the smallest"""
     n_columns, pair = (len(groups.own), np.full(len(X), -1)) if pair is None else (1, pair)
     among = np.unique(np.concatenate(groups.members))  # other rows do not count, nor for the unit
     rows, refs = single_precision(X, references[among])
     members = [np.searchsorted(among, m) for m in groups.members]
     starts = np.cumsum([0, *map(len, members)])
+    at = np.arange(len(X)) if leave_out else np.full(len(X), -1)
+    member = np.column_stack([np.isin(at, m) for m in groups.members]).astype(np.int64)
     pairs = (groups.own, groups.other, groups.prior)
-    args = (rows, member, pairs, k, np.asarray(pair, np.int64))
-    turned, sizes = _finest_first(views, refs), dims(views)
+    args = (rows, member, pairs, k or default_k(groups.n_known), np.asarray(pair, np.int64))
+    # In each view, features are sorted from most to fewest distinct values.
+    values = [np.sort(x) for x in refs]
+    keys = [(-np.count_nonzero(np.diff(x)), x.tobytes()) for x in values]
+    rank = np.empty(len(refs) + 1, np.int64)  # the last is for the padding of views
+    rank[[*sorted(range(len(refs)), key=keys.__getitem__), -1]] = np.arange(len(refs) + 1)
+    order = np.argsort(rank[views], axis=1, kind="stable")
+    turned, sizes = np.take_along_axis(views, order, axis=1), dims(views)
     L = np.empty((len(views), len(X), n_columns))
     for base in np.unique(turned[:, 0]):  # references are sorted by the first feature of views
         order = [m[np.argsort(refs[base, m], kind="stable")] for m in members]
@@ -136,16 +132,6 @@ def log_ratios(X, references, groups, member, views, k, threads=1, pair=None):
     return L.transpose(1, 0, 2)
 
 
-def _finest_first(views, refs):
-    """Return the views with features sorted from most to fewest distinct values in refs (p, n)."""
-    values = [np.sort(x) for x in refs]
-    keys = [(-np.count_nonzero(np.diff(x)), x.tobytes()) for x in values]
-    rank = np.empty(len(refs) + 1, np.int64)
-    rank[[*sorted(range(len(refs)), key=keys.__getitem__), -1]] = np.arange(len(refs) + 1)
-    order = np.argsort(rank[views], axis=1, kind="stable")
-    return np.take_along_axis(views, order, axis=1)
-
-
 # The uniform sample that clustering compares with ------------------------------------------------
 
 
@@ -154,9 +140,17 @@ def uniform_references(X, rows, seed, draw=0):
 
     The points are uniform in the bounding box of X[rows]. Repeated values in X[rows] are spread at
     random, up to halfway to the next values. draw : number of the sample for this seed"""
-    spread, sample, order = X.copy(), np.empty((len(rows), X.shape[1])), None
-    for f, draws in zip(by_content(X[rows]), _generators(X[rows], seed, draw), strict=True):
+    spread, sample, order, seen = X.copy(), np.empty((len(rows), X.shape[1])), None, {}
+    for f in by_content(X[rows]):
         known = rows[~np.isnan(X[rows, f])]
+        x = np.sort(X[known, f])
+        span = (x[-1] - x[0] or 1.0) if len(x) else 1.0
+        # The seed depends on the values of the feature, rounded to 0.1% of their range. An
+        # irrational shift keeps simple fractions away from the limits between whole numbers.
+        whole = np.floor(1000.0 * (x - x[:1]) / span + (2.0**0.5 - 1.0))
+        code = crc32(whole.astype(np.int64).tobytes())
+        seen[code] = seen.get(code, -1) + 1
+        draws = np.random.default_rng([seed, 7 + draw, code, seen[code]])
         low, high = value_cells(X[known, f])
         ends = (low.min(), high.max()) if len(known) else (0.0, 0.0)
         sample[:, f] = draws.uniform(*ends, len(rows))
@@ -203,20 +197,6 @@ def value_cells(x):
     return low[of], high[of]
 
 
-def _generators(X, seed, draw):
-    """Return a random generator per feature of X, ordered by `by_content`; draw : sample number."""
-    seen, out = {}, []
-    for f in by_content(X):
-        x = np.sort(X[~np.isnan(X[:, f]), f])
-        span = (x[-1] - x[0] or 1.0) if len(x) else 1.0
-        # An irrational shift keeps simple fractions away from the limits between whole numbers.
-        whole = np.floor(1000.0 * (x - x[:1]) / span + (2.0**0.5 - 1.0))
-        code = crc32(whole.astype(np.int64).tobytes())
-        seen[code] = seen.get(code, -1) + 1
-        out.append(np.random.default_rng([seed, 7 + draw, code, seen[code]]))
-    return out
-
-
 # Predictions by neighbours: Eq. 2.11 and Sect. 2.2.2 of Fiterau (2014) --------------------------
 
 
@@ -227,10 +207,7 @@ def class_ratios(Q, X, y, views, k=None, *, leave_out=False, threads=1, **groups
     rows in X of the class and of other classes. With `leave_out`, Q is X, and a row is not compared
     with itself. groups : n_classes, balanced or eligible of `ReferenceGroups.from_classes`"""
     groups = ReferenceGroups.from_classes(y, **groups)
-    member = np.zeros((len(Q), len(groups.members)), np.int64)
-    if leave_out:
-        member = groups.membership(np.arange(len(X)))
-    return log_ratios(Q, X, groups, member, views, k or default_k(groups.eligible.sum()), threads)
+    return log_ratios(Q, X, groups, views, k, leave_out=leave_out, threads=threads)
 
 
 def cluster_ratios(
@@ -243,15 +220,13 @@ def cluster_ratios(
     volumes : `reference_volumes` of the views; eligible : bool per row of X, a possible neighbour
     leave_out : if True, Q must be X, and no row is its own neighbour"""
     rows = np.arange(len(X)) if eligible is None else np.flatnonzero(eligible)
-    member = np.zeros((len(Q), 2), np.int64)
-    if leave_out:
-        member[rows, 0] = 1
-    groups, k = ReferenceGroups.from_sample(len(X), rows), k or default_k(len(rows))
+    members = [rows, len(X) + np.arange(len(rows))]  # and as many random points
+    groups = ReferenceGroups(members, np.array([0]), np.array([1]), np.zeros(1), len(rows))
     total = np.zeros((len(Q), len(views), 1))
     for draw in range(n_samples):
         references = uniform_references(X, rows, seed, draw)
         own = references[: len(X)] if leave_out else Q
-        total += log_ratios(own, references, groups, member, views, k, threads)
+        total += log_ratios(own, references, groups, views, k, leave_out=leave_out, threads=threads)
     return total / n_samples - np.log(volumes)[:, None]
 
 
@@ -265,23 +240,14 @@ def nearest_view(ratios):
     return np.where(np.isfinite(smallest).any(axis=1), ties.argmin(smallest), -1)
 
 
-@dataclass(frozen=True)
-class NumberAnswers:
-    """Predictions `value` of rows for a numeric response, and the view that made each (-1: none).
+def number_answers(near, y, B, weight=None):
+    """Predict each row by the view to which most of its neighbours belong: view, value and share.
 
-    `share` (rows, views) is the share of the row's neighbours that are assigned to each view."""
-
-    view: np.ndarray
-    value: np.ndarray
-    share: np.ndarray
-
-
-def number_answers(near, y, B, *, weight=None):
-    """Predict each row by the view to which most of its neighbours belong; return NumberAnswers.
-
-    The prediction is the neighbours' mean of y, weighted by weight / distance * share of the view.
+    view, value : (rows,) that view, -1 if none, and its prediction: the neighbours' mean of y,
+        weighted by weight / distance * share of the view
+    share : (rows, views) share of the row's neighbours that are assigned to each view
     near : per view, distances and positions (rows, k) of each row's nearest training rows
-    B : (training rows, views) share of each view in each training row"""
+    B : (training rows, views) share of each view in each training row; weight : their weights"""
     weight = np.ones(len(y)) if weight is None else weight
     q = len(near[0][0]) if near else 0
     share, value = np.full((2, q, len(near)), np.nan)
@@ -299,4 +265,4 @@ def number_answers(near, y, B, *, weight=None):
     known = np.isfinite(share).any(axis=1)
     view = np.where(known, ties.argmin(-np.where(np.isnan(share), -1.0, share)), -1)
     picked = np.take_along_axis(value, np.maximum(view, 0)[:, None], axis=1)[:, 0]
-    return NumberAnswers(view, np.where(known, picked, np.nan), share)
+    return view, np.where(known, picked, np.nan), share

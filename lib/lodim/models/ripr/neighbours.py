@@ -6,7 +6,7 @@ import numpy as np
 
 from lodim.engine.blocks import for_blocks
 from lodim.models.ripr import kernels
-from lodim.models.ripr.views import features, rows_by_content, spread_codes
+from lodim.models.ripr.views import features, rows_by_content
 from lodim.progress import steps
 
 MAX_DIGITS = 46  # binary digits of the largest value; keeps squares below kernels.FAR
@@ -33,8 +33,9 @@ class Neighbours:
         category_distance : (features,) squared distance of two levels; 0 (the default) for numbers
         own : position in X of each row of Q, which is left out; -1 (the default) if it is new"""
         far = np.zeros(X.shape[1]) if category_distance is None else category_distance
-        refs = spread_codes(X, far)
-        rows = refs if Q is None else spread_codes(Q, far)
+        scale = np.where(far > 0.0, 2.0 * np.sqrt(far), 1.0)  # so that no two levels are close
+        refs = X * scale
+        rows = refs if Q is None else Q * scale
         if own is None:
             own = np.arange(len(X)) if Q is None else np.full(len(Q), -1)
         apart = np.ldexp(far, -2 * unit_digits(refs)).astype(np.float32)
@@ -50,25 +51,13 @@ class Neighbours:
             weights that fall with the distance, 2 for one over the distance"""
         out = np.empty((len(views), self.rows.shape[1], values.shape[-1]))
         for j in steps(range(len(views)), len(views), "neighbours in views"):
-            args, order = self._sorted(views[j], k)
+            args, order = self.sorted_for(views[j], k)
             own = values[order] if values.ndim == 2 else values[j, order]
             args = (*args, own, weighting)
             for_blocks(kernels.neighbour_sums, len(out[j]), out[j], *args, threads=threads)
         return out
 
-    def positions(self, view, k, *, like=None, threads=1):
-        """Return positions (rows, k) of the k nearest rows in a view (feature set); -1 for none.
-
-        If too many rows tie for the last places, take ones evenly spaced by `like` (rows of X,)."""
-        args, order = self._sorted(view, k)
-        rank = np.empty(len(order), np.int64)
-        rank[rows_by_content(self.refs.T, like)] = np.arange(len(order))
-        out = np.empty((self.rows.shape[1], k), np.int64)
-        args = (*args, rank[order])
-        for_blocks(kernels.nearest_rows, len(out), out, *args, threads=threads)
-        return np.where(out >= 0, order[out], -1)
-
-    def _sorted(self, view, k):
+    def sorted_for(self, view, k):
         """Sort refs for a view; return kernel arguments (rows, refs, own, k), and the order."""
         at = np.array(sorted(features(view), key=lambda f: (-self.distinct[f], f)), np.int64)
         order = self.order[at[0]]
@@ -77,15 +66,21 @@ class Neighbours:
         return (self.rows, rows, place[self.own], k), order
 
 
-def nearest(Q, X, view, k, category_distance=None, *, like=None, own=None, threads=1):
+def nearest(Q, X, view, k, category_distance=None, *, like=None, own=None):
     """Find the k nearest rows of X to each row of Q in a view (feature set).
 
     Return distances and positions, (rows, k); inf and -1 if there are fewer than k rows.
-    Q : None to use X, each row without itself; like : (rows of X,) values that break ties
+    Q : None to use X, each row without itself
+    like : (rows of X,) values; if too many rows tie, ones evenly spaced by these are taken
     category_distance : (features,) squared distance of two levels; 0 (the default) for numbers
     own : position in X of each row of Q, which is left out; -1 (the default) if it is new"""
     among = Neighbours.among(Q, X, category_distance, own)
-    at = among.positions(view, k, like=like, threads=threads)
+    args, order = among.sorted_for(view, k)
+    rank = np.empty(len(order), np.int64)
+    rank[rows_by_content(among.refs.T, like)] = np.arange(len(order))
+    at = np.empty((among.rows.shape[1], k), np.int64)
+    kernels.nearest_rows(0, len(at), at, *args, rank[order])
+    at = np.where(at >= 0, order[at], -1)
     total = np.zeros(at.shape)
     for f in features(view):
         gap = X[at, f] - (X if Q is None else Q)[:, f, None]

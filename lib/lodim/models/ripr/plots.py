@@ -20,12 +20,18 @@ def view(fit, ax, *, row=None, data=None, top=6):
     if not len(e):
         raise ArgumentError("the fit has no view to draw")
     X, value, served = _rows(fit, data)
-    star = None if row is None else _query(fit, row)
+    star = None
+    if row is not None:
+        batch = one_row(fit, row)
+        star = e.rows(batch)[0], int(fit._answers(batch).view[0]), batch.index[0]
     first = list(range(min(top, len(e))))
     if star is not None and star[1] >= len(first):
         first[-1] = star[1]  # always show the query's view
     views = [_view(fit, j, X, served, star, data is None) for j in first]
-    key = _key(fit, value)
+    if e.task == CLUSTERS:
+        key = Key("cluster", tuple(e.cluster_names), 0.0, 1.0)
+    else:
+        key = Key.from_response(fit.design.response.name, fit.levels, value)
     name = None if row is None else f"row {star[2]}"
     return panels.side_by_side(views, value, key, ax, star=name)
 
@@ -51,24 +57,16 @@ def _rows(fit, data):
     e = fit.estimates
     if data is None:
         X, served, y = e.X, e.assigned_view, e.y
-        answers = e.query() if e.task == CLUSTERS else None
     else:
         known = fit.design.has_response(data)
         batch = fit.design.apply(data, response=known)
         X = e.rows(batch)
-        answers = fit._answers(batch)
-        served = answers.view
+        served = fit._answers(batch).view
         y = batch.y if known else np.full(batch.n, np.nan)
     if e.task == CLUSTERS:
-        where = e.assign(X, answers)[0]
+        where = e.assign(X, served)[0]
         y = np.where(where < 0, np.nan, where)
     return X, y, served
-
-
-def _query(fit, row):
-    """Return a row's features, the position of the view that predicts it, and the row's label."""
-    batch = one_row(fit, row)
-    return fit.estimates.rows(batch)[0], int(fit._answers(batch).view[0]), batch.index[0]
 
 
 def _view(fit, j, X, served, star, training):
@@ -84,7 +82,9 @@ def _view(fit, j, X, served, star, training):
         near = e.nearest(j, star[0][None], min(e.k, 10))[1][0]
         near = near[near >= 0]
     levels = tuple(tuple(level_names(fit, e.features[a])) if e.is_factor(a) else () for a in at)
-    x, names, title = _drawn(fit, j, X), fit.view_features[j], _title(fit, j)
+    x, names, error = _drawn(fit, j, X), fit.view_features[j], fit.record.error[j]
+    title = f"view {j + 1}: {100 * e.share[j]:.0f}% of the rows"
+    title += f"\n{_error(fit, error)}" if np.isfinite(error) else ""
     return View(x, names, served == j, title, levels, star=place, chosen=chosen, near=near)
 
 
@@ -95,21 +95,9 @@ def _drawn(fit, j, X):
     return np.column_stack([X[:, a] if e.is_factor(a) else x for a, x in each]).astype(float)
 
 
-def _title(fit, j):
-    share, error = fit.estimates.share[j], fit.record.error[j]
-    text = f"view {j + 1}: {100 * share:.0f}% of the rows"
-    return text + (f"\n{_error(fit, error)}" if np.isfinite(error) else "")
-
-
 def _error(fit, error):
     name = ERROR[fit.estimates.task][0]
     return f"{name if name.isupper() else name.lower()} {error:.3g}"
-
-
-def _key(fit, value):
-    if fit.estimates.task == CLUSTERS:
-        return Key("cluster", tuple(fit.estimates.cluster_names), 0.0, 1.0)
-    return Key.from_response(fit.design.response.name, fit.levels, value)
 
 
 KINDS = {"view": view, "shares": shares, "objective": objective}

@@ -7,6 +7,7 @@ from lodim.design.factors import column_with_levels
 from lodim.design.frame import in_pandas
 from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS
 from lodim.models.ripr.settings import VOTE
+from lodim.models.ripr.views import dims
 from lodim.page import Picture
 from lodim.page.sections import MOST_HOVER, MOST_POINTS, thinned, with_columns
 from lodim.report import phrases
@@ -53,14 +54,30 @@ def listing(fit):
 
 
 def summary(fit, full):
-    clusters = (_clusters(fit),) if fit.estimates.task == CLUSTERS else ()
-    return Report(
-        title="Informative Projection Results",
-        header=_header(fit),
-        tables=(_views(fit, "Views", notes=(_column_note(fit),)), *clusters),
-        notes=_notes(fit),
-        full=full,
-    )
+    name, words = ERROR[fit.estimates.task]
+    if voting(fit):
+        note = (
+            f"%Rows: share of the {fit.n} training rows for whose prediction the view has most "
+            f"weight, each row left out; {name}: {words} of these rows, by all views together; "
+            "%Weight: mean share of the view in the evidence for the predictions."
+        )
+    else:
+        blind = " (rows with a complete view)" if fit.record.blind else ""
+        note = (
+            f"%Rows: share of the {fit.n} training rows assigned to the view as queries, each row "
+            f"left out; {name}: {words} of these rows; %Weight: share of the view in the "
+            f"assignment of training rows{blind}."
+        )
+    tables = [_views(fit, "Views", notes=(note,))]
+    if fit.estimates.task == CLUSTERS:
+        frame = fit.clusters().set_index("cluster").rename_axis(None)
+        table = frame[["n", "distortion"]].set_axis(["Rows", "Distortion"], axis=1)
+        table = table.join(frame[frame.columns[4:]])
+        formats = dict.fromkeys(table.columns[1:], blank_if_missing)
+        centres = ("Numbers are centres, in the features of the view.",)
+        tables.append(Table("Clusters", table, formats, centres))
+    title = "Informative Projection Results"
+    return Report(title, _header(fit), tuple(tables), _notes(fit), full=full)
 
 
 def _used(fit):
@@ -84,6 +101,8 @@ def sampled(fit):
 def _header(fit):
     s, d, r = fit.settings, fit.design, fit.record
     judged = "training rows" if fit.estimates.task == CLUSTERS else "leave-one-out"
+    size = dims(fit.estimates.views)
+    low, high = size.min(), size.max()
     rows = [
         ("Response", "none" if d.response is None else phrases.modelled(fit)),
         ("No. observations", str(fit.n)),
@@ -97,7 +116,7 @@ def _header(fit):
         ("Features", str(len(d.names))),
         (penalty_label({fit.estimates.task}), penalty(fit)),
         ("Features used", _used(fit)),
-        ("Dimensions", _dimensions(fit)),
+        ("Dimensions", str(high) if low == high else f"{low} to {high}"),
         ("Views", str(len(fit.estimates))),
         ("Order alpha", significant(s.alpha)),
         ("Views compared", compared(fit)),
@@ -155,79 +174,55 @@ def view_features(fit):
     return pd.DataFrame(columns, index=range(1, len(names) + 1))
 
 
-def _column_note(fit):
-    name, words = ERROR[fit.estimates.task]
-    if voting(fit):
-        return (
-            f"%Rows: share of the {fit.n} training rows for whose prediction the view has most "
-            f"weight, each row left out; {name}: {words} of these rows, by all views together; "
-            "%Weight: mean share of the view in the evidence for the predictions."
-        )
-    blind = " (rows with a complete view)" if fit.record.blind else ""
-    return (
-        f"%Rows: share of the {fit.n} training rows assigned to the view as queries, each row left "
-        f"out; {name}: {words} of these rows; %Weight: share of the view in the assignment of "
-        f"training rows{blind}."
-    )
-
-
-def _clusters(fit):
-    frame = fit.clusters().set_index("cluster").rename_axis(None)
-    table = frame[["n", "distortion"]].set_axis(["Rows", "Distortion"], axis=1)
-    table = table.join(frame[frame.columns[4:]])
-    formats = dict.fromkeys(table.columns[1:], blank_if_missing)
-    return Table("Clusters", table, formats, ("Numbers are centres, in the features of the view.",))
-
-
 def _notes(fit):
-    log, s = fit.log, fit.settings
-    if voting(fit):
-        notes = (*_voting_notes(fit), *phrases.choice(fit), *_error_notes(fit))
-        return (*notes, *_feature_notes(fit), *phrases.without_effect(fit.design))
-    ended = "converged" if fit.converged else "NOT converged"
-    what = "Views by forward selection; their assignment" if s.lambda_ is None else "Search"
-    notes = [
-        f"{what}: {len(log['objective'])} rounds, {ended}; objective "
-        f"{significant(log['objective'][-1])}."
-    ]
-    notes += phrases.choice(fit)
-    notes += _error_notes(fit)
-    notes += _screening_notes(fit)
-    if fit.record.blind:
-        notes.append(_blind_note(fit))
+    log, blind, task = fit.log, fit.record.blind, fit.estimates.task
+    of_views, of_errors = [], list(phrases.choice(fit))
+    if _screened(fit):
+        of_views.append(
+            f"{log['compared']} of {log['possible']} views were compared: those of d features "
+            "that extend the best of d - 1 (max_views=)."
+        )
+    if blind and voting(fit):
+        of_views.append(
+            f"{blind} rows have a missing feature in every view: they are predicted as the mean of "
+            'all training rows, and their predict(type="view") is None.'
+        )
+    elif blind:
+        null = ", and as the null model's prediction in Dev. ratio" if task != CLUSTERS else ""
+        of_views.append(
+            f"{blind} rows have a missing feature in every view and are predicted as missing. They "
+            f"count in %Rows{null}, not in {ERROR[task][0]}."
+        )
+    if task != CLUSTERS:
+        what = "views" if fit.arguments["lambda_"] is not None else "views and their number"
+        of_errors.append(
+            f"The errors and Dev. ratio are for the rows that determined the {what}: new rows "
+            "may have larger errors. ld.cv repeats the choice for each fold."
+        )
+    both = [*of_views, *of_errors] if voting(fit) else [*of_errors, *of_views]
+    notes = [*_search_notes(fit), *both]
     if fit.arguments["constraints"] is not None:
         notes.append("Training rows are assigned under constraints by CVXPY.")
-    if fit.estimates.task == CLUSTERS:
+    if task == CLUSTERS:
         notes.append(f"Number of clusters in each view: {_number_from(fit)}.")
     return (*notes, *_feature_notes(fit), *phrases.without_effect(fit.design))
 
 
-def _voting_notes(fit):
-    log = fit.log
-    loss = " to ".join(significant(z) for z in log["objective"][[0, -1]])
+def _search_notes(fit):
+    objective = fit.log["objective"]
+    if not voting(fit):
+        given, last = fit.settings.lambda_ is not None, significant(objective[-1])
+        what = "Search" if given else "Views by forward selection; their assignment"
+        ended = "converged" if fit.converged else "NOT converged"
+        return [f"{what}: {len(objective)} rounds, {ended}; objective {last}."]
+    loss = " to ".join(significant(z) for z in objective[[0, -1]])
     what = "log-loss" if fit.estimates.task == CLASSES else "squared error, in variances,"
     rows = f", on {sampled(fit)} random rows" if sampled(fit) else ""
-    notes = [
+    return [
         f"Prediction: the prior plus {significant(fit.estimates.factor)} times the evidence of the "
         "views, the votes of the k nearest rows in each.",
         f"Views by forward selection{rows}: the leave-one-out {what} falls from {loss}. k is about "
         "the square root of the number of rows, or half or twice that if clearly better.",
-    ]
-    notes += _screening_notes(fit)
-    if fit.record.blind:
-        notes.append(
-            f"{fit.record.blind} rows have a missing feature in every view: they are predicted "
-            'as the mean of all training rows, and their predict(type="view") is None.'
-        )
-    return notes
-
-
-def _screening_notes(fit):
-    if not _screened(fit):
-        return []
-    return [
-        f"{fit.log['compared']} of {fit.log['possible']} views were compared: those of d features "
-        "that extend the best of d - 1 (max_views=)."
     ]
 
 
@@ -249,32 +244,6 @@ def _feature_notes(fit):
     if rest:
         notes.append(f"Features in no view: {first_names(rest, 12)}.")
     return notes
-
-
-def _error_notes(fit):
-    if fit.estimates.task == CLUSTERS:
-        return []
-    what = "views" if fit.arguments["lambda_"] is not None else "views and their number"
-    return [
-        f"The errors and Dev. ratio are for the rows that determined the {what}: new rows "
-        "may have larger errors. ld.cv repeats the choice for each fold."
-    ]
-
-
-def _blind_note(fit):
-    name, of = ERROR[fit.estimates.task][0], fit.record.blind
-    null = ", and as the null model's prediction in Dev. ratio"
-    null = "" if fit.estimates.task == CLUSTERS else null
-    return (
-        f"{of} rows have a missing feature in every view and are predicted as missing. They "
-        f"count in %Rows{null}, not in {name}."
-    )
-
-
-def _dimensions(fit):
-    dims = in_pandas(fit.tidy)()["dim"]
-    low, high = dims.min(), dims.max()
-    return str(high) if low == high else f"{low} to {high}"
 
 
 def _number_from(fit):
@@ -299,7 +268,7 @@ def _search_words(fit):
 
 
 def words(fit):
-    views = list(dict.fromkeys(in_pandas(fit.tidy)()["term"]))
+    views = list(dict.fromkeys(fit.view_names))
     n = len(views)
     number = "One view predicts" if n == 1 else f"{n} views predict"
     some = join_words(views[:3]) if len(views) <= 3 else f"{'; '.join(views[:3])} and others"
@@ -324,28 +293,18 @@ def pictures(fit, data):
     rows, (row, *color) = with_columns(rows, new)
     if not clusters:
         color = [name for name in [fit.design.response.name] if name in data]
-    columns = _columns(fit)
+    terms = zip(fit.design.names, fit.design.term_of, strict=True)
+    parts = {name: fit.design.terms[t] for name, t in terms}
+    # The data column of a feature that is a level of a category
+    columns = {name: column_with_levels(one[0]) for name, one in parts.items() if len(one) == 1}
     for names in fit.view_features[:4]:
-        two = [columns.get(name, name) for name in names[:2]]
+        two = [columns.get(name) or name for name in names[:2]]
         if len(two) == 2 and {*two} <= {*data.columns}:
             note = "The first two features of this view." if len(names) > 2 else ""
-            title, frame = f"View: {', '.join(names)}", _in_level_order(rows, two[0])
+            title, frame, x = f"View: {', '.join(names)}", rows, rows[two[0]]
+            if not pd.api.types.is_numeric_dtype(x):  # levels in their order
+                key = None if isinstance(x.dtype, pd.CategoricalDtype) else lambda c: c.map(str)
+                frame = rows.sort_values(two[0], kind="stable", key=key)
             style = {"color": "".join(color), "hover": (row, *data.columns[:MOST_HOVER])}
             found.append(Picture(title, "points", frame, *two, note, **style))
     return found
-
-
-def _in_level_order(rows, name):
-    """Return the rows sorted by a category, `name`, so that a chart shows its levels in order."""
-    if pd.api.types.is_numeric_dtype(rows[name]):
-        return rows
-    declared = isinstance(rows[name].dtype, pd.CategoricalDtype)
-    return rows.sort_values(name, kind="stable", key=None if declared else lambda c: c.map(str))
-
-
-def _columns(fit):
-    """Return the data column of each feature that is a level of a category, {feature: column}."""
-    d = fit.design
-    parts = {name: d.terms[t] for name, t in zip(d.names, d.term_of, strict=True)}
-    columns = {name: column_with_levels(part[0]) for name, part in parts.items() if len(part) == 1}
-    return {name: column for name, column in columns.items() if column is not None}

@@ -67,8 +67,17 @@ def rows_by_content(X, first=None):
 
 def redundant(X, views):
     """Return whether each view contains a feature and a copy of it, (views,) bool."""
-    same = np.append(_originals(X), -1)  # the last pads views
-    out = np.zeros(len(views), bool)
+    same, random = np.arange(X.shape[1]), np.random.default_rng(0).random(len(X))
+    total = np.einsum("if,i->f", np.nan_to_num(X), random)  # equal for copies, rarely otherwise
+    for a, b in pairwise(np.argsort(total, kind="stable")):
+        x, y = X[:, a], X[:, b]
+        # Features that differ by less are copies.
+        atol = 1e-8 * np.abs(np.nan_to_num(x)).max(initial=0.0)
+        if np.isclose(total[a], total[b], rtol=0.0, atol=atol * len(X)) and np.allclose(
+            x, y, rtol=0.0, atol=atol, equal_nan=True
+        ):
+            same[b] = same[a]
+    same, out = np.append(same, -1), np.zeros(len(views), bool)  # the last pads views
     for a, b in combinations(range(views.shape[1]), 2):
         out |= (same[views[:, a]] == same[views[:, b]]) & (views[:, [a, b]] >= 0).all(axis=1)
     return out
@@ -82,19 +91,9 @@ def of_one_factor(views, axis_of):
     return ((axis == axis[:, :1]) | (views < 0)).all(axis=1) & (dims(views) > 1)
 
 
-def _originals(X):
-    """Return, for each feature, the position of the feature that it copies; its own if none."""
-    out, random = np.arange(X.shape[1]), np.random.default_rng(0).random(len(X))
-    total = np.einsum("if,i->f", np.nan_to_num(X), random)  # equal for copies, rarely otherwise
-    for a, b in pairwise(np.argsort(total, kind="stable")):
-        x, y = X[:, a], X[:, b]
-        # Features that differ by less are copies.
-        atol = 1e-8 * np.abs(np.nan_to_num(x)).max(initial=0.0)
-        if np.isclose(total[a], total[b], rtol=0.0, atol=atol * len(X)) and np.allclose(
-            x, y, rtol=0.0, atol=atol, equal_nan=True
-        ):
-            out[b] = out[a]
-    return out
+def varying(X):
+    """Return which features of X (n, p) have two or more distinct values, (p,) bool."""
+    return np.array([len(np.unique(x[~np.isnan(x)])) > 1 for x in X.T], bool)
 
 
 # Screening ---------------------------------------------------------------------------------------
@@ -219,11 +218,3 @@ def axis_values(X, axis_of):
         code = np.where((levels > 0.0).any(axis=1), levels.argmax(axis=1), -1.0)
         out[:, axis] = np.where(np.isnan(levels).any(axis=1), np.nan, code)
     return out
-
-
-def spread_codes(A, category_distance):
-    """Return A (rows, axes) with rescaled codes of factor levels: no two codes are close.
-
-    category_distance : (axes,), squared distance of two levels of a factor; 0 for numbers"""
-    # Twice the distance of the levels, so that no two codes are close.
-    return A * np.where(category_distance > 0.0, 2.0 * np.sqrt(category_distance), 1.0)

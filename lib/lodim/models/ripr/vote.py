@@ -13,7 +13,17 @@ from lodim.models.ripr import ties
 from lodim.models.ripr.kernels import FALLING
 from lodim.models.ripr.losses import default_k
 from lodim.models.ripr.neighbours import Neighbours
-from lodim.models.ripr.views import by_content, dims, enumerate_views, extensions, pad, redundant
+from lodim.models.ripr.settings import MOST_DIM
+from lodim.models.ripr.views import (
+    by_content,
+    count,
+    dims,
+    enumerate_views,
+    extensions,
+    pad,
+    redundant,
+    varying,
+)
 
 PRIOR_ROWS = 2.0  # rows with the prior shares (or mean) that are added to a vote
 SAMPLE = 2000  # most rows on which views are chosen
@@ -52,13 +62,6 @@ class Voters:
         return replace(self, A=self.A[rows], target=self.target[rows], weight=self.weight[rows])
 
     @property
-    def goal(self):
-        """Targets for the loss: the response, or class indicators smoothed away from 0 and 1."""
-        if not self.classes:
-            return self.target
-        return smoothed_targets(self.target.argmax(axis=1), self.target.shape[1])
-
-    @property
     def classes(self):
         return self.target.shape[1] > 1
 
@@ -72,11 +75,12 @@ class Voters:
         near = Neighbours.among(Q, self.A, self.category_distance, own)
         return near.sums(views, k, values, FALLING, threads)
 
-    def evidence(self, sums):
+    def evidence(self, views, k, Q=None, threads=1, own=None):
         """Return how far the neighbours' mean target is from the prior, (views, rows, C).
 
-        For classes this is a log ratio, for numbers a difference.
-        sums : from `Voters.sums`; two rows whose target is the prior are added to the neighbours"""
+        For classes this is a log ratio, for numbers a difference. Two rows whose target is the
+        prior are added to the neighbours. The arguments are those of `sums`."""
+        sums = self.sums(views, k, Q, threads, own)
         total = sums[..., -1:] + PRIOR_ROWS
         if not self.classes:
             return sums[..., :-1] / total
@@ -94,60 +98,33 @@ def smoothed_targets(code, n_classes):
 # Search ------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class Choice:
-    """The selected views, in the order of forward selection."""
+def choose_views(voters, settings, threads):
+    """Choose the feature sets in which the training rows (voters) predict best.
 
-    views: np.ndarray  # (views, features) positions of numbers or factors, padded with -1
-    k: int
-    losses: np.ndarray  # leave-one-out losses with no view, with the first, with the first two, ...
-    # compared, possible, sampled: numbers of views compared, of possible views, and of rows used
-    compared: int
-    possible: int
-    sampled: int
-
-
-def choose_views(voters, seed, *, min_dim, max_dim, k, n_views, max_views, threads):
-    """Choose the feature sets in which the training rows (voters) predict best; return a Choice.
-
-    n_views : most sets to choose, by default 8; min_dim, max_dim : limits of features per set
-    k : neighbours that vote, by default the best of three numbers
-    max_views : most sets to compare, by default 2,000 per number of features"""
-    own = voters.at(sample(voters, SAMPLE, seed))
-    few = own.at(sample(own, 1000, seed))  # single views are compared on fewer rows
-    on = _axes_to_compare(own.A, voters.A)
+    Return the sets (views, features), padded with -1; the number k of neighbours; and the log of
+    the search. Unless `settings` give k, it is the best of three numbers."""
+    s, own = settings, voters.at(sample(voters, SAMPLE, settings.seed))
+    few = own.at(sample(own, 1000, s.seed))  # single views are compared on fewer rows
+    # Axes that vary in the sample; if none does, in all rows; if none does, with known values
+    each = varying(own.A), varying(voters.A), ~np.isnan(voters.A).all(axis=0)
+    on = np.flatnonzero(next((able for able in each if able.any()), each[-1]))
     on = on[by_content(own.A[:, on])]
-    most_dim = min(max_dim, len(on))
-    bounds = min(min_dim, most_dim), most_dim
+    most_dim = min(s.max_dim or MOST_DIM, len(on))
+    bounds = min(s.min_dim or 1, most_dim), most_dim
     # The square root of the number of rows, and half and twice that
     tried = [max(1, round(factor * default_k(len(own.A)))) for factor in (1.0, 0.5, 2.0)]
-    ks = [k] if k else list(dict.fromkeys(min(each, max(1, len(own.A) - 1)) for each in tried))
-    views, n_compared = compare(few, on, bounds, k or default_k(len(few.A)), max_views, threads)
-    found = [forward_selection(own, views, each, n_views or 8, threads) for each in ks]
+    ks = [s.k] if s.k else list(dict.fromkeys(min(k, max(1, len(own.A) - 1)) for k in tried))
+    k = s.k or default_k(len(few.A))
+    views, n_compared = compare(few, on, bounds, k, s.max_views, threads)
+    found = [forward_selection(own, views, k, s.n_views or 8, threads) for k in ks]
     last = np.array([losses[-1] for _, losses in found])
     # Another k than the square root must lower the loss by a tenth.
     at = int(last.argmin()) if last.min() < 0.9 * last[0] else 0
     chosen, losses = found[at]
-    grown = np.sqrt(len(voters.A) / len(own.A))
-    return Choice(
-        views=np.array([[*sorted(view[view >= 0]), *view[view < 0]] for view in views[chosen]]),
-        k=k or max(1, round(ks[at] * grown)),
-        losses=losses,
-        compared=n_compared,
-        possible=sum(comb(len(on), d) for d in range(bounds[0], bounds[1] + 1)),
-        sampled=len(own.A),
-    )
-
-
-def _axes_to_compare(*samples):
-    """Return positions of the columns that vary in the first sample (if none, in the next, etc.).
-
-    If no column varies in any sample, return the columns with a known value in the last sample."""
-    for A in samples:
-        varies = [len(np.unique(x[~np.isnan(x)])) > 1 for x in A.T]
-        if any(varies):
-            return np.flatnonzero(varies)
-    return np.flatnonzero(~np.isnan(samples[-1]).all(axis=0))
+    k = s.k or max(1, round(ks[at] * np.sqrt(len(voters.A) / len(own.A))))
+    log = {"objective": losses, "converged": True, "compared": n_compared}
+    log |= {"possible": count(len(on), *bounds), "sampled": len(own.A)}
+    return np.array([[*sorted(view[view >= 0]), *view[view < 0]] for view in views[chosen]]), k, log
 
 
 def sample(voters, most, seed):
@@ -172,6 +149,7 @@ def compare(voters, on, bounds, k, max_views, threads):
     If there are more views, only extensions of the best views with one axis less are compared."""
     low, high = bounds
     p, room, parents, kept = len(on), max_views, None, []
+    total, step = np.zeros_like(voters.target), max(1, 2**22 // voters.target.size)
     if room is not None and room < p:
         raise ArgumentError(f"max_views must be at least the number of features, {p}")
     for d in range(1, high + 1):
@@ -182,7 +160,11 @@ def compare(voters, on, bounds, k, max_views, threads):
         views = (enumerate_views(p, d, d) if every else extensions(parents, p))[:most]
         twice = redundant(voters.A[:, on], views)
         views = views if twice.all() else views[~twice]
-        losses = single_losses(voters, on[views], k, threads)
+        # The evidence of `step` views takes at most 32 MiB.
+        parts = (on[views[at : at + step]] for at in range(0, len(views), step))
+        evidence = (voters.evidence(part, k, threads=threads) for part in parts)
+        each = [best_factors(voters, total, new, threads)[1] for new in evidence]
+        losses = np.concatenate(each)
         parents = views[ties.descending(-losses)]
         if d >= low:
             kept.append((pad(views, high), losses))
@@ -194,15 +176,6 @@ def compare(voters, on, bounds, k, max_views, threads):
     return np.where(views[best] >= 0, on[views[best]], -1), len(views)
 
 
-def single_losses(voters, views, k, threads):
-    """Return the leave-one-out loss of Voters, (views,), if each view predicts by k neighbours."""
-    step = max(1, 2**22 // voters.target.size)  # evidence takes at most 32 MiB at a time
-    parts = [views[at : at + step] for at in range(0, len(views), step)]
-    total = np.zeros_like(voters.target)
-    evidence = (voters.evidence(voters.sums(part, k, threads=threads)) for part in parts)
-    return np.concatenate([best_factors(voters, total, new, threads)[1] for new in evidence])
-
-
 def best_factors(voters, total, new, threads=1):
     """Return, for each set j that may be added, the factor t of least loss, and this loss.
 
@@ -211,7 +184,8 @@ def best_factors(voters, total, new, threads=1):
     weight = voters.weight / voters.weight.sum()
     if voters.classes:
         t, losses, base = np.ones(len(new)), np.empty(len(new)), np.log(voters.prior)
-        more = (base, total, new, voters.goal, weight)
+        goal = smoothed_targets(voters.target.argmax(axis=1), voters.target.shape[1])
+        more = (base, total, new, goal, weight)
         for_blocks(class_factors, len(new), t, losses, *more, threads=threads)
         return t, losses
     z, y = total[:, 0] + new[:, :, 0], voters.target[:, 0]
@@ -227,7 +201,7 @@ def forward_selection(voters, views, k, most, threads=1):
     """Select up to `most` views one by one; return positions in `views`, and leave-one-out losses.
 
     views : (m, features) feature sets; k : neighbours that vote; losses : with 0, 1, ... views"""
-    evidence = voters.evidence(voters.sums(views, k, threads=threads))
+    evidence = voters.evidence(views, k, threads=threads)
     total, size = np.zeros_like(voters.target), dims(views)
     null = best_factors(voters, total, evidence[:1] * 0.0)[1][0]
     chosen, losses = [], [null]

@@ -36,15 +36,20 @@ class VotingViews(Ensemble):
 
     def query(self, X=None, threads=1):
         """Return predictions (Answers) for rows X; by default leave-one-out for training rows."""
-        voters = voters_of(self)
+        voters, known = voters_of(self), self.complete(self.X if X is None else X)
         evidence = evidence_of(self, voters, X, threads)
-        known = self.complete(self.X if X is None else X)
-        share = shares(self, voters, evidence, known)
-        view = np.where(known.any(axis=1), ties.argmin(-share), -1)
-        loss = np.where(known, 1.0 - share, np.inf)
-        code = codes(self, voters, evidence) if voters.classes else None
-        by_view = predictions_by_view(self, voters, evidence, known)
-        return Answers(view, by_view, loss, scores(self, voters, evidence), code)
+        share, view, code = shares(self, voters, evidence, known)
+        total = self.factor * evidence.sum(axis=0)
+        if voters.classes:
+            z = np.log(voters.prior) + total
+            score = z[:, 1:] - z[:, :1] if self.n_scores == 1 else z
+            each = [self.best_class(np.log(voters.prior) + own) for own in evidence]
+        else:
+            score = voters.mean + voters.spread * total
+            each = [voters.mean + voters.spread * own[:, 0] for own in evidence]
+        by_view = np.array(each, np.float64).reshape(len(self), len(known)).T
+        by_view, loss = np.where(known, by_view, np.nan), np.where(known, 1.0 - share, np.inf)
+        return Answers(view, by_view, loss, score, code)
 
     def nearest(self, j, X, k):
         """Return distances and positions (m, k) of training rows nearest to m rows X in view j."""
@@ -73,7 +78,7 @@ def evidence_of(e, voters, X=None, threads=1):
     e : VotingViews (which define evidence); voters : its training rows, as Voters
     X : rows; by default the training rows of e, which do not vote for themselves"""
     X, own = e.queried(X)
-    return voters.evidence(voters.sums(e.views, e.k, X, threads, own))
+    return voters.evidence(e.views, e.k, X, threads, own)
 
 
 def calibrated(e, threads=1):
@@ -83,30 +88,20 @@ def calibrated(e, threads=1):
     total = evidence[:, e.references].sum(axis=0)
     t, _ = best_factors(voters, np.zeros_like(total), total[None], threads)
     e = replace(e, factor=float(t[0]))
-    share = shares(e, voters, evidence, known)
-    served = np.where(known.any(axis=1), ties.argmin(-share), -1)
-    return replace(e, assignment=share, assigned_view=served)
-
-
-def scores(e, voters, evidence):
-    """Return the linear predictors (rows, K) of VotingViews e; for numbers, predictions (rows, 1).
-
-    voters : the training rows of e; evidence : (views, rows, C) from `evidence_of`"""
-    total = e.factor * evidence.sum(axis=0)
-    if not voters.classes:
-        return voters.mean + voters.spread * total
-    z = np.log(voters.prior) + total
-    return z[:, 1:] - z[:, :1] if e.n_scores == 1 else z
+    share, view, _ = shares(e, voters, evidence, known)
+    return replace(e, assignment=share, assigned_view=view)
 
 
 def shares(e, voters, evidence, known):
     """Return how much each view contributes to a row's prediction: shares of sum 1, (rows, views).
 
+    If no known view supports the prediction, all known views have equal shares. Return also the
+    view of largest share, -1 if none is known, and the most probable class or None, (rows,) each.
     e, voters : VotingViews and their Voters; evidence : (views, rows, C) from `evidence_of`
-    known : (rows, views) bool, whether the row has all features of the view; if not, share 0
-    If no known view supports the prediction, all known views have equal shares."""
+    known : (rows, views) bool, whether the row has all features of the view; if not, share 0"""
+    code = None
     if voters.classes:
-        code = codes(e, voters, evidence)
+        code = e.best_class(np.log(voters.prior) + e.factor * evidence.sum(axis=0))
         own = np.take_along_axis(evidence, code[None, :, None], axis=2)[:, :, 0]
         for_it = (own - evidence.mean(axis=2)).T
     else:
@@ -114,26 +109,5 @@ def shares(e, voters, evidence, known):
     for_it = np.where(known, np.maximum(for_it, 0.0), 0.0)
     for_it = np.where((for_it.max(axis=1, initial=0.0) > ties.EQUAL)[:, None], for_it, known)
     total = for_it.sum(axis=1, keepdims=True)
-    return for_it / np.where(total > 0.0, total, 1.0)
-
-
-def codes(e, voters, evidence):
-    """Return each row's most probable class, (rows,), by the views' evidence (views, rows, C)."""
-    return best_class(e, np.log(voters.prior) + e.factor * evidence.sum(axis=0))
-
-
-def best_class(e, z):
-    """Return the class of the largest score in each row of z (rows, C); e.preferred breaks ties."""
-    return e.preferred[ties.argmin(-z[:, e.preferred])]
-
-
-def predictions_by_view(e, voters, evidence, known):
-    """Return the class code or number that each view predicts, (rows, views); NaN if not known.
-
-    evidence : (views, rows, C) from `evidence_of`; known : (rows, views) bool, features present"""
-    if voters.classes:
-        each = [best_class(e, np.log(voters.prior) + own) for own in evidence]
-    else:
-        each = [voters.mean + voters.spread * own[:, 0] for own in evidence]
-    value = np.array(each, np.float64).reshape(len(e), len(known)).T
-    return np.where(known, value, np.nan)
+    share = for_it / np.where(total > 0.0, total, 1.0)
+    return share, np.where(known.any(axis=1), ties.argmin(-share), -1), code

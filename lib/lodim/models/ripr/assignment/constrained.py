@@ -26,6 +26,29 @@ class ViewConstraints:
     # function of the CVXPY variable (rows, views) that returns CVXPY constraints
     extra: Callable[[Any], list] | None = None
 
+    def rules(self, B, served):
+        """Return the budget, group and user constraints on the shares B (rows, views), for CVXPY.
+
+        Group constraints apply only to the rows that have a finite loss, `served` (rows,) bool."""
+        rules = []
+        if self.cost is not None:
+            rules.append(B @ np.asarray(self.cost, float) <= self.budget)
+        if self.groups is not None:
+            rows = np.flatnonzero(served)
+            _, first, of = np.unique(self.groups[rows], return_index=True, return_inverse=True)
+            later = rows[first[of]] != rows
+            if later.any():
+                rules.append(B[rows[later]] == B[rows[first[of]][later]])
+        if self.extra is None:
+            return rules
+        extra = self.extra(B)
+        if not isinstance(extra, list | tuple):
+            raise ArgumentError(f"further must return a list of CVXPY constraints, not {extra!r}")
+        for rule in extra:
+            if not hasattr(rule, "dual_variables"):
+                raise ArgumentError(f"further must return CVXPY constraints, not {rule!r}")
+        return [*rules, *extra]
+
 
 @dataclass(frozen=True)
 class Mixture:
@@ -51,10 +74,19 @@ def solve(L, delta, lambda_, constraints=None, *, weight=None, **solver):
     c = constraints or ViewConstraints()
     weight = np.ones(len(L)) if weight is None else np.asarray(weight, float)
     finite = np.isfinite(L)
-    served = finite.any(axis=1)
-    B = cp.Variable(L.shape, boolean=True) if c.hard else cp.Variable(L.shape, nonneg=True)
-    objective = _objective(cp, B, L, lambda_ * weight[:, None] * delta, weight, c.hard)
-    rules = [cp.sum(B, axis=1) == served.astype(float), *_cvxpy_constraints(B, c, served)]
+    served, known = finite.any(axis=1), np.where(finite, L, 0.0)
+    best = np.where(served, np.where(finite, L, np.inf).min(axis=1), 0.0)
+    cost = lambda_ * weight[:, None] * delta
+    if c.hard:
+        B = cp.Variable(L.shape, boolean=True)
+        squares = weight[:, None] * (known - best[:, None]) ** 2
+        objective = cp.sum(cp.multiply(squares + cost, B))
+    else:
+        B = cp.Variable(L.shape, nonneg=True)
+        u = cp.sum(cp.multiply(known, B), axis=1)
+        residual = cp.multiply(np.sqrt(weight), u - best)
+        objective = cp.sum_squares(residual) + cp.sum(cp.multiply(cost, B))
+    rules = [cp.sum(B, axis=1) == served.astype(float), *c.rules(B, served)]
     if not finite.all():
         rules.append(cp.multiply((~finite).astype(float), B) == 0)
     problem = cp.Problem(cp.Minimize(objective), rules)
@@ -66,40 +98,6 @@ def solve(L, delta, lambda_, constraints=None, *, weight=None, **solver):
         )
     solution = np.where(finite, np.clip(B.value, 0.0, 1.0), 0.0)
     return np.rint(solution) if c.hard else solution, float(problem.value)
-
-
-def _objective(cp, B, L, cost, weight, hard):
-    """Return the objective as a CVXPY expression: weighted squared excess losses, plus penalties.
-
-    The excess of a row is its mean loss over its views, by shares B, minus its smallest loss in L.
-    cp : CVXPY; B, L, cost : (rows, views), cost per share; hard : whether each row has one view"""
-    finite = np.isfinite(L)
-    known = np.where(finite, L, 0.0)
-    best = np.where(finite.any(axis=1), np.where(finite, L, np.inf).min(axis=1), 0.0)
-    if hard:
-        squares = weight[:, None] * (known - best[:, None]) ** 2
-        return cp.sum(cp.multiply(squares + cost, B))
-    u = cp.sum(cp.multiply(known, B), axis=1)
-    residual = cp.multiply(np.sqrt(weight), u - best)
-    return cp.sum_squares(residual) + cp.sum(cp.multiply(cost, B))
-
-
-def _cvxpy_constraints(B, constraints, served):
-    """Return the budget, group and user constraints on the shares B (rows, views), for CVXPY.
-
-    Group constraints apply only to the rows that have a finite loss, `served` (rows,) bool."""
-    c, rules = constraints, []
-    if c.cost is not None:
-        rules.append(B @ np.asarray(c.cost, float) <= c.budget)
-    if c.groups is not None:
-        rows = np.flatnonzero(served)
-        _, first, of = np.unique(c.groups[rows], return_index=True, return_inverse=True)
-        later = rows[first[of]] != rows
-        if later.any():
-            rules.append(B[rows[later]] == B[rows[first[of]][later]])
-    if c.extra is not None:
-        rules += c.extra(B)
-    return rules
 
 
 def assign(L, lambda_, constraints=None, *, weight=None):
@@ -155,7 +153,16 @@ class Constraints:
         hard, further = entries.get("hard", False), entries.get("further")
         if not isinstance(hard, bool):
             raise ArgumentError(f"hard must be True or False, not {hard!r}")
-        _check_further(further)
+        if further is not None:
+            words = f"further must be a function of two arguments, B and the views, not {further!r}"
+            if not callable(further):
+                raise ArgumentError(words)
+            try:
+                inspect.signature(further).bind(None, None)
+            except TypeError:
+                raise ArgumentError(words) from None
+            except ValueError:  # some functions in C have no signature
+                pass
         prices, parts = _prices(prices, design)
         budget, groups = _budget(budget, n), _groups(entries.get("groups"), n)
         return cls(design.names, prices, parts, budget, groups, hard, further)
@@ -168,33 +175,10 @@ class Constraints:
             cost = self.prices @ has[:, views].any(axis=2)  # the last column is for padding
         if self.further is not None:
             named = [tuple(self.names[f] for f in view if f >= 0) for view in views]
-            extra = lambda B: _checked_constraints(self.further(B, named))  # noqa: E731
+            extra = lambda B: self.further(B, named)  # noqa: E731
         budget = budget[rows] if np.ndim(budget) else budget
         groups = None if self.groups is None else self.groups[rows]
         return ViewConstraints(cost, budget, groups, hard=self.hard, extra=extra)
-
-
-def _check_further(further):
-    if further is None:
-        return
-    words = f"further must be a function of two arguments, B and the views, not {further!r}"
-    if not callable(further):
-        raise ArgumentError(words)
-    try:
-        inspect.signature(further).bind(None, None)
-    except TypeError:
-        raise ArgumentError(words) from None
-    except ValueError:  # some functions in C have no signature
-        return
-
-
-def _checked_constraints(rules):
-    if not isinstance(rules, list | tuple):
-        raise ArgumentError(f"further must return a list of CVXPY constraints, not {rules!r}")
-    for rule in rules:
-        if not hasattr(rule, "dual_variables"):
-            raise ArgumentError(f"further must return CVXPY constraints, not {rule!r}")
-    return list(rules)
 
 
 def _prices(prices, design):
@@ -203,7 +187,11 @@ def _prices(prices, design):
         return None, None
     if not isinstance(prices, Mapping):
         raise ArgumentError(f"prices must be a dict of column to price, not {prices!r}")
-    parts = _features_by_name(design)
+    # Which features use each data column, or are the feature of this name
+    needs = [{name for part in term for name in factors.needs(part)} for term in design.terms]
+    parts = {name: np.array(design.names) == name for name in design.names}
+    for name in design.features:
+        parts[name] = np.array([name in needs[t] for t in design.term_of])
     unknown = [name for name in prices if name not in parts]
     if unknown:
         known = ", ".join([*list(parts)[:12], *["..."] * (len(parts) > 12)])
@@ -212,14 +200,6 @@ def _prices(prices, design):
         )
     has = np.array([parts[name] for name in prices]).reshape(len(prices), len(design.names))
     return _numbers(list(prices.values()), "prices"), has
-
-
-def _features_by_name(design):
-    """Return which features use each data column, as a dict from names to arrays (p,) of bool."""
-    needs = [{name for part in term for name in factors.needs(part)} for term in design.terms]
-    made = {name: np.array([name in needs[t] for t in design.term_of]) for name in design.features}
-    single = {name: np.array(design.names) == name for name in design.names}
-    return single | made
 
 
 def _budget(budget, n):

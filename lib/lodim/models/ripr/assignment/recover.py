@@ -1,4 +1,4 @@
-"""Search for a few feature sets (views) and the rows that each predicts."""
+"""Steps of the search for a few feature sets (views) and the rows that each predicts."""
 
 from dataclasses import dataclass
 
@@ -6,18 +6,8 @@ import numpy as np
 from scipy.special import softmax
 
 from lodim.models.ripr import losses, ties
-from lodim.models.ripr.assignment import lambda_path
-from lodim.models.ripr.assignment.solve import (
-    Assignment,
-    assign,
-    eligible_views,
-    reassign,
-    with_log,
-)
-from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS
+from lodim.models.ripr.assignment.solve import Assignment, assign, reassign
 from lodim.models.ripr.views import row_blocks
-
-UNIT_LAMBDA = 1.0  # largest penalty of the final assignment to the views found, in units
 
 
 @dataclass(frozen=True)
@@ -35,24 +25,7 @@ class Recovery:
     forward: bool = False  # whether forward selection was used
 
 
-def recover(search, lambda_, L=None):
-    """Select views (feature sets) by Algorithm 2.1.1 of Fiterau (2014); return the Recovery.
-
-    search : ViewSearch; L : losses (rows, views), or None to compute them
-    lambda_ : penalty divided by the squared scale of losses. None: 2 for clustering, else chosen by
-        leave-one-out errors; for classes, forward selection if its errors are clearly smaller"""
-    k = search.k
-    best, errors = _by_penalty(search, k, lambda_, L)
-    if search.task != CLASSES or lambda_ is not None:
-        return best
-    if search.settings.k is None and L is None:
-        k = max(1, round(k / 4))  # forward selection compares fewer neighbours
-    rival, rival_errors = _by_forward_selection(search, k, L)
-    more = len(rival.views) - len(best.views)
-    return rival if _better(rival_errors, errors, more, search.weights) else best
-
-
-def _better(rival_errors, best_errors, n_more, weight):
+def clearly_better(rival_errors, best_errors, n_more, weight):
     """Return whether rival views have clearly smaller errors (rows,) than the best views so far.
 
     The sum of errors must fall by n_more + 0.5 standard errors; n_more : extra number of views"""
@@ -61,47 +34,6 @@ def _better(rival_errors, best_errors, n_more, weight):
     gain = w * np.where(known, best_errors - rival_errors, 0.0)
     margin = max(0.0, 0.5 + n_more)
     return gain.sum() > margin * np.sqrt((gain**2).sum()) + ties.EQUAL
-
-
-def _by_penalty(search, k, lambda_, L):
-    """Select views by a penalty; return the Recovery, and errors (rows,), or None if not needed.
-
-    lambda_ : penalty. If None, 2 for clustering, else chosen by leave-one-out errors
-    search : ViewSearch; k : number of neighbours; L : losses (rows, views), or None"""
-    L, settings = search.losses(k) if L is None else L, search.settings
-    unit = (1.0 - settings.alpha) ** 2
-    unit = lambda_path.mean_row_variance(L) if search.task == NUMBERS else unit
-    able = eligible_views(L, unit)  # other views get no rows; drops them from a large matrix
-    L, views = np.ascontiguousarray(L[:, able]), search.views[able]
-    how, errors = {"weight": search.weights, "threads": search.threads}, None
-    if lambda_ is None and search.task != CLUSTERS:
-        grid, path = lambda_path.assignment_path(L, unit, settings.share, **how)
-        columns = np.unique(np.concatenate([a.selected(settings.share) for a in path]))
-        errors_of = search.held_out_errors(L, k, views, columns)
-        chosen, errors = lambda_path.select_lambda(path, errors_of, settings, search.weights)
-        lambda_, found = float(grid[chosen]), path[chosen]
-    else:
-        lambda_ = 2.0 if lambda_ is None else lambda_  # clustering has no held-out error
-        found = assign(L, unit * lambda_, **how)
-    columns, own = keep_largest(L, found, settings, search.weights)
-    if search.task == CLASSES:
-        columns, own = refit(L, columns, min(found.lambda_, UNIT_LAMBDA * unit), search.weights)
-        own = with_log(own, found)
-    return Recovery(views[columns], own, k, lambda_, unit), errors
-
-
-def _by_forward_selection(search, k, L):
-    """Select views one by one; return the Recovery, and leave-one-out errors (rows,).
-
-    search : ViewSearch; k : number of neighbours; L : losses (rows, views), or None"""
-    L, unit = search.losses(k) if L is None else L, (1.0 - search.settings.alpha) ** 2
-    y, weight, tried = search.rows_used[1], search.weights, candidates(L, search.weights)
-    ratios = search.log_ratios(k, search.views[tried])
-    taken = forward_selection(ratios, y, search.settings.n_views or 6, weight)
-    columns, every = tried[taken], np.arange(len(taken))
-    errors = lambda_path.class_errors(ratios[:, taken], y, every)(None, every)
-    columns, own = refit(L, columns, UNIT_LAMBDA * unit, weight)
-    return Recovery(search.views[columns], own, k, UNIT_LAMBDA, unit, forward=True), errors
 
 
 def keep_largest(L, search, settings, weight=None):

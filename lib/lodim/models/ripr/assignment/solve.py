@@ -154,7 +154,7 @@ def assign(L, lambda_, *, weight=None, threads=1):
     served = np.isfinite(active).any(axis=1)
     best = np.where(served, active.min(axis=1, initial=np.inf), 0.0)
     weight = np.where(served, weight, 0.0)
-    W = weight.sum()
+    rows, W = np.flatnonzero(served), weight.sum()
     if not W > 0.0:
         raise DataError(
             "no view can predict any row: all features are missing, or a class has fewer than "
@@ -162,15 +162,19 @@ def assign(L, lambda_, *, weight=None, threads=1):
         )
     delta, log, converged = np.ones(len(views)), [], False
     for _ in range(500):
-        rows = solve_rows(active, delta, lambda_, threads)
-        c = _masses(*rows, weight, len(views))
-        log.append(_objective(active, best, *rows, weight, c, lambda_))
+        found = solve_rows(active, delta, lambda_, threads)
+        c = _masses(*found, weight, len(views))
+        # Squared excesses of mean losses u, and penalties lambda_ (W - sum_j c_j^2 / (2 W))
+        first, second, t = (of_row[rows] for of_row in found)
+        u = (1.0 - t) * active[rows, first] + t * active[rows, second]
+        gap = np.einsum("i,i,i", weight[rows], u - best[rows], u - best[rows])
+        log.append(float(gap + lambda_ * (W - np.einsum("j,j", c, c) / (2.0 * W))))
         change = np.abs(1.0 - c / W - delta).max()
         delta = 1.0 - c / W
         if change <= 1e-8 or (len(log) > 1 and log[-2] - log[-1] <= 1e-12 * abs(log[-1])):
             converged = True
             break
-    return _assignment(views, *rows, c / W, lambda_, log, converged)
+    return _assignment(views, *found, c / W, lambda_, log, converged)
 
 
 def reassign(L, search, mass, weight=None):
@@ -192,20 +196,6 @@ def _masses(first, second, share, weight, n_views):
     rows = first >= 0
     mass = np.bincount(first[rows], ((1.0 - share) * weight)[rows], n_views)
     return mass + np.bincount(second[rows], (share * weight)[rows], n_views)
-
-
-def _objective(L, best, first, second, share, weight, c, lambda_):
-    """Return the objective of an assignment: squared excess losses plus penalties.
-
-    It is sum_i w_i (u_i - best_i)^2 + lambda_ (W - sum_j c_j^2 / (2 W)), with W the sum of weights.
-    u_i : mean loss of row i, L[i, first[i]] and L[i, second[i]] weighted 1 - share[i] and share[i]
-    best : smallest loss of each row; c : weight of the rows in each view"""
-    rows = np.flatnonzero(first >= 0)
-    t = share[rows]
-    u = (1.0 - t) * L[rows, first[rows]] + t * L[rows, second[rows]]
-    W = weight.sum()
-    gap = np.einsum("i,i,i", weight[rows], u - best[rows], u - best[rows])
-    return float(gap + lambda_ * (W - np.einsum("j,j", c, c) / (2.0 * W)))
 
 
 # Rows in order -----------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Search for views (feature sets): prepares the rows, settings and constraints of a fit."""
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -12,12 +12,21 @@ from lodim.errors import DataError
 from lodim.models.ripr import losses, ties
 from lodim.models.ripr.assignment import constrained, lambda_path
 from lodim.models.ripr.assignment.recover import (
-    UNIT_LAMBDA,
+    Recovery,
+    candidates,
+    clearly_better,
+    forward_selection,
     keep_largest,
     largest,
-    recover,
+    refit,
 )
-from lodim.models.ripr.assignment.solve import assign_in_order, with_log
+from lodim.models.ripr.assignment.solve import (
+    assign,
+    assign_in_order,
+    eligible_views,
+    reassign,
+    with_log,
+)
 from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS, task_of
 from lodim.models.ripr.neighbours import nearest
 from lodim.models.ripr.views import (
@@ -27,7 +36,10 @@ from lodim.models.ripr.views import (
     of_one_factor,
     redundant,
     screened_views,
+    varying,
 )
+
+UNIT_LAMBDA = 1.0  # largest penalty of the final assignment to the views found, in units
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +64,7 @@ class ViewSearch:
         y = np.full(batch.n, np.nan)
         if batch.y is not None:
             y = ties.merge_close(batch.y[:, None], weight > 0)[:, 0]
-        varies = _varies(X[weight > 0])
+        varies = varying(X[weight > 0])
         if not varies.any():
             raise DataError("at least one feature must vary; all are constant")
         if settings.k is not None:  # `estimate.checked` checks all rows; folds have fewer
@@ -94,12 +106,11 @@ class ViewSearch:
     @property
     def n_possible(self):
         """Number of possible views (sets of non-constant features); fewer may be compared."""
-        views, complete = self._enumerated
-        return len(views) if complete else count(int(self.varies.sum()), *self.dims)
+        return self._enumerated[1]
 
     @cached_property
     def _enumerated(self):
-        """The views (feature sets) to compare, and whether they are all possible views."""
+        """The views (feature sets) to compare, and the number of possible views."""
         on, bound = np.flatnonzero(self.varies), self.settings.max_views
         on = on[by_content(self.X[self.weight > 0][:, on])]
         if bound is None:
@@ -113,7 +124,8 @@ class ViewSearch:
         twice = redundant(self.X[self.weight > 0], views)
         if self.task == CLUSTERS:
             twice |= of_one_factor(views, self.settings.axes.of)
-        return views if twice.all() else views[~twice], complete
+        views = views if twice.all() else views[~twice]
+        return views, len(views) if complete else count(len(on), *self.dims)
 
     @property
     def k(self):
@@ -148,29 +160,77 @@ class ViewSearch:
         how = {"balanced": self.settings.balanced, "leave_out": True, "threads": self.threads}
         return losses.class_ratios(X, X, y, views, k, **how)
 
-    def held_out_errors(self, L, k, views, columns):
-        """Return a function errors_of(assignment, J): leave-one-out errors (rows,) by views J only.
+    def held_out_errors(self, L, views, pairs):
+        """Return leave-one-out errors (pairs, rows) of predictions by some of the `views`.
 
-        Rows are predicted by k neighbours. L : losses (rows, views); J : positions in `views`
-        columns : positions of all views that J may contain, ascending"""
-        X, y = self.rows_used
+        Numbers are predicted in the view to which most neighbours belong, by `number_answers`;
+        errors are squared, of standardized y. Errors of classes are from `class_errors`.
+        L : (rows, views) losses; pairs : list of an Assignment to `views`, and of the positions of
+            the views that predict, to which rows are reassigned"""
+        (X, y), columns = self.rows_used, np.unique(np.concatenate([J for _, J in pairs]))
         if self.task == CLASSES:
-            return lambda_path.class_errors(self.log_ratios(k, views[columns]), y, columns)
-        near = {j: nearest(None, X, views[j], k, like=y) for j in columns}
-        return lambda_path.number_errors(near, y, L, self.weights)
+            ratios = self.log_ratios(self.k, views[columns])
+            each = (ratios[:, np.searchsorted(columns, J)] for _, J in pairs)
+            return [lambda_path.class_errors(own, y) for own in each]
+        near, errors = {j: nearest(None, X, views[j], self.k, like=y) for j in columns}, []
+        for a, J in pairs:
+            value = y.mean()
+            if len(J):
+                mass = a.mass[np.isin(a.views, J)]
+                B = reassign(L[:, J], a, mass, self.weights).matrix()
+                value = losses.number_answers([near[j] for j in J], y, B, self.weights)[1]
+            errors.append(((value - y) / (y.std() or 1.0)) ** 2)
+        return errors
 
     def recover(self, lambda_, L=None):
-        """Return the Recovery: selected feature sets, and the rows assigned to each.
+        """Select views (feature sets) by Algorithm 2.1.1 of Fiterau (2014); return the Recovery.
 
-        lambda_ : penalty / squared scale of losses; None: 2 for clusters, else chosen by errors
+        lambda_ : penalty divided by the squared scale of losses. None: 2 for clustering, else by
+            leave-one-out errors; for classes, forward selection if its errors are clearly smaller
         L : losses (rows, views); by default they are computed"""
-        recovery = recover(self, lambda_, L)
-        if self.settings.constraints is None and self.order is None:
-            return recovery
-        L = self.losses(recovery.k) if L is None else L
-        within = self._in_order if self.settings.constraints is None else self._constrained
-        columns, own = within(L, recovery)
-        return replace(recovery, views=self.views[columns], assignment=own, forward=False)
+        s, weight = self.settings, self.weights
+        best, errors = self._by_penalty(lambda_, L)
+        if self.task == CLASSES and lambda_ is None:
+            # By default forward selection compares fewer neighbours.
+            k = max(1, round(best.k / 4)) if s.k is None and L is None else best.k
+            own, y = self.losses(k) if L is None else L, self.rows_used[1]
+            tried = candidates(own, weight)
+            ratios = self.log_ratios(k, self.views[tried])
+            taken = forward_selection(ratios, y, s.n_views or 6, weight)
+            rival_errors = lambda_path.class_errors(ratios[:, taken], y)
+            if clearly_better(rival_errors, errors, len(taken) - len(best.views), weight):
+                columns, rows = refit(own, tried[taken], UNIT_LAMBDA * best.unit, weight)
+                best = Recovery(self.views[columns], rows, k, UNIT_LAMBDA, best.unit, forward=True)
+        if s.constraints is None and self.order is None:
+            return best
+        L = self.losses(best.k) if L is None else L
+        within = self._in_order if s.constraints is None else self._constrained
+        columns, rows = within(L, best)
+        return replace(best, views=self.views[columns], assignment=rows, forward=False)
+
+    def _by_penalty(self, lambda_, L):
+        """Select views by a penalty; return the Recovery, and leave-one-out errors (rows,) or None.
+
+        lambda_ : penalty. If None, leave-one-out errors choose it; for clustering it is 2
+        L : losses (rows, views); None to compute them"""
+        settings, weight, errors = self.settings, self.weights, None
+        L = self.losses() if L is None else L
+        unit = (1.0 - settings.alpha) ** 2
+        unit = lambda_path.mean_row_variance(L) if self.task == NUMBERS else unit
+        able = eligible_views(L, unit)  # other views get no rows; drops them from a large matrix
+        L, views = np.ascontiguousarray(L[:, able]), self.views[able]
+        how = {"weight": weight, "threads": self.threads}
+        if lambda_ is None and self.task != CLUSTERS:
+            errors_of = partial(self.held_out_errors, L, views)
+            lambda_, found, errors = lambda_path.select_lambda(L, unit, settings, errors_of, **how)
+        else:
+            lambda_ = 2.0 if lambda_ is None else lambda_  # clustering has no held-out error
+            found = assign(L, unit * lambda_, **how)
+        columns, own = keep_largest(L, found, settings, weight)
+        if self.task == CLASSES:
+            columns, own = refit(L, columns, min(found.lambda_, UNIT_LAMBDA * unit), weight)
+            own = with_log(own, found)
+        return Recovery(views[columns], own, self.k, lambda_, unit), errors
 
     def _constrained(self, L, recovery):
         """Select views under a user's constraints; return their columns of L, and their Mixture.
@@ -228,10 +288,3 @@ def _positions(views, on):
     """Convert `views` from positions among the features `on` to positions among all features."""
     out = np.sort(np.where(views >= 0, on[views], on.max() + 1), axis=1)
     return np.where(out > on.max(), -1, out)
-
-
-def _varies(X):
-    if not len(X):
-        return np.zeros(X.shape[1], bool)
-    low, high = (np.where(np.isnan(X), end, X) for end in (np.inf, -np.inf))
-    return low.min(axis=0) < high.max(axis=0)
