@@ -150,7 +150,10 @@ def cv(
     where_1se = int(np.flatnonzero(frame["mean"] <= limit)[0])
     varied = tuple(map(str, points[0]))
     of_best = chosen[where_min if rule == "min" else where_1se]
-    settled = problem.model.validate(_with_settings(problem, varied, frame, of_best))
+    own = tuple(n for n in frame if hasattr(problem.settings, n))
+    made = [n for n in own if n in varied or getattr(problem.settings, n) is None]
+    settled = problem.settle(of_best, given=own, chosen=dict.fromkeys(made, ()))
+    settled = problem.model.validate(settled)
     tried = frame if loss == "deviance" else frame.assign(**{MEASURE: loss})
     of = problem.model
     best = of.run(settled, selection=tried, found=found)
@@ -193,15 +196,6 @@ def _check_call(grid, loss, rule, n_jobs, arguments):
         if name in arguments:
             what = f"{name!r} is given in the grid and as an argument"
             raise ArgumentError(f"{what}: leave one of them out")
-
-
-def _with_settings(problem, grid, frame, settings):
-    """Return the problem with `settings`, marking which of them cross-validation chose.
-
-    grid : names in the grid of cv(); frame : table of losses, with a column per setting compared"""
-    names = tuple(n for n in frame if hasattr(problem.settings, n))
-    chosen = tuple(n for n in names if n in grid or getattr(problem.settings, n) is None)
-    return problem.settle(settings, given=names, chosen=dict.fromkeys(chosen, ()))
 
 
 @dataclass(frozen=True, repr=False)

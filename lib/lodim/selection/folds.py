@@ -27,7 +27,24 @@ def assign(batch, folds, classes, seed):
 
     folds : number of random folds, or a value per row; classes : class names to balance, or None
     Random folds keep groups (or clusters) together, and do not depend on the order of rows."""
-    return _in_all_rows(batch, _assign(with_positive_weight(batch), folds, classes, seed))
+    some = with_positive_weight(batch)
+    if np.ndim(folds) == 1:
+        if batch.groups is not None:
+            raise ArgumentError("folds as an array and groups cannot be combined: give one of them")
+        return _in_all_rows(batch, _user_folds(some, folds))
+    _check_folds(some, folds)
+    key, of_class = row_keys.of_batch(some, len(classes or ()))
+    if some.units is not None:
+        return _in_all_rows(batch, _whole_units(some, folds, key, of_class, seed))
+    order = row_keys.shuffled(key, seed)
+    if classes:
+        # Missing classes come last.
+        rank = np.append(np.argsort(np.argsort(of_class)), len(of_class))
+        code = np.nan_to_num(some.y[order], nan=len(of_class)).astype(int)
+        order = order[np.argsort(rank[code], kind="stable")]
+    fold = np.empty(some.n, np.int64)
+    fold[order] = np.arange(some.n) % folds
+    return _in_all_rows(batch, fold)
 
 
 def assign_by_position(batch, folds, seed):
@@ -77,26 +94,6 @@ def assign_draws(batch, folds, classes, seed, n):
     return [assign(batch, folds, classes, int(one)) for one in seeds]
 
 
-def _assign(batch, folds, classes, seed):
-    if np.ndim(folds) == 1:
-        if batch.groups is not None:
-            raise ArgumentError("folds as an array and groups cannot be combined: give one of them")
-        return _user_folds(batch, folds)
-    _check_folds(batch, folds)
-    key, of_class = row_keys.of_batch(batch, len(classes or ()))
-    if batch.units is not None:
-        return _whole_units(batch, folds, key, of_class, seed)
-    order = row_keys.shuffled(key, seed)
-    if classes:
-        # Missing classes come last.
-        rank = np.append(np.argsort(np.argsort(of_class)), len(of_class))
-        code = np.nan_to_num(batch.y[order], nan=len(of_class)).astype(int)
-        order = order[np.argsort(rank[code], kind="stable")]
-    fold = np.empty(batch.n, np.int64)
-    fold[order] = np.arange(batch.n) % folds
-    return fold
-
-
 def _check_folds(batch, folds):
     n_units = count_units(batch)
     if folds <= n_units:
@@ -131,26 +128,17 @@ def _whole_units(batch, folds, key, of_class, seed):
 
     key : (n,) numbers, whose means order the groups; of_class : (n_classes,) that order classes"""
     names, code = np.unique(batch.units, return_inverse=True)
-    main, size = _main_class(batch, code, of_class), np.bincount(code)
+    size, C, main = np.bincount(code), len(of_class), np.zeros(len(names), np.int64)
+    if C and batch.y is not None:  # main : the most frequent class of each group
+        rank, known = np.argsort(np.argsort(of_class)), ~np.isnan(batch.y)
+        cell = code[known] * C + rank[batch.y[known].astype(int)]
+        main = np.bincount(cell, minlength=len(names) * C).reshape(-1, C).argmax(axis=1)
     of_unit = np.bincount(code, key) / size
     fold, filled = np.empty(len(names), np.int64), np.zeros((main.max() + 1, folds))
     for k in row_keys.shuffled(of_unit, seed):
         fold[k] = np.lexsort((filled.sum(axis=0), filled[main[k]]))[0]
         filled[main[k], fold[k]] += size[k]
     return fold[code]
-
-
-def _main_class(batch, code, of_class):
-    """Return the most frequent class of each group, (n_groups,), as the rank of its number.
-
-    code : (n,) group of each row; of_class : (n_classes,) numbers; ranks are 0 if it is empty"""
-    C = len(of_class)
-    if not C or batch.y is None:
-        return np.zeros(code.max() + 1, np.int64)
-    rank, known = np.argsort(np.argsort(of_class)), ~np.isnan(batch.y)
-    cell = code[known] * C + rank[batch.y[known].astype(int)]
-    rows = np.bincount(cell, minlength=(code.max() + 1) * C)
-    return rows.reshape(-1, C).argmax(axis=1)
 
 
 def _user_folds(batch, folds):

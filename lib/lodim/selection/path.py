@@ -17,16 +17,6 @@ from lodim.report.tables import Table, listing, significant
 from lodim.typing import Data, FitT, FitT_co, Model, P, Values
 
 
-def penalty_of(model, name):
-    """Return the name of the penalty that varies: the given name, or the model's first penalty."""
-    names = tuple(model.penalties)
-    if not names:
-        raise ArgumentError(f"{model.name} has no penalty, and so no path")
-    name = names[0] if name is None else name
-    one_of("penalty", name, names)
-    return name
-
-
 @with_known_arguments
 def path(
     model: Model[P, FitT],
@@ -87,7 +77,11 @@ def path(
     >>> path.lambdas.tolist()
     [1.0, 0.1, 0.01]
     """
-    penalty = penalty_of(model_of(model), penalty)
+    names = tuple(model_of(model).penalties)
+    if not names:
+        raise ArgumentError(f"{model_of(model).name} has no penalty, and so no path")
+    penalty = names[0] if penalty is None else penalty
+    one_of("penalty", penalty, names)
     if arguments.get(penalty) is not None:
         raise ArgumentError(f"a path varies {penalty}: give lambdas=, or call the model itself")
     problem = prepare(model_of(model), formula, data, arguments)

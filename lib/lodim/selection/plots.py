@@ -58,7 +58,10 @@ def cv_curve(cv, ax=None):
     if penalty:
         ax.invert_xaxis()
         if not others and cv.stages in frame:
-            _stage_axis(ax, place.to_numpy(), frame[cv.stages].to_numpy(), cv.stages)
+            top, step = ax.secondary_xaxis("top"), max(1, len(frame) // 10)
+            counts = frame[cv.stages].to_numpy()[::step]
+            top.set_xticks(place.to_numpy()[::step], list(map(str, counts)))
+            top.set_xlabel(f"stages ({cv.stages})")
     ax.set_xlabel(f"log({name.rstrip('_')})" if penalty else name)
     ax.set_ylabel(f"held-out {cv.loss}")
     ax.set_title("dashed: lowest loss; dotted: simplest within one standard error", fontsize=9)
@@ -74,7 +77,9 @@ def _several_series(ax, cv, frame, place, others, numeric):
     for k, (values, part) in enumerate(series):
         x, mean = place[part.index], part["mean"]
         if numeric:  # shifted, so that error bars do not hide each other
-            x = x + 0.2 * _least_gap(x) * (k - 0.5 * (len(series) - 1)) / len(series)
+            places = np.unique(x)
+            gap = np.diff(places).min() if len(places) > 1 else 0.0
+            x = x + 0.2 * gap * (k - 0.5 * (len(series) - 1)) / len(series)
         label = ", ".join(f"{n}={significant(v)}" for n, v in zip(others, values, strict=True))
         bars = ax.errorbar(x, mean, part["se"], fmt="o", ms=4, lw=0.8, capsize=2, label=label)
         if numeric:
@@ -82,11 +87,6 @@ def _several_series(ax, cv, frame, place, others, numeric):
             ringed = [row for row in (cv.index_min, cv.index_1se) if row in part.index]
             ax.scatter(x[ringed], mean[ringed], s=90, facecolor="none", edgecolor="black")
     ax.legend(**LEGEND_OUTSIDE)
-
-
-def _least_gap(x):
-    places = np.unique(x)
-    return np.diff(places).min() if len(places) > 1 else 0.0
 
 
 def _model_choice(ax, cv, name):
@@ -99,13 +99,3 @@ def _model_choice(ax, cv, name):
         color = "black" if row in styles else GREY
         ax.axhline(mean, color=color, lw=0.8, ls=styles.get(row, "-"), label=label)
     ax.legend(frameon=False, fontsize=8)
-
-
-def _stage_axis(ax, x, stages, name):
-    """Add a top axis that shows the number of stages at each position x (n,) of the lower axis.
-
-    stages : (n,) numbers that cv() chose; name : name of this setting"""
-    top = ax.secondary_xaxis("top")
-    step = max(1, len(x) // 10)
-    top.set_xticks(x[::step], [str(m) for m in stages[::step]])
-    top.set_xlabel(f"stages ({name})")

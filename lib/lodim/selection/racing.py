@@ -36,15 +36,22 @@ def grid_losses(problem, splits, points, loss, n_jobs, draws=1, runs=None):
     and standard error.
     splits : a pair of Batches (training, held out) per fold, for `draws` divisions into folds
     loss : "deviance", "class" or "mae"; runs : dict Settings -> StageLosses to reuse and extend"""
-    model, served = problem.model, {}
-    pairs = [_shared_part(model, point) for point in points]
-    for key, value in pairs:
+    model, pairs, served = problem.model, [], {}
+    for point in points:  # those that differ only in the setting `name`, such as m, share one fit
+        name = model.stage_setting if model.counts_stages(point) else model.shared_setting
+        key, value = (replace(point, **{name: None}), getattr(point, name)) if name else (point, 1)
+        pairs.append((key, value))
         served.setdefault(key, set()).add(value)
     runs = {} if runs is None else runs
     for key, values in served.items():
         if key not in runs:
-            how = _run_settings(model, key, values)
-            runs[key] = StageLosses(problem, splits, *how, loss, draws)
+            settings, n_stages = key, None  # None: held-out losses decide
+            if model.shared_setting:
+                settings = replace(key, **{model.shared_setting: tuple(ordered(values))})
+                n_stages = len(values)
+            elif None not in values:
+                n_stages = max(values)
+            runs[key] = StageLosses(problem, splits, settings, n_stages, loss, draws)
     if isinstance(splits, SplitsInPlace):
         _in_turn(list(runs.values()))
     else:
@@ -68,8 +75,9 @@ def _race(runs, n_jobs):
         for_each = pool.map if n_jobs > 1 else map
         while running:
             # The smallest penalties come last, and their fits take longest.
-            tasks = [(run, part, bar) for run in reversed(running) for part in run.parts(n_jobs)]
-            list(for_each(lambda task: StageLosses.advance(*task), tasks))
+            threads = [(run, i) for run in reversed(running) for i in range(n_jobs)]
+            parts = [(run, range(i, len(run.splits), n_jobs), bar) for run, i in threads]
+            list(for_each(lambda task: StageLosses.advance(*task), parts))
             for run in running:
                 run.close_stage()
             stage = len(running[0].rows)
@@ -93,30 +101,10 @@ def _in_turn(runs):
             run.complete(bar)
 
 
-def _shared_part(model, settings):
-    """Split the settings of a grid point into (key, value); points with equal keys share one fit.
-
-    value : of the setting, such as m, whose values one fit covers; 1 if there is no such setting
-    key : the settings, with None in place of this value"""
-    name = model.stage_setting if model.counts_stages(settings) else model.shared_setting
-    if name is None:
-        return settings, 1
-    return replace(settings, **{name: None}), getattr(settings, name)
-
-
 def ordered(values, down=False):
     """Return the values sorted (decreasing if `down`), with None last."""
     known = sorted((v for v in values if v is not None), reverse=down)
     return known + [v for v in values if v is None]
-
-
-def _run_settings(model, key, values):
-    """Return the settings of a shared fit and its number of stages, None if held-out losses decide.
-
-    key : settings that the grid points share; values : of the setting, such as m, that differs"""
-    if model.shared_setting:
-        return replace(key, **{model.shared_setting: tuple(ordered(values))}), len(values)
-    return key, None if None in values else max(values)
 
 
 class StageLosses:
@@ -141,10 +129,6 @@ class StageLosses:
         if loss == "deviance":
             y = problem.batch.y[problem.batch.positive_weight]
             self.most_loss = self.family.most_deviance(y[~np.isnan(y)])
-
-    def parts(self, n):
-        """Return up to n lists of folds, one list for each of n threads."""
-        return [range(i, len(self.splits), n) for i in range(min(n, len(self.splits)))]
 
     def advance(self, folds, bar):
         """Fit the next stage of these folds; `bar` shows progress if the model has no stages."""

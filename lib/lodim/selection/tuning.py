@@ -37,24 +37,19 @@ def fold_splits(batch, levels, seed, standardize, draws=1, folds=FOLDS):
 
     With over 4,000 rows, one fold per division is held out, and at most 20,000 rows are used.
     levels : classes or None; standardize : whether to divide by training standard deviations"""
-    batch = _few_rows(batch, levels, seed)
+    if batch.n > SPAN_ROWS:
+        some = min(MOST_ROWS, batch.n_positive)
+        batch = subset(batch, np.sort(row_keys.sample_of(batch, some, seed)))
+    else:
+        batch = with_positive_weight(batch)
+        if batch.n > MOST_ROWS:
+            key, _ = row_keys.of_batch(batch, len(levels or ()))
+            batch = subset(batch, row_keys.drawn(key, MOST_ROWS, seed))
     n_folds = min(folds, count_units(batch))
     held_out = []
     for fold in assign_draws(batch, n_folds, levels, seed, draws):
         held_out += [fold == k for k in (range(fold.max() + 1) if batch.n <= QUICK_ROWS else [0])]
     return [split(batch, rows, standardize) for rows in held_out]
-
-
-def _few_rows(batch, levels, seed):
-    """Return rows of positive weight, at most 20,000 random ones; levels : response classes."""
-    if batch.n > SPAN_ROWS:
-        some = min(MOST_ROWS, batch.n_positive)
-        return subset(batch, np.sort(row_keys.sample_of(batch, some, seed)))
-    batch = with_positive_weight(batch)
-    if batch.n <= MOST_ROWS:
-        return batch
-    key, _ = row_keys.of_batch(batch, len(levels or ()))
-    return subset(batch, row_keys.drawn(key, MOST_ROWS, seed))
 
 
 def side_by_side(problem):
@@ -86,32 +81,24 @@ def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs
     settings = [settings_at(problem, point) for point in points]
     jobs = side_by_side(problem)
     losses = grid_losses(problem, splits, settings, "deviance", jobs, draws=draws, runs=runs)
-    how = {"spread": spread, "parts": parts, "tie": tie}
-    chosen, frame = _centre(problem, grid, points, losses, draws, **how)
+    stages = problem.model.stage_setting
+    open_stages = stages and getattr(problem.settings, stages) is None
+
+    def mean_point(losses, draws):  # of one division into folds, or of all
+        weight = weights(losses, draws, open_stages, spread, tie)
+        counts = [central_count(w) for w in weight]
+        frame, own = summarize(problem, points, settings, losses, counts, draws)
+        frame["weight"] = [w.sum() for w in weight]
+        at, between = centre(grid, frame["weight"].to_numpy(), problem.model.penalties, parts)
+        return replace(own[at], **between), frame
+
+    chosen, frame = mean_point(losses, draws)
     K = len(splits) // draws
     folds = [[[row[d * K : (d + 1) * K] for row in rows] for rows in losses] for d in range(draws)]
-    of_draws = [_centre(problem, grid, points, one, **how)[0] for one in folds if draws > 1]
+    of_draws = [mean_point(one, 1)[0] for one in folds if draws > 1]
     names = [name for name in frame if getattr(problem.settings, name, 0) is None]
     by_draw = {name: tuple(getattr(settings, name) for settings in of_draws) for name in names}
     return problem.settle(chosen, chosen=by_draw), frame
-
-
-def _centre(problem, grid, points, losses, draws=1, *, spread, parts, tie):
-    """Return Settings, the mean of the grid points by weights, and a frame of points and weights.
-
-    grid : dict setting -> values; points : combinations of these, as dicts setting -> value
-    losses : per point (stages, folds, 3): mean loss, weight and standard error of each fold
-    draws : number of divisions into folds; parts : steps between two penalties, for rounding
-    spread, tie : weights are exp(-(loss - lowest) / max(tie, spread * SE of the lowest loss))"""
-    stages = problem.model.stage_setting
-    open_stages = stages and getattr(problem.settings, stages) is None
-    weight = weights(losses, draws, open_stages, spread, tie)
-    stage = [central_count(w) for w in weight]
-    settings = [settings_at(problem, point) for point in points]
-    frame, settings = summarize(problem, points, settings, losses, stage, draws)
-    frame["weight"] = [w.sum() for w in weight]
-    at, between = centre(grid, frame["weight"].to_numpy(), problem.model.penalties, parts)
-    return replace(settings[at], **between), frame
 
 
 def weights(losses, draws, stages_open, spread=0.5, tie=0.0):
