@@ -153,7 +153,13 @@ def conformal(
     problem.design.check_response("conformal")
     if score is not None:
         one_of("score", score, CLASS_SCORES if problem.design.levels else NUMERIC_SCORES)
-    _check_by(by, problem)
+    if by is not None:
+        one_of("by", by, ("class",))
+        if problem.design.levels is None:
+            words = "by='class' needs a response with classes; this response is numeric"
+            raise ArgumentError(words)
+        if problem.batch.units is not None:
+            raise ArgumentError("by='class' and groups= cannot be combined: leave one of them out")
     fold = _folds(problem, method, folds, seed)
     choose = reselect or method == "split"
     full, fits, parts = _fits(problem, fold, method, score, choose)
@@ -165,15 +171,6 @@ def conformal(
     weighted = problem.batch.weights is not None
     told = Guarantee(method, len(fits), n_units, unit, chosen, choose, weighted, by)
     return Conformal(None if method == "split" else full, fits, held, says, told, table)
-
-
-def _check_by(by, problem):
-    if by is not None:
-        one_of("by", by, ("class",))
-    if by and problem.design.levels is None:
-        raise ArgumentError("by='class' needs a response with classes; this response is numeric")
-    if by and problem.batch.units is not None:
-        raise ArgumentError("by='class' and groups= cannot be combined: leave one of them out")
 
 
 def _folds(problem, method, folds, seed):
@@ -222,8 +219,9 @@ def _known_score(fit, score):
 
 
 def _held_out(problem, fold, says, full, fits, parts, by):
-    """Return conformity scores of held-out rows (HeldOut), and their quantiles, to show in tidy().
+    """Return conformity scores of held-out rows (HeldOut), and the frame of tidy().
 
+    The frame has the score quantile, and the mean interval width or set size, per level (and class)
     fold : (n,) fold of each row; says : ConformityScore; full : the fit that predicts
     fits, parts : fits without one fold each, Batches of these folds; by : "class" or None"""
     at, answers, y = [], [], []
@@ -240,18 +238,10 @@ def _held_out(problem, fold, says, full, fits, parts, by):
     weights = held_out_weights(batch.row_weights, batch.units)
     of_class = y.astype(np.int64) if by else None
     held = HeldOut(fold[at], says.scores(answers, y), weights, of_class)
-    return held, _table(held, says, answers, full.levels)
-
-
-def _table(held, says, answers, classes):
-    """Return a frame, a row per level (and class): score quantile, mean interval width or set size.
-
-    held : HeldOut; says : ConformityScore; answers : predictions from `says.of_rows`
-    classes : labels of the classes, or None"""
-    rows = []
+    table = []
     for level in sorted({*LEVELS, says.level}):
         size = says.sizes(answers, held, level)
-        for name, part, on in held.groups(classes):
+        for name, part, on in held.groups(full.levels):
             if not len(part.fold):
                 continue
             row = {"level": level} if name is None else {"level": level, "class": str(name)}
@@ -259,5 +249,5 @@ def _table(held, says, answers, classes):
             row[says.size] = float(np.average(size[on], weights=part.weight))
             if says.of_classes:
                 row["empty"] = float(np.average(size[on] == 0, weights=part.weight))
-            rows.append(row)
-    return pd.DataFrame(rows)
+            table.append(row)
+    return held, pd.DataFrame(table)

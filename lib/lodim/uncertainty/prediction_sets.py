@@ -203,7 +203,15 @@ class Conformal(FitResult, Generic[FitT_co]):
         """
         level = self._checked(level)
         answers, batch = self._answers(data, offset, new_levels)
-        self._warn_of_drift(batch)
+        if self.guarantee.unit == "row":  # rows of a group are alike: few groups look like drift
+            moved = moved_means(self.fit, batch)
+            if isinstance(moved, dict) and moved:
+                what = "the new rows differ from the calibration rows, so that coverage is not "
+                what += (
+                    f"guaranteed: means changed, in standard deviations: {shifts_in_words(moved)}"
+                )
+                cure = "measure coverage() on these rows, or calibrate with such rows"
+                warn(f"{what}; {cure}", DataWarning)
         if self.says.of_classes:
             inside = self.held_out.sets(np.moveaxis(answers, 1, 2), level)
             levels = list(map(str, self.fit.levels))
@@ -288,7 +296,11 @@ class Conformal(FitResult, Generic[FitT_co]):
             rows.append(measured(covered[i], weight[i], {k: v[i] for k, v in means.items()}))
         if not sum(row["n"] for row in rows):
             raise DataError("data must have a row without missing values to measure coverage")
-        self._warn_of_training_rows(answers, y)
+        of_fits = np.array([self.says.scores(of_fit, y) for of_fit in answers])
+        share_known = self.held_out.contains(of_fits)
+        if share_known > MANY_RECOGNIZED:
+            what = f"{share_known:.0%} of the rows were also used to calibrate"
+            warn(f"{what}, so coverage is too high: measure it on new rows", DataWarning)
         index = None if by is None else pd.Index(groups, name=by if isinstance(by, str) else "by")
         frame = pd.DataFrame(rows, index=index)
         return frame if by is None else frame.reset_index()
@@ -441,23 +453,6 @@ class Conformal(FitResult, Generic[FitT_co]):
                 words = f"at most {most:g} for {n} held-out {what}s{of}"
                 warn(f"level must be {words}, not {level:g}: {effect}", DataWarning)
         return level
-
-    def _warn_of_training_rows(self, answers, y):
-        of_fits = np.array([self.says.scores(of_fit, y) for of_fit in answers])
-        share_known = self.held_out.contains(of_fits)
-        if share_known > MANY_RECOGNIZED:
-            what = f"{share_known:.0%} of the rows were also used to calibrate"
-            warn(f"{what}, so coverage is too high: measure it on new rows", DataWarning)
-
-    def _warn_of_drift(self, batch):
-        if self.guarantee.unit != "row":  # rows of a group are alike: few groups look like drift
-            return
-        moved = moved_means(self.fit, batch)
-        if isinstance(moved, dict) and moved:
-            what = "the new rows differ from the calibration rows, so that coverage is not "
-            what += f"guaranteed: means changed, in standard deviations: {shifts_in_words(moved)}"
-            cure = "measure coverage() on these rows, or calibrate with such rows"
-            warn(f"{what}; {cure}", DataWarning)
 
     def _answers(self, data, offset, new_levels, response=False):
         """Return predictions (K, q, m) by K fits, and a Batch of the m rows that all fits can read.

@@ -109,11 +109,6 @@ def held_problem(fit, data, groups, arguments):
     model, options = model_of(fit.model), fit._call_arguments(arguments)
     problem = prepare(model, fit.design.formula, data, options, groups=groups)
     problem = replace(problem, batch=in_memory("bootstrap()", problem.batch))
-    _check_same_rows(problem, fit)
-    return on_one_thread(settled(problem, fit))
-
-
-def _check_same_rows(problem, fit):
     ours, theirs, differs = problem.design, fit.design, ""
     if ours.names != theirs.names:
         differs = "the formula has other features for these rows"
@@ -134,6 +129,7 @@ def _check_same_rows(problem, fit):
     if differs:
         what = "data must be the rows (and weights) that the model was fitted to"
         raise DataError(f"{what}: {differs}. Fit the model to these data first")
+    return on_one_thread(settled(problem, fit))
 
 
 def reweighted(problem, fit, weights):

@@ -176,7 +176,12 @@ class Bootstrap(FitResult, Generic[FitT_co]):
         with no_row_warnings():
             predict = [in_pandas(one.predict) for one in self._kept()]
             each = np.array([one(data, SCALES[of], **keywords) for one in predict])
-        return _band(center, each, level)
+        limits = percentile(each.reshape(len(each), -1), level).reshape(2, *each.shape[1:])
+        if isinstance(center, pd.Series):
+            return pd.DataFrame({"fit": center, "lower": limits[0], "upper": limits[1]})
+        parts = np.stack([center.to_numpy(), *limits], axis=2).reshape(len(center), -1)
+        columns = pd.MultiIndex.from_product([center.columns, ["fit", "lower", "upper"]])
+        return pd.DataFrame(parts, index=center.index, columns=columns)
 
     def summary(self, *, level: float | None = None, full: bool = False) -> Report:
         """Return a report: estimates with limits, and notes on what the limits do not cover.
@@ -286,34 +291,29 @@ class Bootstrap(FitResult, Generic[FitT_co]):
                 f"With only {self.units}, intervals are too short (for a slope from 10 to 50 "
                 "rows, 90% intervals contain the true value in about 75 to 85% of samples)."
             )
-        notes += [*self._on_zeros(), *self._on_unknown()] if self.default else self._on_unknown()
+        notes += self._on_terms()
         if self.n_failed:
             notes.append(f"{self.n_failed} of {self.n} replicates did not converge.")
         return notes
 
-    def _on_zeros(self):
-        """Return a list of notes on terms that some replicates did not select."""
-        zero, q = self.values == 0.0, len(self.terms)
-        some, notes = int((zero.any(axis=0) & ~zero.all(axis=0)).sum()), []
-        varies = ~self.terms.get_level_values(-1).isin(self.fit.design.constant)
-        never = int((zero.all(axis=0) & (self.estimate == 0.0) & varies).sum())
-        if some:
-            what = f"{counted(some, 'term')} of {q} not selected in every replicate, and zero there"
-            notes.append(f"{what}: after selection no coverage is guaranteed.")
-        if never:
-            what = f"{counted(never, 'term')} of {q} never selected, which limits from 0 to 0 show"
-            what += "; this does not mean that there is no effect"
-            notes.append(f"{what}. After selection no coverage is guaranteed.")
-        return notes
-
-    def _on_unknown(self):
-        """Return a list of notes on terms without an estimate."""
-        unknown, q, notes = np.isnan(self.values), len(self.terms), []
-        infinite = self.default and self.fit._separated
+    def _on_terms(self):
+        """Return notes on terms that replicates did not select, or that have no estimate."""
+        zero, unknown, q, notes = self.values == 0.0, np.isnan(self.values), len(self.terms), []
+        if self.default:
+            some = int((zero.any(axis=0) & ~zero.all(axis=0)).sum())
+            varies = ~self.terms.get_level_values(-1).isin(self.fit.design.constant)
+            never = int((zero.all(axis=0) & (self.estimate == 0.0) & varies).sum())
+            if some:
+                what = f"{counted(some, 'term')} of {q} not selected in every replicate, and zero"
+                notes.append(f"{what} there: after selection no coverage is guaranteed.")
+            if never:
+                what = f"{counted(never, 'term')} of {q} never selected, which limits from 0 to 0 "
+                what += "show; this does not mean that there is no effect"
+                notes.append(f"{what}. After selection no coverage is guaranteed.")
         none = int((unknown.all(axis=0) & np.isnan(self.estimate)).sum())
         some = int(unknown.any(axis=0).sum()) - none
         if none:
-            why = ", as the classes are separated" if infinite else ""
+            why = ", as the classes are separated" if self.default and self.fit._separated else ""
             notes.append(f"{counted(none, 'term')} of {q} without a finite estimate{why}.")
         if some:
             notes.append(f"{counted(some, 'term')} of {q} NaN in some replicates, left out there.")
@@ -331,20 +331,6 @@ class Bootstrap(FitResult, Generic[FitT_co]):
         shown = in_pandas(self.tidy)(level=level).set_index("term").rename_axis(None)
         table = Table("", shown, notes=self._notes())
         return listing(f"bootstrap of {self.fit.call}", lines, table, whole="tidy()")
-
-
-def _band(center, each, level):
-    """Return a frame of predictions: fit (`center`), and lower and upper limits of replicates.
-
-    each : (n, N) or (n, N, K), predictions of N rows (per class) by n replicates
-    level : share of the replicates between the limits"""
-    limits = percentile(each.reshape(len(each), -1), level).reshape(2, *each.shape[1:])
-    if isinstance(center, pd.Series):
-        columns = {"fit": center, "lower": limits[0], "upper": limits[1]}
-        return pd.DataFrame(columns, index=center.index)
-    parts = np.stack([center.to_numpy(), *limits], axis=2).reshape(len(center), -1)
-    columns = pd.MultiIndex.from_product([center.columns, ["fit", "lower", "upper"]])
-    return pd.DataFrame(parts, index=center.index, columns=columns)
 
 
 def percentile(replicates, level):

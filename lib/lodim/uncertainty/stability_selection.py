@@ -191,9 +191,9 @@ def stability(
     how = {"choose": False, "light": True, "jobs": side_by_side(problem), "what": "fits to halves"}
     own = settled(problem, full)
     selected = fit_parts(own, held_out, lambda fit, _: (_terms(fit), _views(fit)), **how)
-    frame = _frame(problem.design, selected, _terms(full), cutoff)
+    frame, views = _frames(selected, full, cutoff)
     q = sum(len(terms) for terms, _ in selected) / len(selected)
-    return Stability(full, frame, float(cutoff), n, q, _views_frame(problem.design, selected, full))
+    return Stability(full, frame, float(cutoff), n, q, views)
 
 
 def _terms(fit):
@@ -204,32 +204,27 @@ def _views(fit):
     return {tuple(np.unique(fit.design.term_of[view]).tolist()) for view in fit._selected_views()}
 
 
-def _frame(design, selected, full, cutoff):
-    """Return the frame of tidy(): the share of half-samples that select each term, largest first.
+def _frames(selected, full, cutoff):
+    """Return the frame of tidy(), and one of views (feature sets), or None if no view is selected.
 
-    selected : pair (terms, views) per half-sample; full : terms of the fit to all rows
-    cutoff : smallest share of a stable term. Terms are positions in design.term_names."""
-    names = design.term_names
+    Each has the share of half-samples that select a term or view, largest first.
+    selected : pair per half-sample: the terms (positions) that its fit uses, and its views, which
+        are tuples of terms; full : fit to all rows; cutoff : smallest share of a stable term"""
+    names = full.design.term_names
     count = np.bincount(np.concatenate([terms for terms, _ in selected]), minlength=len(names))
     share = count / len(selected)
     frame = pd.DataFrame({"term": list(names), "share": share})
     frame["stable"] = share >= cutoff - ROUNDING
-    frame["in_fit"] = np.isin(np.arange(len(names)), full)
-    return frame.iloc[np.argsort(-share, kind="stable")].reset_index(drop=True)
-
-
-def _views_frame(design, selected, full):
-    """Return a frame of the share of half-samples that select each view; None if no view is.
-
-    selected : pair (terms, views) per half-sample, views as term tuples; full : fit to all rows"""
+    frame["in_fit"] = np.isin(np.arange(len(names)), _terms(full))
+    frame = frame.iloc[np.argsort(-share, kind="stable")].reset_index(drop=True)
     counts = Counter(view for _, views in selected for view in views)
     if not counts:
-        return None
-    order = sorted(counts, key=lambda view: (-counts[view], view))
-    names = [", ".join(design.term_names[t] for t in view) for view in order]
-    shares = [counts[view] / len(selected) for view in order]
-    in_fit = [view in _views(full) for view in order]
-    return pd.DataFrame({"view": names, "share": shares, "in_fit": in_fit})
+        return frame, None
+    order, own = sorted(counts, key=lambda view: (-counts[view], view)), _views(full)
+    views = pd.DataFrame({"view": [", ".join(names[t] for t in view) for view in order]})
+    views["share"] = [counts[view] / len(selected) for view in order]
+    views["in_fit"] = [view in own for view in order]
+    return frame, views
 
 
 @dataclass(frozen=True, repr=False)
