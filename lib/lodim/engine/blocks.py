@@ -37,16 +37,15 @@ def place(X, engine, large=None):
     if engine == "cpu" or (engine == "auto" and not (large and _has_target())):
         return X
     try:
-        cuda = _device(X)
+        return _on_device(X)
     except LodimError:
         if engine == "auto":
             return X
         raise
-    return cuda.DeviceTiles.from_tiles(X)
 
 
-def _device(X):
-    """Return the module `engine.cuda`; raise an error if X cannot be on a GPU."""
+def _on_device(X):
+    """Return the features X on the GPU, as DeviceTiles; raise an error if that is impossible."""
     missing = "engine='cuda' needs an NVIDIA GPU and numba-cuda: pip install 'lodim[cuda]'"
     try:
         from lodim.engine import cuda  # imports numba's CUDA target, so only if a GPU is requested
@@ -65,7 +64,7 @@ def _device(X):
             f"the GPU has too little free memory for the features ({gigabytes:.1f} GB): use "
             "engine='cpu', or dtype='float32', which halves their size"
         )
-    return cuda
+    return cuda.DeviceTiles.from_tiles(X)
 
 
 def _has_target():
@@ -180,9 +179,7 @@ def sum_blocks(kernel, tiles, shape, *args, threads=1, runs=None):
 
 def sum_partials(partials):
     """Return the sum of partial sums of row blocks, (n_blocks, ...), added in a fixed order."""
-    if len(partials) <= SPAN:
-        return np.add.reduce(partials)
-    spans = (partials[lo : lo + SPAN] for lo in range(0, len(partials), SPAN))
+    spans = (partials[lo : lo + SPAN] for lo in range(0, max(1, len(partials)), SPAN))
     return reduce(np.add, map(np.add.reduce, spans))
 
 
@@ -258,16 +255,6 @@ def rows_of_spans(work, X, n, *rows):
     return np.concatenate([own[: part.stop - part.start] for part, own in found])
 
 
-def over_tiles(work, X, *arrays):
-    """Yield work(X, *arrays) per 65,536 rows; X and arrays (n_tiles, ...) are cut into parts."""
-    if not on_host(X):
-        yield from X.map_tiles(work, *arrays)
-        return
-    for part in row_spans(len(X) * TILE):
-        own = of_rows(part)
-        yield work(X[own], *(array[own] for array in arrays))
-
-
 def each_tile(work, tiles, *args):
     """Return work(tiles, *args); if Dask workers hold the tiles, each computes its own part."""
     return work(tiles, *args) if on_host(tiles) else tiles.map(work, *args)
@@ -275,4 +262,7 @@ def each_tile(work, tiles, *args):
 
 def sum_tiles(work, X, *arrays):
     """Return the sum of work(X, *arrays) over parts of 65,536 rows; arrays are (n_tiles, ...)."""
-    return reduce(np.add, over_tiles(work, X, *arrays))
+    if not on_host(X):
+        return reduce(np.add, X.map_tiles(work, *arrays))
+    parts = map(of_rows, row_spans(len(X) * TILE))
+    return reduce(np.add, (work(X[own], *(array[own] for array in arrays)) for own in parts))

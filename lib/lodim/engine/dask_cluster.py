@@ -3,7 +3,6 @@
 import asyncio
 import time
 import warnings
-from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
 from itertools import pairwise
@@ -62,23 +61,13 @@ def own_client():
 def run_tasks(client, work, shared, each):
     """Return [work(shared, *args) for args in each], computed by workers; `shared` is sent once."""
     _workers(client)
-    with _any_size():
-        there = client.submit(Task(_itself, (shared,)), key=_key("shared"), pure=False)
-        tasks = [Task(work, (None, *args), (0,)) for args in each]
-        futures = _submit(client, "pass", tasks, [there] * len(tasks))
-    return _results(client, futures)
+    there = _submit(client, "shared", [Task(_itself, (shared,))])
+    tasks = [Task(work, (None, *args), (0,)) for args in each]
+    return _results(client, _submit(client, "pass", tasks, there * len(tasks)))
 
 
 def _itself(shared):
     return shared
-
-
-@contextmanager
-def _any_size():
-    """Suppress Dask's warning about large messages, which cannot be smaller, in a `with` block."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Sending large graph")
-        yield
 
 
 @dataclass(frozen=True)
@@ -136,8 +125,7 @@ class Cluster:
         for i, group in enumerate(self.groups):
             own = () if each is None else (each[i],)
             tasks.append(Task(work, (group, *sent, *own), tuple(held)))
-        with _any_size():
-            return _submit(self.client, name or work.__name__, tasks, *held.values())
+        return _submit(self.client, name or work.__name__, tasks, *held.values())
 
     def results(self, futures):
         return _results(self.client, futures)
@@ -164,10 +152,12 @@ class Task:
         return _task, (cloudpickle.dumps((self.work, self.args, self.at), protocol=4),)
 
     def __call__(self, *held):
+        from distributed import get_worker
+
         args = list(self.args)
         for k, value in zip(self.at, held, strict=True):
             args[k] = value
-        with at_most(_threads()), single_blas():
+        with at_most(get_worker().state.nthreads), single_blas():
             return self.work(*map(_aligned, args))
 
 
@@ -185,17 +175,15 @@ def _submit(client, name, tasks, *held):
     """Send tasks to Dask workers in one message; return futures of their results.
 
     name : part of the tasks' keys; held : lists of one future per task, which the task receives"""
-    keys = [_key(name) for _ in tasks]
-    return client.map(_call, tasks, *held, key=keys, pure=False)
+    # Unique keys, so that no earlier result is used again
+    keys = [f"lodim-{name.strip('_')}-{uuid4().hex}" for _ in tasks]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sending large graph")  # it cannot be smaller
+        return client.map(_call, tasks, *held, key=keys, pure=False)
 
 
 def _call(task, *held):
     return task(*held)
-
-
-def _key(name):
-    """Return a unique key for a Dask task, so that no earlier result is reused."""
-    return f"lodim-{name.strip('_')}-{uuid4().hex}"
 
 
 def _results(client, futures):
@@ -209,29 +197,23 @@ def _results(client, futures):
             except TimeoutError:
                 if job.done():
                     raise
-                alone_since = _alone_since(client, alone_since)
+            now = time.monotonic()
+            if _with_advice(client, client.nthreads):
+                alone_since = None
+            elif alone_since is None:
+                alone_since = now
+            elif now - alone_since > WORKER_TIMEOUT - PATIENCE:
+                raise DeviceError(
+                    "all workers of the Dask cluster are gone, and no new worker came within "
+                    f"{WORKER_TIMEOUT:.0f} seconds: the data on the workers are lost; start "
+                    "workers and fit again"
+                )
     except BaseException:
         job.cancel()
         for future in futures:  # Dask would keep them
             if future.status != "finished":
                 future.release()
         raise
-
-
-def _alone_since(client, before):
-    """Return since when (clock time) the cluster has had no worker; None if it has one.
-
-    before : result of the previous call; DeviceError is raised after about 30 s without a worker"""
-    if _with_advice(client, client.nthreads):
-        return None
-    now = time.monotonic()
-    if before is not None and now - before > WORKER_TIMEOUT - PATIENCE:
-        raise DeviceError(
-            "all workers of the Dask cluster are gone, and no new worker came within "
-            f"{WORKER_TIMEOUT:.0f} seconds: the data on the workers are lost; start workers and "
-            "fit again"
-        )
-    return before or now
 
 
 async def _gathered(client, futures):
@@ -247,12 +229,6 @@ def _workers(client):
             "start a worker, or leave out client="
         ) from error
     return _with_advice(client, client.nthreads)
-
-
-def _threads():
-    from distributed import get_worker
-
-    return get_worker().state.nthreads
 
 
 def _with_advice(client, call):

@@ -31,32 +31,25 @@ def keys(X, weight, y=None, n_classes=0):
     key = _standard(size, share, np.sqrt(share @ size**2)) + _standard(skew, share, most)
     if y is None:
         return key
-    largest = share @ size
-    key = key + _by_response(u, share, np.nan_to_num(y, nan=n_classes), n_classes, largest)
+    largest, y = share @ size, np.nan_to_num(y, nan=n_classes)
+    if n_classes:
+        # Powers of the products of u with class means of u
+        code = y.astype(int)
+        members = (code[:, None] == np.arange(n_classes)) * share[:, None]
+        side = u @ (u.T @ (members / np.maximum(members.sum(axis=0), 1e-300)))  # (n, n_classes)
+        own_side = np.append(side, np.zeros((len(u), 1)), axis=1)[np.arange(len(u)), code]
+        key = key + (
+            _standard(own_side, share, largest)
+            + _standard((side**2).sum(axis=1), share, largest**2)
+            + _standard((side**3).sum(axis=1), share, largest**3)
+        )
+    else:
+        y = _standard(y, share, np.abs(y).max())
+        key = key + _standard(u @ (u.T @ (share * y)), share, largest)
     # Rows with equal keys so far may still differ in the keys of rows that share their levels.
     for _ in range(ROUNDS):
         key = key + _standard(u @ (u.T @ (share * np.cos(WAVES * key))), share, largest)
     return key
-
-
-def _by_response(u, share, y, n_classes, most):
-    """Return a number (key) per row, (n,), computed from features u and response y of all rows.
-
-    It is u u'y, or for classes a sum of powers of the products of u with class means of u.
-    u : (n, p) standardized features; share : (n,) weights with sum one; n_classes : 0 for numbers y
-    most : mean of the rows' sums of squares; variation far below it counts as rounding error"""
-    if not n_classes:
-        y = _standard(y, share, np.abs(y).max())
-        return _standard(u @ (u.T @ (share * y)), share, most)
-    code = y.astype(int)
-    members = (code[:, None] == np.arange(n_classes)) * share[:, None]
-    side = u @ (u.T @ (members / np.maximum(members.sum(axis=0), 1e-300)))  # (n, n_classes)
-    own_side = np.append(side, np.zeros((len(u), 1)), axis=1)[np.arange(len(u)), code]
-    return (
-        _standard(own_side, share, most)
-        + _standard((side**2).sum(axis=1), share, most**2)
-        + _standard((side**3).sum(axis=1), share, most**3)
-    )
 
 
 def of_batch(batch, n_classes):

@@ -93,7 +93,7 @@ class WorkerTiles(OnWorkers):
         return out
 
     def astype(self, dtype):
-        return self if dtype == self.dtype else self.map(_cast, dtype, dtype=dtype)
+        return self if dtype == self.dtype else self.map(np.ndarray.astype, dtype, dtype=dtype)
 
     def constant(self, value):
         """Return WorkerTiles (n_tiles, 64) with the same number in all rows."""
@@ -128,7 +128,7 @@ class WorkerTiles(OnWorkers):
         self._sent.append((ref(values), copy))
 
     def varies(self):
-        futures = self.cluster.submit(_varies, self)
+        futures = self.cluster.submit(_map, self, tiles.varies)
         return np.any(self.cluster.results(futures), axis=0)
 
     def gather(self):
@@ -251,17 +251,9 @@ def _take(group, X, i):
     return X[i // tiles.TILE, ..., i % tiles.TILE]
 
 
-def _cast(X, dtype):
-    return X.astype(dtype)
-
-
 def _constant(group, X, value):
     return _as_tiles(np.full(group.n_rows, value))
 
 
 def _column(group, X, values):
     return _as_tiles(values)
-
-
-def _varies(group, X):
-    return tiles.varies(X)

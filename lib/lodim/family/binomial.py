@@ -46,9 +46,6 @@ class Binomial(Family):
         """Return the probability of the second class, (n,), from the logits `score` (n, 1)."""
         return expit(score[:, 0])
 
-    def residual(self, y, score):
-        return y - self.mean(score)
-
     def variance(self, mean):
         return mean * (1.0 - mean)
 

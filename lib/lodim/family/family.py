@@ -58,6 +58,9 @@ class Family:
         """Return the mean's derivative by the linear predictor, divided by the variance."""
         return 1.0
 
+    def residual(self, y, score):
+        return y - self.mean(score)
+
     def bounded(self, residual):
         """Return residuals (n,), bounded if the family is robust (psi of an M-estimator)."""
         return residual
@@ -115,9 +118,6 @@ class IdentityLink(Family):
     def variance(self, mean):
         return np.ones_like(mean)
 
-    def residual(self, y, score):
-        return y - score[:, 0]
-
 
 class LogLink(Family):
     """Methods of families with a log link, whose means are exp(score)."""
@@ -131,9 +131,6 @@ class LogLink(Family):
 
     def score(self, mean):
         return np.log(np.maximum(mean, RAREST))[:, None]
-
-    def residual(self, y, score):
-        return y - self.mean(score)
 
     @staticmethod
     def contains(y):

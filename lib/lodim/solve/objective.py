@@ -51,7 +51,10 @@ class Preconditioned:
 
     def __init__(self, objective, hessian, damping=DAMPING):
         self._objective = objective
-        self._factor = _cholesky(hessian, damping)
+        largest = hessian.diagonal(axis1=1, axis2=2).max(axis=1)
+        damped = hessian + damping * largest[:, None, None] * np.eye(hessian.shape[1])
+        with single_blas():
+            self._factor = np.linalg.cholesky(damped)
         self.l1, self.precision = objective.l1, objective.precision
 
     def to(self, theta):
@@ -86,12 +89,6 @@ class Rescaled:
 
     def hessian(self, u):
         return self._objective.hessian(self.back(u)) * np.outer(self._unit, self._unit)
-
-
-def _cholesky(H, damping):
-    largest = H.diagonal(axis1=1, axis2=2).max(axis=1)
-    with single_blas():
-        return np.linalg.cholesky(H + damping * largest[:, None, None] * np.eye(H.shape[1]))
 
 
 @inlined(cache=True, fastmath={"reassoc", "contract"}, error_model="numpy")
