@@ -52,10 +52,10 @@ class ClassViews(AssignedViews):
             to the k-th nearest row of the class and of others; infinite if a feature is missing
         vote : log share of the class among the k nearest rows, with one row of each class added
         X : rows, by default the training rows, each left out"""
-        how = {"n_classes": self.n_classes, "balanced": self.balanced, "eligible": self.weight > 0}
-        how |= {"leave_out": X is None, "threads": threads}
+        how = {"n_classes": self.n_classes, "balanced": self.balanced, "threads": threads}
+        counted = self.weight > 0
         ratio = losses.class_ratios(
-            self.X if X is None else X, self.X, self.codes, self.views, self.k, **how
+            X, self.X, self.codes, self.views, self.k, eligible=counted, **how
         )
         refs = self.references
         weight = self.weight[refs] / max(self.weight[refs].mean(), 1e-300)
@@ -124,10 +124,8 @@ class ClusterViews(AssignedViews):
     def query(self, X=None, threads=1):
         """Return predictions (Answers) for rows X; by default leave-one-out for training rows."""
         how = {"seed": self.seed, "n_samples": self.n_samples, "eligible": self.weight > 0}
-        how |= {"leave_out": X is None, "threads": threads}
-        ratios = losses.cluster_ratios(
-            self.X if X is None else X, self.X, self.views, self.volumes, self.k, **how
-        )
+        how["threads"] = threads
+        ratios = losses.cluster_ratios(X, self.X, self.views, self.volumes, self.k, **how)
         view = nearest_view(ratios)
         value = np.full(ratios.shape[:2], np.nan)
         return Answers(view, value, np.exp(self.power * ratios[:, :, 0]), np.zeros((len(view), 0)))

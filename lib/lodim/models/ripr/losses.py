@@ -73,7 +73,7 @@ def cluster_losses(X, views, k=None, *, alpha=ALPHA, seed=0, n_samples=N_SAMPLES
     of points in the rows' box, in d features (Fiterau, Ch. 2.2.2). nu is the distance to the k-th
     nearest row, nu_random to the k-th random point; `reference_volumes` has the volume."""
     volumes, how = reference_volumes(X, views), {"seed": seed, "n_samples": n_samples}
-    ratios = cluster_ratios(X, X, views, volumes, k, leave_out=True, threads=threads, **how)
+    ratios = cluster_ratios(None, X, views, volumes, k, threads=threads, **how)
     return np.exp((1.0 - alpha) * ratios[:, :, 0])
 
 
@@ -200,33 +200,32 @@ def value_cells(x):
 # Predictions by neighbours: Eq. 2.11 and Sect. 2.2.2 of Fiterau (2014) --------------------------
 
 
-def class_ratios(Q, X, y, views, k=None, *, leave_out=False, threads=1, **groups):
+def class_ratios(Q, X, y, views, k=None, *, threads=1, **groups):
     """Return log ratios of distances, (rows of Q, views, classes); small ones speak for the class.
 
     In a view of d features, a ratio is d * log(own / other), with the distances to the k-th nearest
-    rows in X of the class and of other classes. With `leave_out`, Q is X, and a row is not compared
-    with itself. groups : n_classes, balanced or eligible of `ReferenceGroups.from_classes`"""
-    groups = ReferenceGroups.from_classes(y, **groups)
-    return log_ratios(Q, X, groups, views, k, leave_out=leave_out, threads=threads)
+    rows in X of the class and of other classes. y : class codes of the rows in X
+    Q : None to use X, each row without itself
+    groups : n_classes, balanced or eligible of `ReferenceGroups.from_classes`"""
+    groups, rows = ReferenceGroups.from_classes(y, **groups), X if Q is None else Q
+    return log_ratios(rows, X, groups, views, k, leave_out=Q is None, threads=threads)
 
 
-def cluster_ratios(
-    Q, X, views, volumes, k=None, *, seed=0, n_samples=1, eligible=None, leave_out=False, threads=1
-):
+def cluster_ratios(Q, X, views, volumes, k=None, *, seed=0, n_samples=1, eligible=None, threads=1):
     """Return log ratios (rows of Q, views, 1), small where rows X are denser than random points.
 
     In d features, a ratio is the mean of log((nu / nu_random)^d / volume) over n_samples samples of
     random points. nu and nu_random are distances to the k-th nearest row of X and random point.
     volumes : `reference_volumes` of the views; eligible : bool per row of X, a possible neighbour
-    leave_out : if True, Q must be X, and no row is its own neighbour"""
+    Q : None to use X, each row without itself"""
     rows = np.arange(len(X)) if eligible is None else np.flatnonzero(eligible)
     members = [rows, len(X) + np.arange(len(rows))]  # and as many random points
     groups = ReferenceGroups(members, np.array([0]), np.array([1]), np.zeros(1), len(rows))
-    total = np.zeros((len(Q), len(views), 1))
+    how, total = {"leave_out": Q is None, "threads": threads}, 0.0
     for draw in range(n_samples):
         references = uniform_references(X, rows, seed, draw)
-        own = references[: len(X)] if leave_out else Q
-        total += log_ratios(own, references, groups, views, k, leave_out=leave_out, threads=threads)
+        own = references[: len(X)] if Q is None else Q
+        total = total + log_ratios(own, references, groups, views, k, **how)
     return total / n_samples - np.log(volumes)[:, None]
 
 

@@ -38,13 +38,12 @@ class Assignment:
         """Return the columns (views) whose share of the rows exceeds `least`."""
         return self.views[self.mass > least]
 
-
-def _assignment(views, first, second, share, mass, lambda_, log, converged):
-    """Return an Assignment with these fields, minus views without rows; log : list of objectives"""
-    used = np.flatnonzero(mass > 0.0)
-    place = np.append(np.searchsorted(used, np.arange(len(views))), -1)
-    first, second, log = place[first], place[second], np.array(log)
-    return Assignment(views[used], first, second, share, mass[used], float(lambda_), log, converged)
+    def without_empty_views(self):
+        """Return the same Assignment, without the views (feature sets) that have no rows."""
+        used = np.flatnonzero(self.mass > 0.0)
+        place = np.append(np.searchsorted(used, np.arange(len(self.views))), -1)
+        own = {"first": place[self.first], "second": place[self.second], "mass": self.mass[used]}
+        return replace(self, views=self.views[used], **own)
 
 
 def with_log(own, search):
@@ -174,7 +173,8 @@ def assign(L, lambda_, *, weight=None, threads=1):
         if change <= 1e-8 or (len(log) > 1 and log[-2] - log[-1] <= 1e-12 * abs(log[-1])):
             converged = True
             break
-    return _assignment(views, *found, c / W, lambda_, log, converged)
+    whole = Assignment(views, *found, c / W, float(lambda_), np.array(log), converged)
+    return whole.without_empty_views()
 
 
 def reassign(L, search, mass, weight=None):
@@ -258,5 +258,7 @@ def assign_in_order(L, lambda_, switch, *, weight=None):
         if before is not None and (before == chain).all():
             converged = True
             break
-    views, share = np.arange(L.shape[1]), np.zeros(len(L))
-    return _assignment(views, chain, chain, share, mass, lambda_, log, converged)
+    views = np.arange(L.shape[1])
+    found = chain, chain, np.zeros(len(L))
+    whole = Assignment(views, *found, mass, float(lambda_), np.array(log), converged)
+    return whole.without_empty_views()

@@ -157,8 +157,8 @@ class ViewSearch:
 
         own, other : distance to the k-th nearest row of the class, and of the other classes"""
         X, y = self.rows_used
-        how = {"balanced": self.settings.balanced, "leave_out": True, "threads": self.threads}
-        return losses.class_ratios(X, X, y, views, k, **how)
+        how = {"balanced": self.settings.balanced, "threads": self.threads}
+        return losses.class_ratios(None, X, y, views, k, **how)
 
     def held_out_errors(self, L, views, pairs):
         """Return leave-one-out errors (pairs, rows) of predictions by some of the `views`.
