@@ -1,10 +1,9 @@
 """Simulated purchases for complete rows: by the policy, in a fixed or in a random order."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from lodim.acquisition.oracle import State
 from lodim.engine.blocks import each
 
 ROWS = 500  # training rows on which the fixed order is chosen
@@ -13,20 +12,15 @@ CONTAMINATIONS = (0.0, 0.01, 0.02, 0.05)  # values tried
 HALVINGS = 12  # of the range of trade-offs in the search for one
 
 
-@dataclass(frozen=True, eq=False)
 class Played:
     """Simulated purchases for a row, in order, and the prediction (`answer`) after them.
 
     spent : the total price, then the use of each resource"""
 
-    items: tuple[int, ...]
-    spent: np.ndarray
-    answer: np.ndarray
-    state: State
-
-    @classmethod
-    def at_end(cls, oracle, items, state):
-        return cls(tuple(items), oracle.items.spent(state.paid), oracle.predict(state), state)
+    def __init__(self, oracle, items, state):
+        self.items, self.state = tuple(items), state
+        self.spent = oracle.items.spent(state.paid)
+        self.answer = oracle.predict(state)
 
 
 def play(oracle, X, trade_off, *, own=None, limit=None, myopic=False):
@@ -51,7 +45,7 @@ def play(oracle, X, trade_off, *, own=None, limit=None, myopic=False):
                 break
             items.append(item)
             state = replace(oracle.buy(state, (item,), X[i]), own=int(own[i]))
-        return Played.at_end(oracle, items, state)
+        return Played(oracle, items, state)
 
     return each(play_row, range(len(X)), len(X) * oracle.X.size)
 
@@ -102,7 +96,7 @@ def choose_contamination(oracle, fold, settings, trade_off):
 def buy_all(oracle, X, items):
     """Simulate buying columns items[i] (positions) for each row i of X; return a list of Played."""
     return [
-        Played.at_end(oracle, bought, oracle.buy(oracle.start(x), bought, x))
+        Played(oracle, bought, oracle.buy(oracle.start(x), bought, x))
         for x, bought in zip(X, items.tolist(), strict=True)
     ]
 

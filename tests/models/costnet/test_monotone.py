@@ -13,7 +13,7 @@ from lodim.engine import tiles
 from lodim.models.costnet.penalty.groups import Groups
 from lodim.models.costnet.penalty.reference import ConicSolver
 from lodim.models.costnet.penalty.solvers import lambda_max, penalty_path
-from lodim.models.costnet.search.moves import Search, possible_moves
+from lodim.models.costnet.search.moves import Moves, Search
 from lodim.models.costnet.search.refit import Refits
 from lodim.models.costnet.search.rows import SearchData
 from lodim.prices.network import unfold
@@ -163,8 +163,8 @@ def test_gains_of_moves_know_the_signs():
     search = Search(batch, family, network, np.inf, "deviance", monotone=SIGNS)
     used = np.array([True, False, False, False, False, False])
     state = search.state(used)
-    moves = possible_moves(search, state, np.inf, drop=False)
-    found = [search.state(moves.after(used, 0, b)).value for b in range(moves.add.shape[0])]
+    moves = Moves(search, state, np.inf, drop=False)
+    found = [search.state(moves.after(0, b)).value for b in range(moves.add.shape[0])]
     exact_or_not_better = np.isclose(moves.value[0], found, rtol=1e-9)
     assert exact_or_not_better.sum() >= 4
     assert np.isclose(moves.value[0], state.value).sum() > 1  # of a wrong sign nothing is gained

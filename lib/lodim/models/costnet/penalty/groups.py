@@ -1,6 +1,5 @@
 """Penalized groups of coefficients, and the order of coefficients in compiled functions."""
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -10,19 +9,31 @@ from scipy.sparse.csgraph import connected_components
 from lodim.models.costnet.penalty.prox import GroupArrays
 
 
-@dataclass(frozen=True, eq=False)
 class Groups:
     """Group penalty sum_g cost_g ||w_g||_2 over q coefficients w; groups may overlap.
 
     A column of X has one coefficient per graph node that contains it; columns of no node come last.
     Coefficients in no group are not penalized. A group comes after the groups that it contains."""
 
-    feature: np.ndarray  # (q,) column of X of each coefficient
-    cost: np.ndarray  # (G,) positive weights of the groups
-    start: np.ndarray  # (G + 1,) group g has the coefficients member[start[g]:start[g + 1]]
-    member: np.ndarray  # positions of coefficients
-    crossed: np.ndarray  # (G,) bool, whether the group overlaps a smaller one without containing it
-    sign: np.ndarray  # (q,) required signs 1 or -1, or 0 without one
+    def __init__(self, feature, cost_of, sign):
+        """Sort the groups that `cost_of` lists, so that contained groups come first.
+
+        cost_of : dict {frozenset of the positions of a group's coefficients: cost of the group}
+        feature, sign : (q,) column of X and required sign (1, -1 or 0) of each coefficient"""
+        # Contained groups are smaller; equal sizes are sorted by first member.
+        sets = sorted(cost_of, key=lambda positions: (len(positions), min(positions)))
+        self.feature, self.sign = feature, sign
+        self.cost = np.array([cost_of[positions] for positions in sets], np.float64)
+        # Group g has the coefficients member[start[g]:start[g + 1]].
+        self.start = np.cumsum([0, *map(len, sets)], dtype=np.int64)
+        self.member = np.array([j for positions in sets for j in sorted(positions)], np.int64)
+        # Whether a group overlaps a smaller one without containing it
+        self.crossed = np.zeros(len(sets), bool)
+        last = np.full(len(feature), -1, np.int64)  # largest group of each coefficient so far
+        for g, positions in enumerate(sets):
+            smaller = {int(last[j]) for j in positions} - {-1}
+            self.crossed[g] = any(not sets[h] <= positions for h in smaller)
+            last[list(positions)] = g
 
     @classmethod
     def from_network(cls, network, dependents="all", p=None, monotone=None):
@@ -51,7 +62,7 @@ class Groups:
         paid, signed = frozenset().union(*cost_of), frozenset(np.flatnonzero(sign).tolist())
         least = min(cost_of.values(), default=1.0)
         cost_of |= {on: least for on in owned if on & signed - paid}
-        return cls._from_sets(known, cost_of, sign)
+        return cls(known, cost_of, sign)
 
     @classmethod
     def weighted_lasso(cls, cost, monotone=None):
@@ -61,26 +72,7 @@ class Groups:
         cost = np.asarray(cost, np.float64)
         cost_of = {frozenset([j]): float(cost[j]) for j in np.flatnonzero(cost > 0.0).tolist()}
         sign = np.zeros(len(cost)) if monotone is None else np.array(monotone, np.float64)
-        return cls._from_sets(np.arange(len(cost)), cost_of, sign)
-
-    @classmethod
-    def _from_sets(cls, feature, cost_of, sign):
-        """Return the Groups that `cost_of` lists, sorted so that contained groups come first.
-
-        cost_of : dict {frozenset of the positions of a group's coefficients: cost of the group}
-        feature, sign : (q,) column and required sign of each coefficient"""
-        # Contained groups are smaller; equal sizes are sorted by first member.
-        sets = sorted(cost_of, key=lambda positions: (len(positions), min(positions)))
-        cost = np.array([cost_of[positions] for positions in sets], np.float64)
-        start = np.cumsum([0, *map(len, sets)], dtype=np.int64)
-        member = np.array([j for positions in sets for j in sorted(positions)], np.int64)
-        crossed = np.zeros(len(sets), bool)
-        last = np.full(len(feature), -1, np.int64)  # largest group of each coefficient so far
-        for g, positions in enumerate(sets):
-            smaller = {int(last[j]) for j in positions} - {-1}
-            crossed[g] = any(not sets[h] <= positions for h in smaller)
-            last[list(positions)] = g
-        return cls(feature, cost, start, member, crossed, sign)
+        return cls(np.arange(len(cost)), cost_of, sign)
 
     def __len__(self):
         return len(self.cost)

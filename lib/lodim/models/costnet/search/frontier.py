@@ -9,7 +9,7 @@ from lodim.models.costnet.search.candidates import affordable
 from lodim.models.costnet.search.moves import (
     MIN_FALL,
     CandidateModel,
-    possible_moves,
+    Moves,
     source_switches,
 )
 
@@ -164,9 +164,9 @@ def _simplest(search, state):
     space, best = search.space, state
     while True:
         least, rivals = simplicity(space, best.used), []
-        moves = possible_moves(search, best, best.price)
+        moves = Moves(search, best, best.price)
         near = np.argwhere(np.abs(moves.value - best.value) <= MIN_FALL)
-        after = (moves.after(best.used, a, b) for a, b in near)
+        after = (moves.after(a, b) for a, b in near)
         for used in (*after, *source_switches(space, best.used)):
             order = simplicity(space, used)
             price = space.price(used)

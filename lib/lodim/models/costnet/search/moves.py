@@ -71,42 +71,38 @@ class Search:
         return SearchState(used, price, deviance, df, float(self.criterion(deviance, df)))
 
 
-@dataclass(frozen=True, eq=False)
 class Moves:
-    """Possible moves from a model: drop one of `a` sets of candidates and add one of `b` sets."""
+    """Possible moves from a model: drop one of `a` sets of candidates and add one of `b` sets.
 
-    drop: np.ndarray  # (a, m) bool
-    add: np.ndarray  # (b, m) bool
-    value: np.ndarray  # (a, b) criterion after each move, infinite if impossible
-    price: np.ndarray  # (a, b) price after it, by the sum of costs
+    drop, add : (a, m) and (b, m) bool, the sets; price : (a, b) after each move, by sums of costs
+    value : (a, b) criterion after each move, infinite if impossible; it is exact for a gaussian
+        family, otherwise by a quadratic approximation"""
 
-    def after(self, used, a, b):
-        return used & ~self.drop[a] | self.add[b]
+    def __init__(self, search, state, budget, drop=True):
+        """Find the moves from `state` within a budget; drop : whether to drop candidates."""
+        space, data = search.space, search.refits.data
+        on = space.columns_of(state.used)
+        at = search.refits.quadratic(on)
+        known = at.gram.copy(), at.target.copy(), np.diag(at.gram).copy()
+        model = sweep.SweptModel(*known, sweep.enter(*known, search.refits.open(on)))
+        drops = _drop_sets(space, state.used) if drop else np.zeros((1, len(space)), bool)
+        adds, lead = _add_sets(space, state.used)
+        rest = state.used & ~drops
+        alone = (space.cost * (rest @ space.incidence > 0.0)).sum(axis=1)
+        price = np.column_stack([alone, space.prices_with(rest)[:, lead]])
+        allowed = np.column_stack([np.ones(len(rest), bool), space.compatible(rest)[:, lead]])
+        if space.network.set_cost is None:
+            allowed &= affordable(price, budget)
+        sets = _column_sets(space, drops), _column_sets(space, adds)
+        allowed = np.ascontiguousarray(allowed)  # columns that are picked lie otherwise
+        gain, rank = sweep.gains(model, *sets, allowed, data.sign)
+        df = (model.within.sum() + rank) * data.df_per_column
+        self.value = np.where(allowed, search.criterion(state.deviance - gain, df), np.inf)
+        self.used, self.drop, self.add, self.price = state.used, drops, adds, price
 
-
-def possible_moves(search, state, budget, drop=True):
-    """Return the Moves from `state` within a budget; drop : whether a move may drop candidates.
-
-    The moves' criteria are exact for a gaussian family, otherwise by a quadratic approximation."""
-    space, data = search.space, search.refits.data
-    on = space.columns_of(state.used)
-    at = search.refits.quadratic(on)
-    known = at.gram.copy(), at.target.copy(), np.diag(at.gram).copy()
-    model = sweep.SweptModel(*known, sweep.enter(*known, search.refits.open(on)))
-    drops = _drop_sets(space, state.used) if drop else np.zeros((1, len(space)), bool)
-    adds, lead = _add_sets(space, state.used)
-    rest = state.used & ~drops
-    alone = (space.cost * (rest @ space.incidence > 0.0)).sum(axis=1)
-    price = np.column_stack([alone, space.prices_with(rest)[:, lead]])
-    allowed = np.column_stack([np.ones(len(rest), bool), space.compatible(rest)[:, lead]])
-    if space.network.set_cost is None:
-        allowed &= affordable(price, budget)
-    sets = _column_sets(space, drops), _column_sets(space, adds)
-    allowed = np.ascontiguousarray(allowed)  # columns that are picked lie otherwise
-    gain, rank = sweep.gains(model, *sets, allowed, data.sign)
-    df = (model.within.sum() + rank) * data.df_per_column
-    value = np.where(allowed, search.criterion(state.deviance - gain, df), np.inf)
-    return Moves(drops, adds, value, price)
+    def after(self, a, b):
+        """Return the model after dropping set a and adding set b, as a mask (m,) of candidates."""
+        return self.used & ~self.drop[a] | self.add[b]
 
 
 def local_search(search, state, budget):
@@ -123,14 +119,14 @@ def local_search(search, state, budget):
 
 def _best_move(search, state, budget):
     """Return the best model one move away from `state` within a budget; None if none is better."""
-    moves = possible_moves(search, state, budget)
+    moves = Moves(search, state, budget)
     order = np.argsort(moves.value, axis=None)
     # A user's cost function is called for at most 200 moves.
     for k in order[: 200 if search.space.network.set_cost else 1]:
         a, b = np.unravel_index(k, moves.value.shape)
         if not moves.value[a, b] < state.value - MIN_FALL:
             return None
-        used = moves.after(state.used, a, b)
+        used = moves.after(a, b)
         if not affordable(search.space.price(used), budget):
             continue
         new = search.state(used)

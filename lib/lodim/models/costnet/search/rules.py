@@ -11,8 +11,8 @@ from lodim.models.costnet.search.candidates import affordable
 from lodim.models.costnet.search.moves import (
     MIN_FALL,
     CandidateModel,
+    Moves,
     local_search,
-    possible_moves,
     source_switches,
 )
 from lodim.models.costnet.search.sweep import ALIASED
@@ -177,13 +177,13 @@ def _additions(search, state):
     """Yield models larger than the SearchState `state` that should have a lower criterion.
 
     A model is (price, predicted criterion, selection as an (m,) mask); at most two per price."""
-    moves = possible_moves(search, state, search.budget, drop=False)
+    moves = Moves(search, state, search.budget, drop=False)
     value, by_function = moves.value[0], search.space.network.set_cost is not None
     kept: dict[float, int] = {}
     for b in np.argsort(value, kind="stable"):
         if not value[b] < state.value - MIN_FALL:
             break
-        used = moves.after(state.used, 0, b)
+        used = moves.after(0, b)
         price = search.space.price(used) if by_function else float(moves.price[0, b])
         key = float(f"{price:.6g}")
         if kept.get(key, 0) < 2 and affordable(price, search.budget):  # two selections per price
