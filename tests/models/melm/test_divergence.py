@@ -84,7 +84,7 @@ def naive(case, V, gamma=1.3):
 @pytest.mark.parametrize("C", [1, 2, 3])
 def test_the_papers_formulas(k, C):
     case = Case(n=70, k=k, C=C)
-    V = case.basis.directions(case.theta)
+    V = case.basis.into @ case.theta
     expected, slope = naive(case, V)
     value, gradient = case()
     if C == 1:
@@ -150,7 +150,7 @@ def test_a_class_that_is_constant_in_a_feature_has_a_finite_divergence():
     X[case.code == 0, 1] = 3.0
     known = Basis.from_rows(X, case.code, case.weight)
     case.sample = Sample.from_rows(X, case.code, case.weight, known)
-    case.theta = known.of_directions(np.eye(4)[:, :2])
+    case.theta = known.back @ np.eye(4)[:, :2]
     value, gradient = case()
     assert np.isfinite(value) and np.isfinite(gradient).all()
 

@@ -116,7 +116,7 @@ def test_entropy_of_a_kernel_density():
         ends = search._minimize(Divergence(sample, share, h2, 1), theta, plan, plan.ftol)
         entropy[sign] = -sign * ends.value.min()
         if sign < 0.0:
-            V = np.linalg.qr(basis.directions(ends.theta[ends.value.argmin()].reshape(-1, 1)))[0]
+            V = np.linalg.qr(basis.into @ ends.theta[ends.value.argmin()].reshape(-1, 1))[0]
             assert abs(V[2, 0]) > 0.99
     assert entropy[1.0] > entropy[-1.0] + 0.05
 
@@ -134,7 +134,7 @@ def test_a_view_is_followed_to_another_gamma():
     basis = Basis.from_rows(X, code, weight)
     sample = Sample.from_rows(X, code, weight, basis)
     for gamma, near in pairwise(gammas):
-        Q, other = (np.linalg.qr(basis.of_directions(found[g].V))[0] for g in (gamma, near))
+        Q, other = (np.linalg.qr(basis.back @ found[g].V)[0] for g in (gamma, near))
         assert np.linalg.svd(Q.T @ other, compute_uv=False).min() > 0.99
         h2 = bandwidths(sample.size, 2, near)
         one = np.zeros(1, np.int64)

@@ -56,12 +56,6 @@ class Densities:
             raise ValueError("the rows of the classes are not where the densities are")
 
 
-def _widened(densities, width):
-    d, k = densities, densities.root.shape[1]
-    spread = {name: getattr(d, name) / width for name in ("U", "low", "high", "root")}
-    return replace(d, **spread, scale=d.scale - k * np.log(width))
-
-
 def fit_densities(Z, code, weight, options, cells=True):
     """Fit a kernel density to each class's coordinates Z (n, k); return Densities and positions.
 
@@ -78,8 +72,11 @@ def fit_densities(Z, code, weight, options, cells=True):
     tiles, roots, scale, start = [], [], [], [0]
     for c in range(C):
         rows = np.flatnonzero((code == c) & (weight > 0))
-        cov = root @ _white_covariance(Z[rows], weight[rows], options.covariance, white) @ root.T
-        L = np.linalg.inv(np.linalg.cholesky(h2[c] * cov))
+        cov = class_covariance(Z[rows], weight[rows], options.covariance, white)
+        if options.covariance == SHRUNK:  # the identity has the weight of k + 1 rows
+            n = weight[rows].sum()
+            cov = (n * cov + (k + 1.0) * np.eye(k)) / (n + k + 1.0)
+        L = np.linalg.inv(np.linalg.cholesky(h2[c] * (root @ cov @ root.T)))
         u, w = Z[rows] @ L.T, weight[rows]
         if cells and len(rows) > MIN_CELL_ROWS:
             u, w = _cells(u, w)
@@ -98,15 +95,6 @@ def fit_densities(Z, code, weight, options, cells=True):
     prior = np.full(C, 1.0 / C) if options.equal else size / size.sum()
     kernels = np.stack(roots), np.array(scale)
     return Densities(U, w, low, high, np.array(start), *kernels, np.log(prior)), (tile, position)
-
-
-def _white_covariance(Z, weight, kind, white):
-    """Return the covariance of the rows Z @ white of a class, shrunk by method `kind`."""
-    cov = class_covariance(Z, weight, kind, white)
-    if kind != SHRUNK:
-        return cov
-    n, k = weight.sum(), len(cov)  # the identity has the weight of k + 1 rows
-    return (n * cov + (k + 1.0) * np.eye(k)) / (n + k + 1.0)
 
 
 def _cells(u, w):
@@ -171,15 +159,17 @@ def leave_one_out_scores(rows, background, width, options, threads, known=None):
     rows : Rows; background : Background to mix in; width : factor of the kernels' width
     options : DensityOptions; known : result of `fit_densities`, by default computed here"""
     known = known or fit_densities(rows.Z, rows.code, rows.weight, options, cells=False)
-    densities, place = known
-    log_f = log_densities(_widened(densities, width), rows.Z, threads, place)
+    (d, place), k = known, rows.Z.shape[1]
+    spread = {name: getattr(d, name) / width for name in ("U", "low", "high", "root")}
+    widened = replace(d, **spread, scale=d.scale - k * np.log(width))
+    log_f = log_densities(widened, rows.Z, threads, place)
     if options.equal:
         # With the shares of classes as priors, that of the row's class is smaller by as much.
         of_class = np.arange(len(rows.Z)), rows.code
         others = 1.0 - rows.weight / np.bincount(rows.code, rows.weight)[rows.code]
         log_f[of_class] -= np.log(np.maximum(others, 1e-300))
     share = np.log(rows.size / rows.size.sum())
-    return (densities.log_prior if options.equal else share) + background.mixed(log_f, rows.Z)
+    return (d.log_prior if options.equal else share) + background.mixed(log_f, rows.Z)
 
 
 def select_width(rows, background, options, threads):

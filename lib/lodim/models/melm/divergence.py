@@ -8,7 +8,6 @@ from scipy.special import ndtr
 
 from lodim.engine.blocks import for_blocks, on_host, place
 from lodim.models.melm.cpu_kernels import BLOCK, finish, pair_sums, prepare
-from lodim.models.melm.whitening import bandwidths
 
 PAIRS = 2**22  # pairs of rows per stripe
 STRIPES = 16  # most stripes; each stores the forces on all rows
@@ -56,16 +55,14 @@ class Divergence:
         if engine != "cpu":
             tiles = place(sample.tiles, engine, pairs >= MIN_GPU_PAIRS)
             if not on_host(tiles):
-                self._move_to_gpu(tiles)
+                from lodim.models.melm import cuda_kernels
 
-    def _move_to_gpu(self, tiles):
-        from lodim.models.melm import cuda_kernels
-
-        C = self._sample.n_classes
-        self._tiles, self._classes = tiles, cuda_kernels.upload_classes(self._sample)
-        # The GPU's sums include the features, by which `finish` would multiply again.
-        self._Z, self._start = np.tile(np.eye(self.r), C), self.r * np.arange(C + 1)
-        self._stripes, self._together = 1, cuda_kernels.projections_at_once(len(tiles), C, self.k)
+                C = sample.n_classes
+                self._tiles, self._classes = tiles, cuda_kernels.upload_classes(sample)
+                # The GPU's sums include the features, by which `finish` would multiply again.
+                self._Z, self._start = np.tile(np.eye(self.r), C), self.r * np.arange(C + 1)
+                self._stripes = 1
+                self._together = cuda_kernels.projections_at_once(len(tiles), C, k)
 
     def __call__(self, theta, active):
         """Return values (q,) and gradients (q, r k) of q projections; zero if not in `active`.
@@ -106,8 +103,12 @@ class Divergence:
         self._sum_pairs(rows, root, shift, totals, forces, threads)
         sums = totals.reshape(q, self._stripes, C, C).sum(axis=1)
         if (sums[:, self._upper] < 1e-200).any():
-            # Classes so far apart that all kernels vanish: factor out the closest pair.
-            self._shift_to_closest(V[active], root, shift)
+            # Classes so far apart that all kernels vanish: scale them, so that the largest is 1.
+            spans = [slice(*ends) for ends in pairwise(s.start)]
+            for i, Q in enumerate(V[active].transpose(0, 2, 1) @ s.Z):
+                for a, b in zip(*np.triu_indices(C, 1), strict=True):
+                    U, W = ((root[i, a, b] @ Q[:, span]).T for span in (spans[a], spans[b]))
+                    shift[i, a, b] = 0.5 * KDTree(U).query(W)[0].min() ** 2
             self._sum_pairs(rows, root, shift, totals, forces, threads)
         rows = self._Z, P, self._start, s.size, self._h2, self._share
         sums = spread, root, log_det, shift, totals, forces
@@ -127,17 +128,6 @@ class Divergence:
         args = self._stripes, rows, self._sample.weight, self._sample.start, root, shift
         for_blocks(pair_sums, len(totals), *args, totals, forces, threads=threads)
 
-    def _shift_to_closest(self, V, root, shift):
-        """Fill shift (q, C, C): add it to log kernels to make the largest kernel of two classes 1.
-
-        The sum of the kernels of two classes is then not 0, however far apart their rows are.
-        V (q, r, k) : projections; root (q, C, C, k, k) : kernels' inverse Cholesky factors"""
-        spans = [slice(*ends) for ends in pairwise(self._sample.start)]
-        for q, P in enumerate(V.transpose(0, 2, 1) @ self._sample.Z):
-            for a, b in zip(*np.triu_indices(len(spans), 1), strict=True):
-                U, W = ((root[q, a, b] @ P[:, span]).T for span in (spans[a], spans[b]))
-                shift[q, a, b] = 0.5 * KDTree(U).query(W)[0].min() ** 2
-
 
 def normal_entropy(cov, V):
     """Return Renyi's entropy (Eq. 1) of a normal with covariance `cov`, projected by V (r, k)."""
@@ -152,12 +142,6 @@ def bound(log_potential, log_volume):
 
     log_potential : log of the integral of f g; log_volume : log of the region's volume"""
     return np.exp(np.minimum(0.0, 0.5 * (log_potential + log_volume)))
-
-
-def kernel_widths(sample, theta, gamma):
-    """Return SDs (C, k) of classes' kernels along theta (r, k); gamma multiplies bandwidths."""
-    form = np.einsum("rj,crs,sj->cj", theta, sample.cov, theta, optimize=True)
-    return np.sqrt(bandwidths(sample.size, theta.shape[1], gamma)[:, None] * form)
 
 
 def _boxes(Z, weight, width):

@@ -8,7 +8,7 @@ from lodim.engine import tiles
 from lodim.engine.blocks import single_blas
 from lodim.errors import ArgumentError, DataError
 from lodim.models.melm.density import evaluation_weights, leave_one_out_scores
-from lodim.models.melm.divergence import kernel_widths, overlaps
+from lodim.models.melm.divergence import overlaps
 from lodim.models.melm.rule import (
     JUDGED,
     Rows,
@@ -18,9 +18,8 @@ from lodim.models.melm.rule import (
     losses_by_temperature,
 )
 from lodim.models.melm.search import Plan, make_basis, search_gammas, steps
-from lodim.models.melm.settings import validate
-from lodim.models.melm.view import View, correlations, orient, project
-from lodim.models.melm.whitening import CONSTANT, Basis, Sample, center_by_class
+from lodim.models.melm.view import View, orient, project
+from lodim.models.melm.whitening import CONSTANT, Basis, Sample, bandwidths, center_by_class
 from lodim.selection import folds
 from lodim.selection.tuning import FOLDS, QUICK_ROWS, count_draws, quick_splits
 
@@ -76,20 +75,44 @@ def count_classes(family):
     return {"none": 1, "binomial": 2}.get(family.name, family.n_scores)
 
 
-def with_dimensions(problem):
-    """Return the checked problem with k dimensions, by default 2, or 1 if rows vary in only one."""
-    batch, k = problem.batch, problem.settings.k
+def validate(problem):
+    """Return the problem with k dimensions, by default 2, or 1 if rows vary in only one.
+
+    Raise an error if its data or arguments do not suit melm."""
+    batch, k, design = problem.batch, problem.settings.k, problem.design
+    if problem.arguments["offset"] is not None:
+        raise ArgumentError("melm cannot use an offset: leave offset= out")
+    if problem.family.name == "gaussian":
+        raise DataError(
+            f"melm needs a response with classes, but {design.response.name!r} is numeric: give "
+            "family='multinomial' if its values are classes"
+        )
     # Weights that sum to less than the number of rows (up to rounding errors) are scaled up.
     if batch.weights is not None and batch.weight_sum < batch.n_positive * (1.0 - 1e-12):
         batch = replace(batch, weights=batch.weights / batch.weight_sum * batch.n_positive)
+    code, weight, i = _rows(batch)
     if k is None:
-        k = 2  # largest default
-        if problem.family.name != "gaussian":  # not allowed, raises in validate
-            code, weight, i = _rows(batch)
-            X = np.asarray(tiles.rows(batch.X, i), np.float64)
-            code = np.unique(code, return_inverse=True)[1]
-            k = min(k, max(1, Basis.from_rows(X, code, weight).n_varying))
-    return validate(replace(problem, batch=batch, settings=replace(problem.settings, k=k)))
+        X = np.asarray(tiles.rows(batch.X, i), np.float64)
+        of_present = np.unique(code, return_inverse=True)[1]
+        k = min(2, max(1, Basis.from_rows(X, of_present, weight).n_varying))
+    if problem.family.name != "none":
+        counts = np.bincount(code, minlength=len(design.response.levels))
+        least = int(counts.argmin())
+        if counts[least] < k + 1:
+            raise DataError(
+                f"class {design.response.levels[least]!r} must have at least {k + 1} rows with a "
+                f"positive weight for k={k}, not {counts[least]}: leave the class out, or merge it "
+                "with another"
+            )
+    varying = len(design.names) - len(design.constant)
+    if varying < k:
+        raise DataError(
+            f"k must be at most the number of features that vary, {varying}, not {k}: give "
+            f"k={max(1, varying)}"
+            if varying
+            else "at least one feature must vary; all are constant"
+        )
+    return replace(problem, batch=batch, settings=replace(problem.settings, k=k))
 
 
 @dataclass(frozen=True)
@@ -111,7 +134,21 @@ class ClassRows:
         present, code = np.unique(code, return_inverse=True)
         if n_classes > 1 and len(present) < 2:
             raise DataError("rows with a positive weight must be of at least two classes, not one")
-        return cls(X, code, weight, i, present, _checked_basis(X, code, weight, settings))
+        with single_blas():
+            within = make_basis(X, code, weight, settings)
+        share, residual = weight / weight.sum(), center_by_class(X, code, weight)[0]
+        # Less than 1e-20 of the variance within classes is a rounding error.
+        if (share @ residual**2).sum() <= 1e-20 * (share @ (X - share @ X) ** 2).sum():
+            raise DataError(
+                "features must vary within classes; here each feature determines the class "
+                "exactly: use other features"
+            )
+        if within.n_varying < settings.k:
+            raise DataError(
+                f"k must be at most {within.n_varying}, the number of directions with variation "
+                f"within classes, not {settings.k}"
+            )
+        return cls(X, code, weight, i, present, within)
 
     def search(self, plan, gammas, first_gamma=None, warm_start=None):
         """Search the projection for each kernel width in `gammas`; return a dict width -> Manifold.
@@ -147,20 +184,17 @@ def _classifier(V, batch, rows, settings, family):
     """Fit a classifier in projection V; return V in the printed axes, coordinates (m, k), Rule."""
     n_classes, (code, weight) = count_classes(family), (rows.code, rows.weight)
     if n_classes > 1:
-        _check_spread(rows.X @ V, code, weight)
+        Z = rows.X @ V
+        residual = center_by_class(Z, code, weight)[0]
+        if (np.abs(residual).max(axis=0) <= CONSTANT * np.abs(Z).max(axis=0)).any():
+            raise DataError(
+                "the rows of each class are identical in the view, so densities have no width: use "
+                "other features"
+            )
         V = orient(V, rows.X, code, weight)
     Z = project(V, batch.X, batch.n)[rows.position]
     rule = fit_rule(settings, Z, code, weight, rows.present, n_classes, family.n_scores)
     return V, Z, rule
-
-
-def _check_spread(Z, code, weight):
-    residual = center_by_class(Z, code, weight)[0]
-    if (np.abs(residual).max(axis=0) <= CONSTANT * np.abs(Z).max(axis=0)).any():
-        raise DataError(
-            "the rows of each class are identical in the view, so densities have no width: use "
-            "other features"
-        )
 
 
 def _rows(batch):
@@ -169,26 +203,6 @@ def _rows(batch):
     weight = batch.row_weights[i]
     code = np.zeros(len(i), np.int64) if batch.y is None else batch.y[i].astype(np.int64)
     return code, weight, i
-
-
-def _checked_basis(X, code, weight, settings):
-    """Return the Basis of rows X; DataError if under settings.k directions vary within classes."""
-    with single_blas():
-        within = make_basis(X, code, weight, settings)
-    share, residual = weight / weight.sum(), center_by_class(X, code, weight)[0]
-    # Less than 1e-20 of the variance within classes is a rounding error.
-    if (share @ residual**2).sum() <= 1e-20 * (share @ (X - share @ X) ** 2).sum():
-        raise DataError(
-            "features must vary within classes; here each feature determines the class exactly: "
-            "use other features"
-        )
-    varying, k = within.n_varying, settings.k
-    if varying < k:
-        raise DataError(
-            f"k must be at most {varying}, the number of directions with variation within "
-            f"classes, not {k}"
-        )
-    return within
 
 
 def _plan(settings):
@@ -204,27 +218,32 @@ def _view(V, Z, rule, rows, manifold, settings):
     """Return the View of directions V (p, k), in which ClassRows `rows` have coordinates Z (m, k).
 
     manifold is the result of the search, rule the classifier in the view."""
-    X, code, weight = rows.X, rows.code, rows.weight
-    share = weight / weight.sum()
-    deviation, correlation = correlations(X, Z, share)
+    code, weight, share = rows.code, rows.weight, rows.weight / rows.weight.sum()
+    X, centred = rows.X - share @ rows.X, Z - share @ Z
+    deviation, spread = np.sqrt(share @ X**2), np.sqrt(share @ centred**2)
+    both, cross = np.outer(deviation, spread), (X * share[:, None]).T @ centred
+    vary = both > 1e-12 * both.max(initial=1e-300)
+    correlation = np.divide(cross, both, out=np.zeros_like(cross), where=vary)
     # Potentials of densities depend on the units of the coordinates.
     potential = manifold.potential - np.linalg.slogdet(manifold.V.T @ V)[1]
     overlap = np.zeros_like(potential)
     if rule.n_classes > 1:
-        sample = Sample.from_rows(X, code, weight, rows.within, settings.covariance)
-        width = kernel_widths(sample, rows.within.of_directions(V), settings.gamma)
+        sample = Sample.from_rows(rows.X, code, weight, rows.within, settings.covariance)
+        theta = rows.within.back @ V
+        form = np.einsum("rj,crs,sj->cj", theta, sample.cov, theta, optimize=True)
+        width = np.sqrt(bandwidths(sample.size, V.shape[1], settings.gamma)[:, None] * form)
         overlap = overlaps(Z, code, weight, width, potential)
     return View(
         V=V,
         deviation=deviation,
         correlation=correlation,
-        spread=np.sqrt(share @ (Z - share @ Z) ** 2),
+        spread=spread,
         potential=potential,
         overlap=overlap,
         size=np.bincount(code, weight),
         rank=int(manifold.rank),
         separates=bool(manifold.separates),
-        total=float((share @ (X - share @ X) ** 2).sum()),
+        total=float((share @ X**2).sum()),
         drawn=0 if manifold.rows == len(X) else int(manifold.rows),
         converged=bool(manifold.converged[manifold.divergences.argmax()]),
         rule=rule,
@@ -271,63 +290,51 @@ def calibrate(problem, view, log):
     log : dict of results by start, from the search for the view"""
     problem = for_folds(problem)
     settings, family = problem.settings, problem.family
-    others = replace(settings, seed=settings.seed + 1)
-    splits, draws, starts = _calibration_splits(replace(problem, settings=others), view, log)
-    how = family, settings, (settings.gamma,)
-    score = np.concatenate([fold_scores(*pair, *how, **starts)[0] for pair in splits])
-    tests = [test for _, test in splits]
-    y = np.concatenate([test.y for test in tests])
-    weight = np.concatenate([test.row_weights for test in tests])
+    y, weight, score, part, draw = _held_out(problem, view, log)
     # With equal priors, rows of rare classes have more weight.
     judged = evaluation_weights(y.astype(int), weight, settings.prior == "equal")
     loss = losses_by_temperature(family, y, judged, score)
-    part, draw = _calibration_parts(tests, problem, draws)
-    factor = _factors_of_others(view.rule, loss, part, draw)
-    weight = evaluation_weights(y.astype(int), weight, False)
-    return view.rule.calibrated(loss), {
-        "held_deviance": float(weight @ family.deviance(y, factor * score)),
-        "held_balanced_accuracy": balanced_accuracy(y, weight, score),
-    }
-
-
-def _calibration_splits(problem, view, log):
-    """Return (train, test) splits, the number of cross-validations, and arguments of `fold_scores`.
-
-    Few rows are held out one by one; searches start at the projection of `view`. More rows are held
-    out in random folds; searches have many starts, first for kernel width log["gamma"] if given."""
-    batch, few_classes = problem.batch, count_classes(problem.family) <= FEW_CLASSES
-    units, few_rows = folds.count_units(batch), len(batch.positive_weight) <= QUICK_ROWS
-    if few_classes and few_rows and FOLDS < units <= ALONE:
-        return quick_splits(problem, 1, units), 1, {"warm_start": view.V}
-    draws = count_draws(batch, most_draws(batch))
-    first_gamma = log["gamma"][0] if "gamma" in log else None
-    return quick_splits(problem, draws), draws, {"first_gamma": first_gamma}
-
-
-def _factors_of_others(rule, loss, part, draw):
-    """Return for each held-out row the calibration factor (n, 1) that is best on the other folds.
-
-    Only folds of the same cross-validation count. loss : (n, factors), of each row by each factor
-    part, draw : (n,) row's fold, and its cross-validation; rule : Rule that chooses the factor"""
+    # Each fold is calibrated by the other folds of the same cross-validation.
     total, own = (np.zeros((at.max() + 1, loss.shape[1])) for at in (draw, part))
     np.add.at(total, draw, loss)
     np.add.at(own, part, loss)
     of_part = np.zeros(len(own), np.int64)
     of_part[part] = draw
     others = np.maximum(total[of_part] - own, 0.0)
-    factors = [rule.calibrated(loss[None]).inverse_temperature for loss in others]
-    return np.array(factors)[part, None]
+    factors = [view.rule.calibrated(loss[None]).inverse_temperature for loss in others]
+    calibrated = np.array(factors)[part, None] * score
+    weight = evaluation_weights(y.astype(int), weight, False)
+    return view.rule.calibrated(loss), {
+        "held_deviance": float(weight @ family.deviance(y, calibrated)),
+        "held_balanced_accuracy": balanced_accuracy(y, weight, score),
+    }
 
 
-def _calibration_parts(tests, problem, draws):
-    """Return each held-out row's fold, and the number of its cross-validation, (n,) each.
+def _held_out(problem, view, log):
+    """Predict held-out rows; return their responses, weights, scores, folds, cross-validations.
 
-    tests : list of a Batch per fold, or of one Batch to divide; draws : number of validations"""
+    Scores are linear predictors (n, K). Few rows are held out one by one; searches start at the
+    projection of `view`. More rows are held out in random folds; searches have many starts, first
+    for kernel width log["gamma"] if given."""
+    batch, settings = problem.batch, problem.settings
+    units, few_classes = folds.count_units(batch), count_classes(problem.family) <= FEW_CLASSES
+    if few_classes and len(batch.positive_weight) <= QUICK_ROWS and FOLDS < units <= ALONE:
+        n_folds, draws, starts = units, 1, {"warm_start": view.V}
+    else:
+        n_folds, draws = FOLDS, count_draws(batch, most_draws(batch))
+        starts = {"first_gamma": log["gamma"][0] if "gamma" in log else None}
+    others = replace(problem, settings=replace(settings, seed=settings.seed + 1))
+    splits = quick_splits(others, draws, n_folds)
+    how = problem.family, settings, (settings.gamma,)
+    score = np.concatenate([fold_scores(*pair, *how, **starts)[0] for pair in splits])
+    tests = [test for _, test in splits]
+    y = np.concatenate([test.y for test in tests])
+    weight = np.concatenate([test.row_weights for test in tests])
     if len(tests) > 1:
         part = np.repeat(np.arange(len(tests)), [test.n for test in tests])
-        return part, part * draws // len(tests)
-    rows, seed = tests[0], problem.settings.seed
+        return y, weight, score, part, part * draws // len(tests)
+    rows = tests[0]
     if folds.count_units(rows) < N_CALIBRATION_PARTS:
         rows = replace(rows, groups=None)
-    part = folds.assign(rows, N_CALIBRATION_PARTS, problem.design.levels, seed)
-    return part, np.zeros_like(part)
+    part = folds.assign(rows, N_CALIBRATION_PARTS, problem.design.levels, settings.seed)
+    return y, weight, score, part, np.zeros_like(part)

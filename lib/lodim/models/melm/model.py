@@ -57,12 +57,18 @@ class Melm(Model):
     held_out_deviance = staticmethod(calibrated_deviance)
 
     def validate(self, problem):
-        return estimate.with_dimensions(super().validate(problem))
+        return estimate.validate(super().validate(problem))
 
     def fit(self, problem):
         if problem.settings.gamma is not None or problem.family.name == "none":
             return self.run(problem)
-        problem, tried = _chosen(problem)
+        # Losses within 2 SEs get similar weights; a difference of 10 in total deviance is a tie.
+        how = {"spread": 2.0, "parts": FINE, "tie": 10.0 / max(1.0, problem.batch.weight_sum)}
+        draws = estimate.most_draws(problem.batch)
+        quick = estimate.for_folds(problem)
+        quick, tried = choose(quick, {"gamma": GAMMAS}, most_draws=draws, **how)
+        settings = replace(quick.settings, n_starts=problem.settings.n_starts)
+        problem = problem.settle(settings, chosen=quick.chosen)
         found = estimate.fit_view(problem.batch, problem.settings, problem.family, MIDDLE)
         return self.run(problem, tried, found=found)
 
@@ -85,17 +91,6 @@ class Melm(Model):
 
 
 MODEL = Melm()
-
-
-def _chosen(problem):
-    """Choose gamma by cross-validation; return the problem with it, and the table of losses."""
-    quick = estimate.for_folds(problem)
-    # Losses within 2 SEs get similar weights; a difference of 10 in total deviance is a tie.
-    how = {"spread": 2.0, "parts": FINE, "tie": 10.0 / max(1.0, problem.batch.weight_sum)}
-    draws = estimate.most_draws(problem.batch)
-    quick, frame = choose(quick, {"gamma": GAMMAS}, most_draws=draws, **how)
-    settings = replace(quick.settings, n_starts=problem.settings.n_starts)
-    return problem.settle(settings, chosen=quick.chosen), frame
 
 
 @fitted_by(MODEL)

@@ -20,21 +20,25 @@ def view(fit, ax, *, data=None, dimensions=None, arrows=LOADINGS, top=8, contour
     """Draw projected rows, class densities and boundaries (`contours`), and `top` longest arrows.
 
     arrows : "loadings", "correlations" or None; dimensions : one to three numbers, from 1"""
-    training = _some_rows(fit.estimates.rule.rows.Z, fit.estimates.rule.rows.code.astype(float))
-    rows = training if data is None else _new_rows(fit, data)
-    which = _dimensions(fit, dimensions)
+    v, which, training = fit.estimates, _dimensions(fit, dimensions), _rows(fit, None)
+    rows = training if data is None else _rows(fit, data)
     classes = legend.Legend("" if fit.levels is None else fit.design.response.name, fit.levels)
-    if fit.levels is not None and not np.isfinite(rows.code).all() and data is None:
-        raise ArgumentError("this fit stores no rows: give data=")
     if arrows is not None and not (isinstance(arrows, str) and arrows in (LOADINGS, CORRELATIONS)):
         raise ArgumentError(
             f"arrows must be {LOADINGS}, {CORRELATIONS} or None, not {arrows!r:.80}"
         )
     longest = None if arrows is None else _longest_arrows(fit, arrows, top, which)
-    labels, rows = _axis_labels(fit, which), biplot.Rows(rows.xy[:, which], rows.code)
+    rows, labels = biplot.Rows(rows.xy[:, which], rows.code), [fit.axes[j] for j in which]
+    if fit.levels is None:
+        share = 100.0 * v.spread**2 / (v.total or np.nan)
+        labels = [f"{fit.axes[j]} ({share[j]:.1f} % of the variance)" for j in which]
     if len(which) == 3:
         return biplot.space(rows, classes, labels, ax, arrows=longest)
-    rule, near = _rule_of_dimensions(fit, which), training.xy[:, which]
+    rule, near = v.rule, training.xy[:, which]
+    if which.tolist() != list(range(v.k)):  # classify in the dimensions that are drawn
+        kept, plain = rule.rows, replace(fit.settings, classifier="kde")
+        Z, sizes = np.ascontiguousarray(kept.Z[:, which]), (rule.n_classes, rule.n_scores)
+        rule = fit_rule(plain, Z, kept.code, kept.share, rule.present, *sizes)
     ax = axes.ensure_axes(ax, axes.SIZE)
     if len(which) == 1:
         curves = _curves(fit, rule, rows, near)
@@ -80,16 +84,17 @@ def starts(fit, ax):
 # What the kinds share ----------------------------------------------------------------------------
 
 
-def _new_rows(fit, data):
-    answered = fit.levels is not None and fit.design.has_response(data)
-    batch = fit.design.apply(data, response=answered)
-    code = batch.y if answered else np.full(batch.n, 0.0 if fit.levels is None else np.nan)
-    if not batch.n:
-        raise DataError("no complete row to draw")
-    return _some_rows(fit._coordinates(batch), code)
-
-
-def _some_rows(xy, code):
+def _rows(fit, data):
+    """Return at most 5,000 rows of `data`, or training rows if it is None, as biplot.Rows."""
+    if data is None:
+        xy, code = fit.estimates.rule.rows.Z, fit.estimates.rule.rows.code.astype(float)
+    else:
+        answered = fit.levels is not None and fit.design.has_response(data)
+        batch = fit.design.apply(data, response=answered)
+        if not batch.n:
+            raise DataError("no complete row to draw")
+        xy = fit._coordinates(batch)
+        code = batch.y if answered else np.full(batch.n, 0.0 if fit.levels is None else np.nan)
     if len(xy) > MOST_ROWS:
         keep = np.sort(np.random.default_rng(0).choice(len(xy), MOST_ROWS, replace=False))
         xy, code = xy[keep], code[keep]
@@ -123,23 +128,6 @@ def _longest_arrows(fit, what, top, dimensions):
     if len(order) < len(to):
         label += f",\n{len(order)} largest of {len(to)}"
     return biplot.Arrows([fit.design.names[j] for j in order], to[order], label)
-
-
-def _axis_labels(fit, which):
-    v = fit.estimates
-    if fit.levels is not None:
-        return [fit.axes[j] for j in which]
-    share = v.spread**2 / (v.total or np.nan)
-    return [f"{fit.axes[j]} ({100.0 * share[j]:.1f} % of the variance)" for j in which]
-
-
-def _rule_of_dimensions(fit, which):
-    rule = fit.estimates.rule
-    if which.tolist() == list(range(fit.estimates.k)):
-        return rule
-    rows, plain = rule.rows, replace(fit.settings, classifier="kde")
-    Z, classes = np.ascontiguousarray(rows.Z[:, which]), (rule.n_classes, rule.n_scores)
-    return fit_rule(plain, Z, rows.code, rows.share, rule.present, *classes)
 
 
 def _ground(fit, rule, ends):

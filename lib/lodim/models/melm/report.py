@@ -69,35 +69,28 @@ def _header(fit):
         ("Dimensions (k)", str(v.k)),
         ("Rank of the features", str(v.rank)),
     ]
-    if fit.levels is not None:
-        return (*rows, *_class_rows(fit))
-    rows.append(("Components", "first" if s.entropy == "max" else "last"))
-    rows.append(("Entropy", significant(fit.entropy)))
-    rows.append(("Share of variance", f"{fit.dev_ratio:.4f}"))
-    return tuple(rows)
-
-
-def _class_rows(fit):
-    s, (fitting, regularizing) = fit.settings, fit.terms
-    held, factor = fit.measures.get("held_balanced_accuracy"), s.shrinkage_factor
+    if fit.levels is None:
+        rows.append(("Components", "first" if s.entropy == "max" else "last"))
+        rows.append(("Entropy", significant(fit.entropy)))
+        return (*rows, ("Share of variance", f"{fit.dev_ratio:.4f}"))
+    (fitting, regularizing), factor, measures = fit.terms, s.shrinkage_factor, fit.measures
     shrunk = "" if factor == 1.0 else f", shrinkage factor {factor:.2g}"
     other = type(s.classifier).__name__
-    rows = [
+    rows += [
         ("Gamma", f"{significant(s.gamma)}{phrases.by_cross_validation(fit, 'gamma')}"),
         ("Covariances", f"{s.covariance}{shrunk}"),
         ("Divergence", significant(fit.divergence)),
         ("Fitting term", significant(fitting)),
         ("Regularizing term", significant(regularizing)),
         ("Classifier", "kernel densities" if s.has_builtin_classifier else other),
-        ("Bal. accuracy, training", f"{fit.measures['balanced_accuracy']:.4f}"),
-        ("Log-loss, training", significant(0.5 * fit.measures["deviance"])),
+        ("Bal. accuracy, training", f"{measures['balanced_accuracy']:.4f}"),
+        ("Log-loss, training", significant(0.5 * measures["deviance"])),
     ]
-    if held is not None:
-        rows.append(("Bal. accuracy, held out", f"{held:.4f}"))
-        rows.append(("Log-loss, held out", significant(0.5 * fit.measures["held_deviance"])))
-    rows.append(("Dev. ratio", f"{fit.dev_ratio:.4f}"))
-    rows.append(("Converged", "yes" if fit.converged else "NO"))
-    return rows
+    if "held_deviance" in measures:
+        rows.append(("Bal. accuracy, held out", f"{measures['held_balanced_accuracy']:.4f}"))
+        rows.append(("Log-loss, held out", significant(0.5 * measures["held_deviance"])))
+    converged = "yes" if fit.converged else "NO"
+    return (*rows, ("Dev. ratio", f"{fit.dev_ratio:.4f}"), ("Converged", converged))
 
 
 def _loadings(fit, most):

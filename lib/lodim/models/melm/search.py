@@ -79,7 +79,7 @@ def search_gammas(X, code, weight, plan, gammas, first_gamma=None, warm_start=No
         if warm_start is None:
             starts = starting_projections(sample, basis, plan)
         else:
-            starts = _orthonormal(basis.of_directions(warm_start))[None], [NEIGHBOUR]
+            starts = _orthonormal(basis.back @ warm_start)[None], [NEIGHBOUR]
         found = {first: _search(sample, basis, replace(plan, gamma=first), *starts)}
         shown.update(1)
         above = sorted(gamma for gamma in gammas if gamma > first)
@@ -87,7 +87,7 @@ def search_gammas(X, code, weight, plan, gammas, first_gamma=None, warm_start=No
         for others in above, below:
             neighbour = found[first]
             for gamma in others:
-                theta = _orthonormal(basis.of_directions(neighbour.V))[None]
+                theta = _orthonormal(basis.back @ neighbour.V)[None]
                 neighbour = _search(sample, basis, replace(plan, gamma=gamma), theta, [NEIGHBOUR])
                 found[gamma] = neighbour
                 shown.update(1)
@@ -120,20 +120,19 @@ def _search(sample, basis, plan, theta, names):
         objective = make_objective(sample, plan)
         value, _ = objective(results.theta, np.arange(len(results.theta)))
         results = replace(results, value=value)
-    if not once:
-        results = _continue(objective, results, plan)
-    return _manifold(sample, objective, results, names, basis, plan)
-
-
-def _continue(objective, results, plan):
-    """Refine the best of the L-BFGS `results` to tolerance plan.ftol; return all, updated."""
-    best = distinct(results.value)[: plan.refined]
-    more, new = _minimize(objective, results.theta[best], plan, plan.ftol), {}
-    more = replace(more, n_iter=results.n_iter[best] + more.n_iter)
-    for name in ("theta", "value", "n_iter", "converged"):
-        new[name] = getattr(results, name).copy()
-        new[name][best] = getattr(more, name)
-    return replace(results, **new)
+    if not once:  # refine the best results to the final tolerance
+        best = distinct(results.value)[: plan.refined]
+        more, new = _minimize(objective, results.theta[best], plan, plan.ftol), {}
+        more = replace(more, n_iter=results.n_iter[best] + more.n_iter)
+        for name in ("theta", "value", "n_iter", "converged"):
+            new[name] = getattr(results, name).copy()
+            new[name][best] = getattr(more, name)
+        results = replace(results, **new)
+    best = results.theta[np.argmin(results.value)].reshape(-1, plan.k)
+    V = principal_axes(basis.into @ best, basis, sample)
+    log = tuple(names), -results.value, results.n_iter, results.converged
+    of_rows = basis.rank, basis.separates, len(sample.weight)
+    return Manifold(V, objective.potentials(basis.back @ V), *log, *of_rows)
 
 
 def distinct(value):
@@ -153,32 +152,22 @@ def make_objective(sample, plan):
     return Divergence(sample, share, h2, plan.k, plan.threads, plan.engine)
 
 
-def _manifold(sample, objective, results, names, basis, plan):
-    """Return the best of the L-BFGS `results` as a Manifold; names : kinds of the starts."""
-    best = int(np.argmin(results.value))
-    V = principal_axes(basis.directions(results.theta[best].reshape(-1, plan.k)), basis, sample)
-    theta = basis.of_directions(V)
-    log = tuple(names), -results.value, results.n_iter, results.converged
-    of_rows = basis.rank, basis.separates, len(sample.weight)
-    return Manifold(V, objective.potentials(theta), *log, *of_rows)
-
-
 def principal_axes(V, basis, sample):
     """Rotate V (p, k) within its span to the principal axes of projected rows; return these axes.
 
     The largest loadings are positive. sample : Sample of rows, in coordinates of the Basis"""
     Q = np.linalg.qr(V)[0]
-    theta = basis.of_directions(Q)
+    theta = basis.back @ Q
     turned = Q @ np.linalg.eigh(theta.T @ sample.total_covariance() @ theta)[1][:, ::-1]
-    coordinates = sample.Z.T @ basis.of_directions(turned)
+    coordinates = sample.Z.T @ (basis.back @ turned)
     return turned * upright(turned, coordinates, sample.weight / sample.weight.sum())
 
 
 def _extreme_entropy(sample, basis, plan):
     """Return the Manifold of largest entropy of one class, or of smallest if plan.smallest."""
     theta = _principal_components(sample, basis, plan.k, plan.smallest)
-    V = principal_axes(basis.directions(theta), basis, sample)
-    entropy = normal_entropy(sample.cov[0], basis.of_directions(V))
+    V = principal_axes(basis.into @ theta, basis, sample)
+    entropy = normal_entropy(sample.cov[0], basis.back @ V)
     log = (PCA,), np.array([entropy]), np.zeros(1, np.int64), np.ones(1, bool)
     of_rows = basis.rank, basis.separates, len(sample.weight)
     return Manifold(V, np.full((1, 1), -entropy), *log, *of_rows)
@@ -192,28 +181,27 @@ def starting_projections(sample, basis, plan):
 
     They map the r coordinates of `basis` to plan.k dimensions: principal components of the Sample,
     directions in which class means or covariances differ, and random sums of rows."""
-    k, n_starts = plan.k, plan.n_starts
-    of_means = _mean_directions(sample)[:, : sample.n_classes - 1]
-    of_covariances = _covariance_directions(sample)
+    k, (mean, cov), share = plan.k, sample.moments, sample.share
+    # Directions in which class means or covariances differ, best first.
+    centred = mean - share @ mean
+    of_means = np.linalg.eigh((centred.T * share) @ centred)[1][:, ::-1][:, : sample.n_classes - 1]
+    difference = cov - np.einsum("c,cij->ij", share, cov)
+    squares = np.einsum("c,cij,cjk->ik", share, difference, difference)
+    of_covariances = np.linalg.eigh(squares)[1][:, ::-1]
     starts = [
         (PCA, _principal_components(sample, basis, k)),
         (LDA, np.column_stack([of_means, of_covariances])[:, :k]),
         (COVARIANCES, of_covariances[:, :k]),
     ]
     rng = np.random.default_rng(plan.seed)
-    while len(starts) < n_starts:
-        starts.append((RANDOM, _random_directions(sample, k, rng)))
-    starts = starts[:n_starts]
+    Z = sample.Z * (sample.weight / sample.weight.sum())
+    while len(starts) < plan.n_starts:
+        theta = Z @ row_keys.waves(sample.key, k, rng)
+        rounding = np.linalg.norm(theta, axis=0) <= 1e-6 * np.linalg.norm(Z)
+        starts.append((RANDOM, np.where(rounding, 0.0, theta)))
+    starts = starts[: plan.n_starts]
     theta = np.stack([_orthonormal(theta) for _, theta in starts])
     return theta, [name for name, _ in starts]
-
-
-def _random_directions(sample, k, rng):
-    """Return k random sums of rows in coordinates of a Sample, (r, k); rounding errors become 0."""
-    Z = sample.Z * (sample.weight / sample.weight.sum())
-    theta = Z @ row_keys.waves(sample.key, k, rng)
-    lost = np.linalg.norm(theta, axis=0) <= 1e-6 * np.linalg.norm(Z)  # rounding errors
-    return np.where(lost, 0.0, theta)
 
 
 def _orthonormal(V):
@@ -233,16 +221,3 @@ def _principal_components(sample, basis, k, smallest=False):
     root = basis.back.T @ (vectors * np.sqrt(np.maximum(values, 0.0)))
     components = np.linalg.eigh(root.T @ root)[1]
     return basis.back @ root @ (components[:, :k] if smallest else components[:, ::-1][:, :k])
-
-
-def _mean_directions(sample):
-    """Return directions (r, r) in which means of a Sample's classes differ, best first."""
-    centred = sample.moments[0] - sample.share @ sample.moments[0]
-    return np.linalg.eigh((centred.T * sample.share) @ centred)[1][:, ::-1]
-
-
-def _covariance_directions(sample):
-    """Return directions (r, r) in which covariances of a Sample's classes differ, best first."""
-    (_, cov), share = sample.moments, sample.share
-    difference = cov - np.einsum("c,cij->ij", share, cov)
-    return np.linalg.eigh(np.einsum("c,cij,cjk->ik", share, difference, difference))[1][:, ::-1]

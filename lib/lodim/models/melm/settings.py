@@ -1,9 +1,7 @@
-"""Checked settings of melm, and checks that the data suit them."""
+"""Checked settings of melm."""
 
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from lodim import forms
 from lodim.checks import (
@@ -16,7 +14,7 @@ from lodim.checks import (
     check_threads,
 )
 from lodim.engine.blocks import ENGINES, available_threads
-from lodim.errors import ArgumentError, DataError, StoreError
+from lodim.errors import ArgumentError, StoreError
 from lodim.models.melm.whitening import COVARIANCES, SHRUNK
 
 STRONGEST = 1e6  # largest shrinkage factor
@@ -108,43 +106,4 @@ def _check_classifier(classifier):
         raise ArgumentError(
             f"the classifier {type(classifier).__name__} must have predict_proba: wrap it in "
             "sklearn.calibration.CalibratedClassifierCV"
-        )
-
-
-def validate(problem):
-    """Return the problem; raise an error if its data or arguments do not suit melm."""
-    if problem.arguments["offset"] is not None:
-        raise ArgumentError("melm cannot use an offset: leave offset= out")
-    if problem.family.name == "gaussian":
-        raise DataError(
-            f"melm needs a response with classes, but {problem.design.response.name!r} is "
-            "numeric: give family='multinomial' if its values are classes"
-        )
-    if problem.family.name != "none":
-        _check_class_sizes(problem)
-    _check_dimensions(problem)
-    return problem
-
-
-def _check_class_sizes(problem):
-    batch, levels, needed = problem.batch, problem.design.response.levels, problem.settings.k + 1
-    counts = np.bincount(batch.y[batch.positive_weight].astype(int), minlength=len(levels))
-    least = int(counts.argmin())
-    if counts[least] < needed:
-        raise DataError(
-            f"class {levels[least]!r} must have at least {needed} rows with a positive weight "
-            f"for k={problem.settings.k}, not {counts[least]}: leave the class out, or merge it "
-            "with another"
-        )
-
-
-def _check_dimensions(problem):
-    varying = len(problem.design.names) - len(problem.design.constant)
-    k = problem.settings.k
-    if varying < k:
-        raise DataError(
-            f"k must be at most the number of features that vary, {varying}, not {k}: give "
-            f"k={max(1, varying)}"
-            if varying
-            else "at least one feature must vary; all are constant"
         )

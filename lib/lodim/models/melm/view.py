@@ -63,18 +63,6 @@ def project(V, tiles, n):
     return np.ascontiguousarray(Z.transpose(0, 2, 1).reshape(-1, V.shape[1])[:n], np.float64)
 
 
-def correlations(X, Z, share):
-    """Return standard deviations (p,) of X (n, p), and correlations (p, k) with Z (n, k).
-
-    share (n,) are row weights that sum to one. Correlations of constant features are zero."""
-    X, Z = X - share @ X, Z - share @ Z
-    cross = (X * share[:, None]).T @ Z
-    deviation, spread = np.sqrt(share @ X**2), np.sqrt(share @ Z**2)
-    both = np.outer(deviation, spread)
-    vary = both > 1e-12 * both.max(initial=1e-300)
-    return deviation, np.divide(cross, both, out=np.zeros_like(cross), where=vary)
-
-
 def orient(V, X, code, weight):
     """Return directions V (p, k) rotated and scaled to the printed axes of the projection.
 
@@ -88,7 +76,15 @@ def orient(V, X, code, weight):
     whiten = vectors / np.sqrt(np.maximum(values, 1e-300))
     means, residual = (means - share @ means) @ whiten, residual @ whiten
     covariances = [residual[code == c].T @ residual[code == c] / share[c] for c in range(C)]
-    axes, n_mean_axes = _axes(means, share, covariances)
+    values, vectors = np.linalg.eigh((means.T * share) @ means)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    # Eigenvalues below 1e-6 of the largest are zero: class means do not differ along these axes.
+    n_mean_axes = int((values > 1e-6 * max(values[0], 1e-300)).sum())
+    others = vectors[:, n_mean_axes:]
+    unlike = [S - np.eye(len(S)) for S in covariances]
+    spread = sum(s * D @ D for s, D in zip(share, unlike, strict=True))
+    spread_axes = others @ np.linalg.eigh(others.T @ spread @ others)[1][:, ::-1]
+    axes = np.hstack([vectors[:, :n_mean_axes], spread_axes])
     V, sides = V @ whiten @ axes, means @ axes
     decided = np.abs(sides[-1]) > TIE * np.abs(sides).max(axis=0)
     decided &= np.arange(V.shape[1]) < n_mean_axes
@@ -104,22 +100,3 @@ def upright(V, Z, share):
     lean, tail = up - down, share @ (Z - share @ Z) ** 3
     tied = np.abs(lean) <= TIE * np.maximum(up, down)
     return np.where(np.where(tied, tail, lean) < 0.0, -1.0, 1.0)
-
-
-def _axes(means, share, covariances):
-    """Return rotated axes (k, k), and the number of first axes that separate the class means.
-
-    means (C, k), covariances, share (C,) : means, covariances and weights of the classes"""
-    values, vectors = _eigen((means.T * share) @ means)
-    # Eigenvalues below 1e-6 of the largest are zero: class means do not differ along these axes.
-    n_mean_axes = int((values > 1e-6 * max(values[0], 1e-300)).sum())
-    others = vectors[:, n_mean_axes:]
-    unlike = [S - np.eye(len(S)) for S in covariances]
-    spread = sum(s * D @ D for s, D in zip(share, unlike, strict=True))
-    spread_axes = others @ _eigen(others.T @ spread @ others)[1]
-    return np.hstack([vectors[:, :n_mean_axes], spread_axes]), n_mean_axes
-
-
-def _eigen(S):
-    values, vectors = np.linalg.eigh(S)
-    return values[::-1], vectors[:, ::-1]

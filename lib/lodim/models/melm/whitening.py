@@ -21,7 +21,8 @@ class Basis:
     """Linear map of p features to r coordinates (x - mean) A of unit covariance within classes."""
 
     mean: np.ndarray
-    # into, back: (p, r) matrix A, and its left inverse (r, p)
+    # into, back: (p, r) matrix A, and its left inverse (r, p). Directions theta (r, k) of
+    # coordinates are directions V = into @ theta of features; theta = back @ V.
     into: np.ndarray
     back: np.ndarray
     # kept, added: shrinking replaces the covariance S of coordinates in classes by kept S + added
@@ -39,7 +40,11 @@ class Basis:
         share = weight / weight.sum()
         mean = share @ X
         residual, means = center_by_class(X, code, weight)
-        unit, varies = _units(X, residual, share)
+        # Units are SDs within classes; a constant feature gets max |x|.
+        deviation, largest = np.sqrt(share @ residual**2), np.abs(X).max(axis=0)
+        varies = deviation > CONSTANT * largest
+        unit = np.where(varies, deviation, largest)
+        unit = np.where(unit > 0.0, unit, 1.0)
         rows = residual / unit * np.sqrt(share)[:, None]
         values, vectors = _eigen_of_rows(rows)
         keep = values > NULL * max(values.max(initial=0.0), 1e-300)
@@ -47,10 +52,18 @@ class Basis:
         between = (means - mean) / unit * np.sqrt(np.bincount(code, share))[:, None]
         kept, target, n_varying = 1.0, 0.0, len(values)
         if shrinkage_factor and varies.any():
-            of_varying = residual[:, varies] / unit[varies]
-            kept, target = _shrinkage(of_varying, values, share, weight.sum(), shrinkage_factor)
-        if target:
-            vectors, values = _with_means(vectors, values, between, varies)
+            fourth = share @ ((residual[:, varies] / unit[varies]) ** 2).sum(axis=1) ** 2
+            p = int(varies.sum())
+            variance, square = values.sum() / p, (values**2).sum()
+            s = _intensity(variance, square, fourth, weight.sum(), p)
+            s = shrinkage_factor * s / (1.0 - s + shrinkage_factor * s)
+            kept, target = 1.0 - s, s * variance
+        if target:  # add directions in which only class means differ
+            rest = np.where(varies, between, 0.0)
+            rest = rest - rest @ vectors @ vectors.T
+            _, size, more = np.linalg.svd(rest, full_matrices=False)
+            more = more[size**2 > NULL * max(values[0], (between**2).sum())]
+            vectors, values = np.hstack([vectors, more.T]), np.append(values, np.zeros(len(more)))
         separates = len(vectors) > len(values) and _separates(rows, between, vectors)
         root = np.sqrt(kept * values + target)
         white = vectors / root
@@ -61,17 +74,6 @@ class Basis:
     def rank(self):
         return self.into.shape[1]
 
-    def coordinates(self, X):
-        return np.ascontiguousarray(((X - self.mean) @ self.into).T)
-
-    def directions(self, theta):
-        """Return V (p, k): projecting features by V is projecting coordinates by theta (r, k)."""
-        return self.into @ theta
-
-    def of_directions(self, V):
-        """Convert directions V (p, k) of features to theta (r, k): the inverse of `directions`."""
-        return self.back @ V
-
 
 def center_by_class(X, code, weight):
     """Return the rows (n, p) minus the mean of their class `code`, and the class means (C, p)."""
@@ -80,40 +82,6 @@ def center_by_class(X, code, weight):
     sums = np.stack([weight[code == c] @ X[code == c] for c in range(C)])
     means = sums / size[:, None]
     return X - means[code], means
-
-
-def _shrinkage(rows, values, share, n, shrinkage_factor):
-    """Return a and v such that a S + v I is the shrunk covariance of `rows`, with covariance S.
-
-    share : row weights of sum 1; values : nonzero eigenvalues of S; n : sum of the original weights
-    shrinkage_factor : factor that multiplies the odds of Ledoit and Wolf's intensity 1 - a"""
-    p = rows.shape[1]
-    mean, square = values.sum() / p, (values**2).sum()
-    s = _intensity(mean, square, share @ (rows**2).sum(axis=1) ** 2, n, p)
-    s = shrinkage_factor * s / (1.0 - s + shrinkage_factor * s)
-    return 1.0 - s, s * mean
-
-
-def _with_means(vectors, values, between, varies):
-    """Add directions in which only class means differ, not rows of a class; return both arrays.
-
-    vectors, values : eigenvectors (p, m), eigenvalues (m,); new directions have eigenvalue 0
-    between : (C, p) centred class means; varies : (p,) bool, features that may contribute"""
-    rest = np.where(varies, between, 0.0)
-    rest = rest - rest @ vectors @ vectors.T
-    _, size, more = np.linalg.svd(rest, full_matrices=False)
-    more = more[size**2 > NULL * max(values[0], (between**2).sum())]
-    return np.hstack([vectors, more.T]), np.append(values, np.zeros(len(more)))
-
-
-def _units(X, residual, share):
-    """Return each feature's SD within classes (p,), and whether it varies, (p,) bool.
-
-    A constant feature gets max |x|, not SD. residual : X minus class means; share : row weights"""
-    deviation, largest = np.sqrt(share @ residual**2), np.abs(X).max(axis=0)
-    varies = deviation > CONSTANT * largest
-    unit = np.where(varies, deviation, largest)
-    return np.where(unit > 0.0, unit, 1.0), varies
 
 
 def _separates(rows, between, vectors):
@@ -246,7 +214,8 @@ class Sample:
             cov.append(class_covariance(X[rows], weight[rows], covariance, *into))
         w = weight[order].astype(np.float64)
         key = row_keys.keys(X[order], w, code[order], C)
-        return cls(basis.coordinates(X[order]), w, start, np.stack(cov), key)
+        Z = np.ascontiguousarray(((X[order] - basis.mean) @ basis.into).T)
+        return cls(Z, w, start, np.stack(cov), key)
 
     def thinned(self, n_rows, seed):
         """Return a random sample of about `n_rows` rows, with at least 256 per class."""
