@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import lodim as ld
 from lodim.models.proset.explain import reference, shapley
-from lodim.models.proset.explain.explanation import dominant_for_classes, dominant_for_numbers
-from lodim.models.proset.plots import batch_map
+from lodim.models.proset.explain.explanation import dominant_set
+from lodim.models.proset.plots import BatchMap
 
 
 def people(n=260, seed=0):
@@ -211,7 +211,7 @@ def test_algorithm_4_1(seed, M, K):
     rng = np.random.default_rng(seed)
     impact = rng.integers(1, 6, M) * rng.choice([0.37, 1.3])  # ties
     code, prior = rng.integers(0, K, M), rng.dirichlet(np.ones(K))
-    dominant = dominant_for_classes(impact, code, prior)
+    dominant = dominant_set(impact, code, prior)
     np.testing.assert_array_equal(dominant, naive_dominant(impact, code, prior))
     if dominant.any():  # whatever the classes of the others, the leading class stays
         q = prior + np.bincount(code, impact, K)
@@ -225,7 +225,7 @@ def test_algorithm_4_1(seed, M, K):
 def test_dominant_set_of_numbers(seed, M):
     rng = np.random.default_rng(seed)
     impact, y = rng.gamma(1.0, 1.0, M), rng.normal(size=M)
-    dominant = dominant_for_numbers(impact, y)
+    dominant = dominant_set(impact, y)
     side = np.sign(impact @ y)
     ends = np.array([min(y.min(), 0.0), max(y.max(), 0.0)])
 
@@ -481,7 +481,7 @@ def test_shapley_refusals():
 def test_map_is_weighted_pca():
     rng = np.random.default_rng(0)
     x, w, v = rng.normal(size=(30, 4)), rng.gamma(1.0, 1.0, 30), np.array([2.0, 0.5, 0.0, 1.0])
-    to_plane = batch_map(x, w, v)
+    to_plane = BatchMap(x, w, v)
     Z = x * v
     Z = Z - np.average(Z, axis=0, weights=w)
     values, U = np.linalg.eigh(Z.T @ np.diag(w) @ Z)
@@ -491,7 +491,7 @@ def test_map_is_weighted_pca():
     np.testing.assert_allclose(got, expected * signs, atol=1e-10)
     np.testing.assert_allclose(to_plane.share, values[::-1][:3] / values.sum(), atol=1e-12)
     assert to_plane.axes.shape == (4, 3)  # the feature without weight is not in it
-    flat = batch_map(x[:, :1], w, v[:1])(x[:, :1])
+    flat = BatchMap(x[:, :1], w, v[:1])(x[:, :1])
     assert (flat[:, 1] == 0).all() and np.ptp(flat[:, 0]) > 0
 
 

@@ -6,7 +6,7 @@ import pytest
 import lodim as ld
 from lodim.models.proset.explain.query import active_values, select_features
 from lodim.models.proset.explain.reference import reference_values
-from lodim.models.proset.plots import batch_map, surface_over
+from lodim.models.proset.plots import BatchMap, surface_over
 from models.proset.test_explain import fit_of, kinds, people
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
@@ -45,7 +45,7 @@ def test_map_shows_prototypes_rows_and_query(kind):
     ax = fit.plot("map", data=data, row=data.iloc[[3]], named=4)
     t = fit.estimates
     of = t.of_batch(1)
-    to_plane = batch_map(t.x[of], t.w[of], t.v[0])
+    to_plane = BatchMap(t.x[of], t.w[of], t.v[0])
     assert holds(places(ax), to_plane(t.x[of]))
     assert holds(places(ax), to_plane(active_values(fit, fit.design.apply(data))))
     assert len(ax.texts) == 4

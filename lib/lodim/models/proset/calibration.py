@@ -52,28 +52,19 @@ def _growth(problem):
         parts = [next(stages)[:2] for _ in range(problem.settings.n_batches)]
         prototypes, _ = combine(parts)
         state = _state_with(problem, train, prototypes)
-        fitted += held_out.n * (state.weight @ _leave_one_out_errors(state, prototypes))
-        new += held_out.n * (held_out.weight @ _held_out_errors(state, prototypes, held_out))
+        X, n = held_out.X, held_out.n
+        y = (held_out.y - held_out.offset_matrix(1)[:, 0] - state.level) / state.scale
+        if state.loss == DENSITY:  # errors are normal quantiles of the estimated P(Y <= y)
+            errors = ndtri(_cdf_at_response(state, prototypes))
+            F = distribution.cdf(prototypes, X, n, y, state.threads)
+            new_errors = ndtri(np.clip(F, RARE, 1.0 - RARE))
+        else:
+            errors = state.y - state.a / state.b
+            sums = weighted_sums(prototypes, response_values(prototypes), X, n, state.threads)
+            new_errors = y - sums[:, 1] / (1.0 + sums[:, 0])
+        fitted += n * (state.weight @ np.abs(errors))
+        new += n * (held_out.weight @ np.abs(new_errors))
     return max(1.0, new / fitted) if fitted > 0 else 1.0
-
-
-def _leave_one_out_errors(state, prototypes):
-    if state.loss == DENSITY:
-        return np.abs(ndtri(_cdf_at_response(state, prototypes)))
-    return np.abs(state.y - state.a / state.b)
-
-
-def _held_out_errors(state, prototypes, batch):
-    """Return absolute prediction errors (n,) of held-out rows, a Batch, in SDs of the response.
-
-    With loss="density", an error is |z|, z being the normal quantile of the estimated P(Y <= y)."""
-    y = (batch.y - batch.offset_matrix(1)[:, 0] - state.level) / state.scale
-    X, n = batch.X, batch.n
-    if state.loss == DENSITY:
-        F = distribution.cdf(prototypes, X, n, y, state.threads)
-        return np.abs(ndtri(np.clip(F, RARE, 1.0 - RARE)))
-    sums = weighted_sums(prototypes, response_values(prototypes), X, n, state.threads)
-    return np.abs(y - sums[:, 1] / (1.0 + sums[:, 0]))
 
 
 def _variances(state, prototypes):

@@ -25,19 +25,6 @@ class Split:
         return own
 
 
-def easy_and_hard(label, goodness, hard_share):
-    """Return each row's group, (n,): 2 k for the easy and 2 k + 1 for the hard rows of class k.
-
-    Hard rows have a `goodness` (minus loss) below the quantile `hard_share` of their class."""
-    groups = 2 * label
-    for k in np.unique(label):
-        of = label == k
-        least = np.quantile(goodness[of], hard_share)
-        # Rounding errors do not decide at the quantile.
-        groups[of] += goodness[of] < least - 1e-6 * np.abs(goodness[of]).max()
-    return groups
-
-
 def allocate(sizes, n_candidates, max_fraction):
     """Return how many of n_candidates to draw from each group of rows, as equally as possible.
 
@@ -80,16 +67,21 @@ def draw_split(groups, weight, content, settings, seed):
 
 def check_rows(problem):
     """Return the problem; raise if a class has too few rows, or the loss is unsuitable."""
-    levels = problem.design.response.levels
+    response, y = problem.design.response, problem.batch.y[problem.batch.positive_weight]
     if problem.settings.loss == "density":
-        _check_continuous(problem)
-    eta, batch = problem.settings.max_fraction or 0.5, problem.batch
+        values, times = np.unique(y, return_counts=True)
+        shared = int(times[times > 1].sum())
+        if 2 * shared > len(y) and np.array_equal(values, np.rint(values)):
+            raise DataError(
+                f"{response.name!r} has repeated whole numbers in {shared} of {len(y)} rows: "
+                "loss='density' is for continuous responses (repeated values have an unbounded "
+                "likelihood); use loss='squared', or convert the values to classes"
+            )
+    eta, levels, sizes = problem.settings.max_fraction or 0.5, response.levels, [len(y)]
     half = max(np.ceil(0.5 / eta), np.floor(0.5 / (1.0 - eta)) + 1.0)
     least = 2.0 * half - 1.0
-    counted = batch.positive_weight
-    sizes = np.array([len(counted)])
     if levels:
-        sizes = np.bincount(batch.y[counted].astype(int), minlength=len(levels))
+        sizes = np.bincount(y.astype(int), minlength=len(levels))
     for k, n in enumerate(sizes):
         if n < least:
             who = f"class {levels[k]!r} has" if levels else "there are"
@@ -99,15 +91,3 @@ def check_rows(problem):
                 + (f" (max_fraction={eta})" if problem.settings.max_fraction else "")
             )
     return problem
-
-
-def _check_continuous(problem):
-    y = problem.batch.y[problem.batch.positive_weight]
-    values, times = np.unique(y, return_counts=True)
-    shared = int(times[times > 1].sum())
-    if 2 * shared > len(y) and np.array_equal(values, np.rint(values)):
-        raise DataError(
-            f"{problem.design.response.name!r} has repeated whole numbers in {shared} of "
-            f"{len(y)} rows: loss='density' is for continuous responses (repeated values have an "
-            "unbounded likelihood); use loss='squared', or convert the values to classes"
-        )

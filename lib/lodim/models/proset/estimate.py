@@ -78,7 +78,10 @@ def _fit_batch(state, c, used):
     part, end = _fit_features(state, split, state.varies)
     if used.any() and (part.v[0, ~used] > 0).any():
         narrow = _fit_features(state, split, used)
-        gain, error = _gain(state, narrow[0], part)
+        losses = [state.losses(*state.estimates_with(one)) for one in (narrow[0], part)]
+        each = losses[0] - losses[1]
+        gain = state.weight @ each
+        error = np.sqrt(state.weight**2 @ (each - gain) ** 2)
         if gain <= state.settings.worth * error:
             part, end = narrow
     log = {"objective": end.value[0], "grad_norm": end.grad_norm[0], "n_iter": end.n_iter[0]}
@@ -102,30 +105,17 @@ def _fit_features(state, split, features):
     most = s.max_iter
     with single_blas(), np.errstate(over="ignore"), progress.bar(most, "evaluations") as shown:
         theta, end = minimize(shown.counting(objective), state.loss, features, J, s)
-    return _prototypes(state, split, x, theta[:p], theta[p : p + J], theta[-1:]), end
-
-
-def _prototypes(state, split, x, v, w, u):
-    """Return the candidates of a Split with positive weight w (J,) as Prototypes; merge equal ones.
-
-    x : (J, p) features; u : (1,) inverse width; v : (p,) feature weights (all 0: no prototypes)"""
+    v, w, u = theta[:p], theta[p : p + J], theta[-1:]
+    # Candidates of positive weight are prototypes; without feature weights there are none.
     live = np.flatnonzero(w * v.any())
     v = v * (len(live) > 0)  # an empty batch has no feature weights
-    j, x = split.candidates[live], x[live].astype(np.float64)
+    j, x = j[live], x[live].astype(np.float64)
     y, on = state.y[j], v > 0
     first, weight, of = merge(np.column_stack([x[:, on] * v[on], y]), w[live])
     rows, batch = state.batch.rows[j], np.ones(len(first), np.int64)
     points = np.arange(len(v)), x[first], y[first], weight, batch, rows[first], rows, of
     null = state.level, state.scale, state.loss, state.n_classes
-    return Prototypes(*points, v[None], u, *null)
-
-
-def _gain(state, before, after):
-    """Return the loss decrease, and its SE, if prototypes `after` replace prototypes `before`."""
-    losses = [state.losses(*state.estimates_with(part)) for part in (before, after)]
-    each = losses[0] - losses[1]
-    gain = state.weight @ each
-    return gain, np.sqrt(state.weight**2 @ (each - gain) ** 2)
+    return Prototypes(*points, v[None], u, *null), end
 
 
 def _previous_batch(prototypes, c, state):

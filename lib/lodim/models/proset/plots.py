@@ -1,7 +1,5 @@
 """Plots of a ProsetFit."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from lodim.checks import among
@@ -42,9 +40,14 @@ def map_(fit, ax, *, data=None, row=None, batch=1, named=0):
     if batch not in range(1, t.n_batches + 1) or not len(t.of_batch(batch)):
         raise ArgumentError(f"batch {batch!r} has no prototypes to map")
     of = t.of_batch(batch)
-    to_plane = batch_map(t.x[of], t.w[of], t.v[batch - 1])
+    to_plane, names = BatchMap(t.x[of], t.w[of], t.v[batch - 1]), []
     title = f"batch {batch}: similarity falls as exp(-d²/2) with the distance d"
-    names = _map_names(fit, to_plane)
+    for k, loading in enumerate(to_plane.axes.T[:2]):
+        largest = np.argsort(-np.abs(loading), kind="stable")[:2]
+        signed = [(active_names(fit)[a], loading[a]) for a in largest if abs(loading[a]) > 0.2]
+        features = "  ".join(f"{'+−'[int(weight < 0)]} {name}" for name, weight in signed)
+        names.append(f"PC {k + 1} ({100 * to_plane.share[k]:.0f} %):  {features}")
+    names += ["(no second direction)"] * (2 - len(names))
     return _plane(fit, ax, to_plane, names, of, data, row, named, title)
 
 
@@ -58,21 +61,36 @@ def scatter(fit, ax, *, features=None, data=None, row=None, named=0):
 
 def surface(fit, ax, *, features=None, reference=None, level=None):
     """Draw estimates, or P(level), over two active features; the others are as in `reference`."""
+    t, names, response = fit.estimates, active_names(fit), fit.design.response
     two, r = _two_features(fit, features), reference_values(fit, reference)
-    t = fit.estimates
     x, y, Z, mass = surface_over(fit, two, r)
-    names = [active_names(fit)[k] for k in two]
+    at = original_units(fit, r[None])[0]
+    rest = [k for k in by_importance(fit) if k not in two]
+    title = [f"{names[k]} = {at[k]:.4g}" for k in rest[:3]]
+    title += [f"{len(rest) - 3} more at the reference"] if len(rest) > 3 else []
+    edge = None
+    if fit.calibration is not None:
+        beyond = mass - fit.calibration.familiarity[STRANGE]
+        if (beyond <= 0).any():
+            edge = beyond, f"less familiar than {100 - STRANGE} %\nof the training rows"
     more = {
         "points": points.Points(original_units(fit, t.x)[:, two], t.y, t.w),
-        "edge": _unfamiliar(fit, mass),
-        "star": ("reference", original_units(fit, r[None])[0, two]),
-        "title": _other_features(fit, two, r),
+        "edge": edge,
+        "star": ("reference", at[two]),
+        "title": ", ".join(title),
     }
-    if level is None and fit.levels is not None and len(fit.levels) > 2:
-        key = points.Key(fit.design.response.name, fit.levels, 0.0, 1.0, "weight")
-        return points.classes(x, y, Z, key, names, ax, **more)
-    values, key, half = _one_surface(fit, Z, level)
-    return points.surface(x, y, values, key, names, ax, level=half, **more)
+    labels = [names[k] for k in two]
+    if fit.levels is None:
+        if level is not None:
+            raise ArgumentError("level= needs a response with classes; this response is numeric")
+        key = points.Key.from_response(response.name, None, Z[..., 0].ravel(), "weight")
+        return points.surface(x, y, Z[..., 0], key, labels, ax, level=None, **more)
+    if level is None and len(fit.levels) > 2:
+        key = points.Key(response.name, fit.levels, 0.0, 1.0, "weight")
+        return points.classes(x, y, Z, key, labels, ax, **more)
+    k = among("level", fit.levels[-1] if level is None else level, fit.levels)
+    key = points.Key(f"P({response.event(fit.levels[k])})", None, 0.0, 1.0, "weight")
+    return points.surface(x, y, Z[..., k], key, labels, ax, level=0.5, **more)
 
 
 def shapley(fit, ax, *, data, row=0, reference=None, level=None, top=15):
@@ -81,11 +99,19 @@ def shapley(fit, ax, *, data, row=0, reference=None, level=None, top=15):
     offset = zero_offset(fit) if fit.design.offset is None else None
     frame = fit.shapley(one, reference=reference, offset=offset)
     estimate = fit.design.response.name
-    if fit.levels is not None:
-        frame, level = _of_level(fit, frame, level)
-        estimate = f"P({fit.design.response.event(level)})"
-    elif level is not None:
+    if fit.levels is None and level is not None:
         raise ArgumentError("level= needs a response with classes; this response is numeric")
+    if fit.levels is not None:
+        if len(fit.levels) == 2:
+            shown = fit.levels[1]
+            if level is not None and not (isinstance(level, type(shown)) and level == shown):
+                raise ArgumentError(f"level must be {shown!r} for two classes, not {level!r:.80}")
+            level = shown
+        else:
+            if level is None:
+                level = frame.groupby("level", sort=False)["shapley"].sum().idxmax()
+            frame = frame[frame["level"] == fit.levels[among("level", level, fit.levels)]]
+        estimate = f"P({fit.design.response.event(level)})"
     if frame["shapley"].isna().any():
         raise ArgumentError(f"row {one.index[0]} has missing values: it cannot be explained")
     values = frame.set_index("term")["shapley"]
@@ -114,8 +140,11 @@ def _plane(fit, ax, to_plane, names, of, data, row, named, title=None):
         star = (f"row {query.label}", to_plane(query.x[None])[0])
     values = shown = t.y[of] if levels is not None else t.y[of] * t.scale + t.level[0]
     if data is not None:
-        x, y = _rows(fit, data)
-        faint, shown = points.Points(to_plane(x), y), np.concatenate([values, y])
+        response = fit.design.has_response(data)
+        batch = fit.design.apply(data, offset=zero_offset(fit), response=response)
+        y = batch.y if response else np.full(batch.n, np.nan)
+        faint = points.Points(to_plane(active_values(fit, batch)), y)
+        shown = np.concatenate([values, y])
     key = points.Key.from_response(fit.design.response.name, levels, shown, meaning)
     largest = np.argsort(-size, kind="stable")[:named]
     tags = {int(k): str(fit.labels[of[k]]) for k in largest}
@@ -124,62 +153,31 @@ def _plane(fit, ax, to_plane, names, of, data, row, named, title=None):
     return points.plane(prototypes, key, names, ax, **more, square=title is not None)
 
 
-def _rows(fit, data):
-    """Return the active features (n, A) and the responses (n,) of data; NaN without a response."""
-    response = fit.design.has_response(data)
-    batch = fit.design.apply(data, offset=zero_offset(fit), response=response)
-    return active_values(fit, batch), batch.y if response else np.full(batch.n, np.nan)
-
-
-def _map_names(fit, to_plane):
-    """Return labels for the axes of the BatchMap `to_plane`: share of variance, main features."""
-    names = []
-    for k in (0, 1):
-        if k >= to_plane.axes.shape[1]:
-            names.append("(no second direction)")
-            continue
-        loading = to_plane.axes[:, k]
-        largest = np.argsort(-np.abs(loading), kind="stable")[:2]
-        features = [
-            f"{'+−'[int(loading[a] < 0)]} {active_names(fit)[a]}"
-            for a in largest
-            if abs(loading[a]) > 0.2
-        ]
-        names.append(f"PC {k + 1} ({100 * to_plane.share[k]:.0f} %):  {'  '.join(features)}")
-    return names
-
-
-@dataclass(frozen=True)
 class BatchMap:
-    """Map of rows to weighted principal components of prototypes: A features, R components."""
+    """Map of rows to a plane: the first two weighted principal components of a batch's prototypes.
 
-    v: np.ndarray  # (A,) feature weights, by which features are scaled (Eq. 4.1)
-    centre: np.ndarray  # (A,) mean of the scaled prototypes, weighted by w (Eq. 4.2)
-    axes: np.ndarray  # (A, R) directions in decreasing order of variance (Eq. 4.4)
-    share: np.ndarray  # (R,) share of the weighted variance
+    x : (J, A) active features of the prototypes; w : (J,) weights; v : (A,) feature weights"""
+
+    def __init__(self, x, w, v):
+        # Features are scaled by v (Eq. 4.1), centred by w (Eq. 4.2) and rotated (Eq. 4.4).
+        self._v, self._centre = v, w @ (x * v) / w.sum()
+        # The right singular vectors of W^(1/2) Z are the eigenvectors of Z' W Z, but more accurate.
+        Z = np.sqrt(w)[:, None] * (x * v - self._centre)
+        s, U = np.linalg.svd(Z, full_matrices=False)[1:]
+        rank = int((s > 1e-10 * max(s.max(initial=0.0), 1e-300)).sum())
+        axes = U[:rank].T
+        # Signs of directions are arbitrary: the largest entry is made positive.
+        largest = np.abs(axes).argmax(axis=0) if rank else np.zeros(0, int)
+        # (A, R) directions in decreasing order of variance, and (R,) shares of the variance.
+        self.axes = axes * np.where(axes[largest, np.arange(rank)] < 0, -1.0, 1.0)
+        self.share = s[:rank] ** 2 / max((s**2).sum(), 1e-300)
 
     def __call__(self, x):
         """Map points x (n, A) to the first two principal axes, (n, 2); 0 without a second axis."""
         plane = np.zeros((len(x), 2))
-        scores = (x * self.v - self.centre) @ self.axes[:, :2]
+        scores = (x * self._v - self._centre) @ self.axes[:, :2]
         plane[:, : scores.shape[1]] = scores
         return plane
-
-
-def batch_map(x, w, v):
-    """Return the BatchMap of a batch's prototypes: a weighted PCA that maps rows to a plane.
-
-    x : (J, A) active features of the prototypes; w : (J,) weights; v : (A,) feature weights"""
-    Z = x * v
-    centre = w @ Z / w.sum()
-    # The right singular vectors of W^(1/2) Z are the eigenvectors of Z' W Z, but more accurate.
-    s, U = np.linalg.svd(np.sqrt(w)[:, None] * (Z - centre), full_matrices=False)[1:]
-    rank = int((s > 1e-10 * max(s.max(initial=0.0), 1e-300)).sum())
-    axes = U[:rank].T
-    # Signs of directions are arbitrary: the largest entry is made positive.
-    largest = np.abs(axes).argmax(axis=0) if rank else np.zeros(0, int)
-    axes = axes * np.where(axes[largest, np.arange(rank)] < 0, -1.0, 1.0)
-    return BatchMap(v, centre, axes, s[:rank] ** 2 / max((s**2).sum(), 1e-300))
 
 
 # Surfaces ----------------------------------------------------------------------------------------
@@ -209,58 +207,6 @@ def _two_features(fit, features):
         count = f"this fit has {fit.df}" if features is None else f"not {features!r}"
         raise ArgumentError(f"features must be two different active features; {count}")
     return two
-
-
-def _unfamiliar(fit, familiarity):
-    """Return familiarity minus its 1st percentile in training rows, (G, G), and text for a legend.
-
-    Return None if no grid point is below the percentile, or the fit stores no percentiles."""
-    if fit.calibration is None:
-        return None
-    beyond = familiarity - fit.calibration.familiarity[STRANGE]
-    if (beyond > 0).all():
-        return None
-    return beyond, f"less familiar than {100 - STRANGE} %\nof the training rows"
-
-
-def _other_features(fit, two, r):
-    """Return a text with values r (A,) of at most three features that are not the `two` axes."""
-    rest = [k for k in by_importance(fit) if k not in two]
-    values = original_units(fit, r[None])[0]
-    texts = [f"{active_names(fit)[k]} = {values[k]:.4g}" for k in rest[:3]]
-    more = [f"{len(rest) - 3} more at the reference"] if len(rest) > 3 else []
-    return ", ".join([*texts, *more])
-
-
-def _one_surface(fit, Z, level):
-    """Return estimates (G, G) of one class from Z (G, G, K), a Key of colours, and a contour level.
-
-    level : the class, by default the last; None for a numeric response, which has no contour"""
-    name = fit.design.response.name
-    if fit.levels is None:
-        if level is not None:
-            raise ArgumentError("level= needs a response with classes; this response is numeric")
-        return Z[..., 0], points.Key.from_response(name, None, Z[..., 0].ravel(), "weight"), None
-    k = among("level", fit.levels[-1] if level is None else level, fit.levels)
-    key = points.Key(f"P({fit.design.response.event(fit.levels[k])})", None, 0.0, 1.0, "weight")
-    return Z[..., k], key, 0.5
-
-
-# Shapley values ----------------------------------------------------------------------------------
-
-
-def _of_level(fit, frame, level):
-    """Return the rows of `frame` (Shapley values of one row) for one class, and this class.
-
-    level : the class; None for the most probable of several classes, or the second of two"""
-    if "level" not in frame:
-        shown = fit.levels[1]
-        if level is not None and not (isinstance(level, type(shown)) and level == shown):
-            raise ArgumentError(f"level must be {shown!r} for two classes, not {level!r:.80}")
-        return frame, shown
-    if level is None:
-        level = frame.groupby("level", sort=False)["shapley"].sum().idxmax()
-    return frame[frame["level"] == fit.levels[among("level", level, fit.levels)]], level
 
 
 def _with_value(one, name):

@@ -280,7 +280,13 @@ def score_nodes(prototypes, features, offset):
         total = weighted(1.0, [1.0], [sums[0]])
         mean = call("over", sums[1], total)
         return [weighted(t.level[0], [1.0, t.scale], [offset, mean], "score")]
-    pairs = zip(_prior(t, offset), sums, strict=True)
+    if isinstance(offset, Constant):
+        p = prior(t.level, np.zeros((1, len(t.level))), t.n_classes)[0]
+        priors = [Constant(float(share)) for share in p]
+    else:  # only with two classes
+        p = call("logistic", weighted(t.level[0], [1.0], [offset]))
+        priors = [weighted(1.0, [-1.0], [p]), p]
+    pairs = zip(priors, sums, strict=True)
     shares = [weighted(0.0, [1.0, 1.0], pair) for pair in pairs]
     logs = [call("log_positive", share) for share in shares]
     if len(t.level) > 1:
@@ -306,13 +312,3 @@ def _kernel_sum(t, values, features):
             )
             parts.append(Kernels(point, t.x[of][:, on] * v, t.w[of] * values[of]))
     return weighted(0.0, [1.0] * len(parts), parts) if parts else ZERO
-
-
-def _prior(prototypes, offset):
-    """Return a list of expressions: class probabilities of the null model; offset : expression."""
-    level = prototypes.level
-    if isinstance(offset, Constant):
-        p = prior(level, np.zeros((1, len(level))), prototypes.n_classes)[0]
-        return [Constant(float(share)) for share in p]
-    p = call("logistic", weighted(level[0], [1.0], [offset]))  # only with two classes
-    return [weighted(1.0, [-1.0], [p]), p]

@@ -77,9 +77,14 @@ class BatchState:
 
     def split(self, c):
         """Draw the Split for batch c: candidates for prototypes, and rows whose loss counts."""
-        s, goodness, label = self.settings, -self.losses(self.a, self.b), self.code
-        at = np.flatnonzero(self.weight)
-        groups = candidates.easy_and_hard(label[at], goodness[at], s.hard_share)
+        s, at = self.settings, np.flatnonzero(self.weight)
+        goodness, label = -self.losses(self.a, self.b)[at], self.code[at]
+        groups = 2 * label  # the easy rows of class k; the hard ones are in group 2 k + 1
+        for k in np.unique(label):
+            of = label == k
+            least = np.quantile(goodness[of], s.hard_share)
+            # Rounding errors do not decide at the quantile.
+            groups[of] += goodness[of] < least - 1e-6 * np.abs(goodness[of]).max()
         some = self.weight[at], self.content[at]
         drawn = candidates.draw_split(groups, *some, s, [s.seed, c])
         return replace(drawn, candidates=at[drawn.candidates], scoring=at[drawn.scoring])

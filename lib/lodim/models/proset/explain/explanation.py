@@ -13,10 +13,10 @@ from lodim.models.proset.explain.query import (
     active_names,
     active_values,
     by_importance,
-    familiarity_quantile,
     original_units,
     read_query,
     select_features,
+    share_below,
     targets,
     zero_offset,
 )
@@ -26,6 +26,7 @@ from lodim.report.tables import Report, Table, significant
 from lodim.typing import Data, FilePath, Offset
 
 QUERY, PRIOR, PROTOTYPE, OTHERS = "query", "prior", "prototype", "others"
+SCALE = "Distance: in the active features, in widths of the kernel; 1 is a similarity of 0.61."
 MOST_ROWS, MOST_FEATURES = 16, 8  # size of the printed tables
 STAR = "*"  # marks the dominant set; also the heading of its narrow column
 
@@ -73,9 +74,19 @@ class Explanation:
         """Return the Report that is printed."""
         tables = [_contributions(self)]
         if self.features:
-            tables.append(_features(self))
+            frame = _printed_rows(self)
+            frame = frame[frame["role"].isin([QUERY, PROTOTYPE])]
+            table = frame[self.features[:MOST_FEATURES]].set_axis(_row_labels(frame), axis=0)
+            left = len(self.features) - table.shape[1]
+            notes = (f"{left} more features are not shown; see .frame.",) if left else ()
+            title = "Active features, the most important first"
+            tables.append(Table(title, table, notes=notes))
         if self.nearest is not None:
-            tables.append(_nearest(self))
+            row, target, distance, *features = self.nearest.columns
+            table = self.nearest[[target, distance, *features[:MOST_FEATURES]]]
+            table = table.rename(columns={target: "Target", distance: "Distance"})
+            table = table.set_axis([f"row {k}" for k in self.nearest[row]], axis=0)
+            tables.append(Table("Nearest training rows", table, {"Distance": _fixed(2)}, (SCALE,)))
         return Report(
             title=f"Explanation of row {self.label}",
             header=tuple(self._header()),
@@ -84,12 +95,16 @@ class Explanation:
         )
 
     def _header(self):
-        observed = self.frame["target"].iloc[0]
+        observed, prediction = self.frame["target"].iloc[0], self.prediction
+        if isinstance(prediction, pd.Series):
+            predicted = f"{prediction.idxmax()} ({prediction.max():.3f})"
+        else:
+            predicted = significant(prediction)
         quantile = "unknown" if np.isnan(self.quantile) else f"{self.quantile:.2f}"
         return [
             ("Response", self.response),
             ("Observed", "unknown" if pd.isna(observed) else significant(observed)),
-            ("Predicted", _predicted(self.prediction)),
+            ("Predicted", predicted),
             ("Familiarity", significant(self.familiarity)),
             ("Quantile of familiarity", quantile),
             ("Prototypes", str(self.n_prototypes)),
@@ -123,12 +138,6 @@ class Explanation:
 # The printed tables ------------------------------------------------------------------------------
 
 
-def _predicted(prediction):
-    if not isinstance(prediction, pd.Series):
-        return significant(prediction)
-    return f"{prediction.idxmax()} ({prediction.max():.3f})"
-
-
 def _row_labels(frame):
     words = {QUERY: "row {}", PRIOR: "null model", PROTOTYPE: "prototype {}", OTHERS: "{} more"}
     return [
@@ -154,24 +163,6 @@ def _contributions(e):
     formats |= dict.fromkeys(("Simil.", *probabilities), _fixed(3))
     formats[STAR] = lambda v: "" if pd.isna(v) or not v else STAR
     return Table("Contributions", table, formats)
-
-
-def _features(e):
-    frame = _printed_rows(e)
-    frame = frame[frame["role"].isin([QUERY, PROTOTYPE])]
-    table = frame[e.features[:MOST_FEATURES]].set_axis(_row_labels(frame), axis=0)
-    left = len(e.features) - table.shape[1]
-    notes = (f"{left} more features are not shown; see .frame.",) if left else ()
-    return Table("Active features, the most important first", table, notes=notes)
-
-
-def _nearest(e):
-    row, target, distance, *features = e.nearest.columns
-    table = e.nearest[[target, distance, *features[:MOST_FEATURES]]]
-    table = table.rename(columns={target: "Target", distance: "Distance"})
-    table = table.set_axis([f"row {k}" for k in e.nearest[row]], axis=0)
-    note = "Distance: in the active features, in widths of the kernel; 1 is a similarity of 0.61."
-    return Table("Nearest training rows", table, {"Distance": _fixed(2)}, (note,))
 
 
 def _printed_rows(e):
@@ -270,23 +261,34 @@ def explain(
     impact = fit._impacts(query.batch)[0] if len(t) else np.zeros(0)
     mass = impact.sum()
     share = impact / (1.0 + mass)
-    dominant = _dominant(fit, impact, mixture)
+    dominant = dominant_set(impact, t.y, None if fit.levels is None else mixture.prior[0])
     shown = np.flatnonzero((share >= least) & (impact > 0) | dominant)
     shown = shown[np.argsort(-impact[shown], kind="stable")]
     estimate = mixture.estimate((impact @ mixture.targets)[None], impact.sum(keepdims=True))[0]
     frame = _table(fit, query, mixture, estimate, impact, dominant, shown)
-    frame = _with_features(fit, frame, query, shown, on)
+    x = original_units(fit, np.vstack([query.x[None], t.x[shown]]))[:, on]
+    places = [0, *np.flatnonzero(frame["role"] == PROTOTYPE)]
+    names = distinct_names([active_names(fit)[k] for k in on], frame.columns)
+    for k, name in enumerate(names):
+        values = np.full(len(frame), np.nan)
+        values[places] = x[:, k]
+        frame[name] = values
+    known = fit.calibration
+    prediction: pd.Series | float = float(estimate[0])
+    if fit.levels is not None:
+        index = pd.Index(fit.levels)
+        prediction = pd.Series(estimate, index=index, name=fit.design.response.name)
     return Explanation(
         call=fit.call,
         response=fit.design.response.name,
         frame=frame,
         label=query.label,
-        prediction=_prediction(fit, estimate),
+        prediction=prediction,
         familiarity=float(mass),
-        quantile=familiarity_quantile(fit, mass),
+        quantile=np.nan if known is None else float(share_below(known.familiarity, mass)),
         n_prototypes=len(t),
         n_dominant=int(dominant.sum()),
-        features=list(frame.columns[len(frame.columns) - len(on) :]),
+        features=names,
         nearest=None if train is None else _nearest_rows(fit, query, train, on),
     )
 
@@ -310,13 +312,6 @@ def _nearest_rows(fit, query, data, on):
     names = distinct_names([active_names(fit)[k] for k in on], frame.columns)
     values = original_units(fit, x[order])[:, on]
     return pd.concat([frame, pd.DataFrame(values, columns=names)], axis=1)
-
-
-def _dominant(fit, impact, mixture):
-    """Return which prototypes decide a Mixture's estimate, bool; impact : weight * similarity."""
-    if fit.levels is None:
-        return dominant_for_numbers(impact, fit.estimates.y)
-    return dominant_for_classes(impact, fit.estimates.y.astype(int), mixture.prior[0])
 
 
 def _table(fit, query, mixture, estimate, impact, dominant, shown):
@@ -356,74 +351,35 @@ def _table(fit, query, mixture, estimate, impact, dominant, shown):
     return pd.concat([frame, each], axis=1).assign(cumulative=each.sum(axis=1).iloc[1:].cumsum())
 
 
-def _with_features(fit, frame, query, shown, on):
-    """Return `frame` with columns for features (positions `on`), of `query` and rows `shown`."""
-    x = original_units(fit, np.vstack([query.x[None], fit.estimates.x[shown]]))[:, on]
-    places = [0, *np.flatnonzero(frame["role"] == PROTOTYPE)]
-    for k, name in enumerate(distinct_names([active_names(fit)[a] for a in on], frame.columns)):
-        values = np.full(len(frame), np.nan)
-        values[places] = x[:, k]
-        frame[name] = values
-    return frame
-
-
 def distinct_names(names, taken):
     """Return the feature names, with "(feature)" added to those that are in `taken`."""
     return [f"{name} (feature)" if name in taken else name for name in names]
 
 
-def _prediction(fit, estimate):
-    if fit.levels is None:
-        return float(estimate[0])
-    return pd.Series(estimate, index=pd.Index(fit.levels), name=fit.design.response.name)
-
-
 # The dominant set --------------------------------------------------------------------------------
 
 
-def dominant_for_classes(impact, code, prior):
-    """Return which of M prototypes decide the most probable class, bool (M,) (Algorithm 4.1).
+def dominant_set(impact, y, prior=None):
+    """Return which of M prototypes decide an estimate, bool (M,) (Algorithm 4.1 for classes).
 
-    They have the largest impacts; the others, whatever their classes, cannot change this class.
-    If no such set exists, none is marked. prior : (K,) probabilities in the null model
-    impact, code : (M,) weight times similarity, and class, of each prototype"""
-    order, last = _by_impact(impact)
-    by_class = np.eye(len(prior))[code[order]] * impact[order, None]
-    q = prior + np.cumsum(by_class, axis=0)[last]
-    second, first = np.partition(q, len(prior) - 2, axis=1)[:, -2:].T
-    return _dominant_set(order, last, first - second > _later_sums(impact[order])[last])
-
-
-def dominant_for_numbers(impact, y):
-    """Return which of M prototypes decide if a numeric estimate is above the null mean, bool (M,).
-
-    They have the largest impacts: the estimate stays on the same side of the null mean even if all
-    other prototypes have the most extreme response in y.
-    impact : (M,) weight times similarity of prototypes; y : (M,) responses minus the null mean"""
-    order, last = _by_impact(impact)
-    moved = np.cumsum(impact[order] * y[order])[last]
-    least, most = min(y.min(initial=0.0), 0.0), max(y.max(initial=0.0), 0.0)
-    rest = _later_sums(impact[order])[last]
-    return _dominant_set(order, last, (moved + rest * least > 0) | (moved + rest * most < 0))
-
-
-def _by_impact(impact):
-    """Return positions by decreasing impact, (M,), and the last index of each group of ties."""
-    order = np.argsort(-impact, kind="stable")
-    falls = np.diff(impact[order]) < 0
-    return order, np.flatnonzero(np.append(falls, len(impact) > 0))
-
-
-def _later_sums(impact):
-    return np.append(np.cumsum(impact[::-1])[::-1][1:], 0.0)
-
-
-def _dominant_set(order, last, decided):
-    """Return a mask (M,) of the prototypes of most impact that together decide the estimate.
-
-    order : positions by decreasing impact; last : place in it of each last one of equal impacts
-    decided : bool per entry of `last`, whether these suffice; if none does, the mask is False"""
-    dominant = np.zeros(len(order), bool)
+    They have the largest impacts. Whatever the responses of the others, the most probable class
+    stays, or a numeric estimate stays on the same side of the null mean. If no such set exists,
+    none is marked. impact : (M,) weight times similarity; prior : (K,) class probabilities in the
+    null model; y : (M,) class codes, or without `prior` responses minus the null mean"""
+    order, dominant = np.argsort(-impact, kind="stable"), np.zeros(len(impact), bool)
+    impact, y = impact[order], y[order]
+    # A set contains all prototypes of equal impact, so it ends at the last of them.
+    last = np.flatnonzero(np.append(np.diff(impact) < 0, len(impact) > 0))
+    rest = np.append(np.cumsum(impact[::-1])[::-1][1:], 0.0)[last]
+    if prior is None:
+        moved = np.cumsum(impact * y)[last]
+        least, most = min(y.min(initial=0.0), 0.0), max(y.max(initial=0.0), 0.0)
+        decided = (moved + rest * least > 0) | (moved + rest * most < 0)
+    else:
+        by_class = np.eye(len(prior))[y.astype(int)] * impact[:, None]
+        q = prior + np.cumsum(by_class, axis=0)[last]
+        second, first = np.partition(q, len(prior) - 2, axis=1)[:, -2:].T
+        decided = first - second > rest
     if decided.any():
         dominant[order[: last[np.argmax(decided)] + 1]] = True
     return dominant

@@ -26,15 +26,23 @@ class Query:
 
 def read_query(fit, data, offset=None, what="row"):
     """Return the Query for one row (frame, Series or dict), which error messages call `what`."""
-    data = _as_frame(data)
+    data = rows_of(data)
+    if isinstance(data, Mapping) and not isinstance(data, pd.DataFrame):
+        data = {k: [v] if np.ndim(v) == 0 else v for k, v in data.items()}
     batch = fit.design.apply(data, offset=offset)
     if len(batch.index) != 1:
         n = len(batch.index)
         raise ArgumentError(f"{what} must be one row, not {n}: give data.iloc[[i]]")
     label = batch.index[0]
     if not batch.n:
-        raise DataError(f"row {label!r} has no estimate, because {_missing(fit, data)} is missing")
-    return Query(batch, label, active_values(fit, batch)[0], _response(fit, data))
+        frame = data if isinstance(data, pd.DataFrame) else {}
+        missing = [n for n in fit.design.features if n in frame and frame[n].isna().any()]
+        names = ", ".join(map(repr, missing)) or "a value"
+        raise DataError(f"row {label!r} has no estimate, because {names} is missing")
+    y = np.empty(0)
+    if fit.design.has_response(data):
+        y = fit.design.apply(data, offset=zero_offset(fit), response=True).y
+    return Query(batch, label, active_values(fit, batch)[0], float(y[0]) if len(y) else np.nan)
 
 
 def zero_offset(fit):
@@ -94,27 +102,6 @@ def targets(fit):
     return np.array(fit.levels, dtype=object)[t.y.astype(int)]
 
 
-def _as_frame(data):
-    data = rows_of(data)
-    if isinstance(data, Mapping) and not isinstance(data, pd.DataFrame):
-        return {k: [v] if np.ndim(v) == 0 else v for k, v in data.items()}
-    return data
-
-
-def _missing(fit, data):
-    if not isinstance(data, pd.DataFrame):
-        return "a value"
-    names = [n for n in fit.design.features if n in data and data[n].isna().any()]
-    return ", ".join(map(repr, names)) or "a value"
-
-
-def _response(fit, data):
-    if not fit.design.has_response(data):
-        return np.nan
-    batch = fit.design.apply(data, offset=zero_offset(fit), response=True)
-    return float(batch.y[0]) if batch.n else np.nan
-
-
 def familiarity(
     fit: Any, data: Data, *, quantile: bool = False, held_out: Data | None = None
 ) -> pd.Series:
@@ -163,26 +150,16 @@ def familiarity(
         raise ArgumentError("held_out= needs quantile=True")
     batch = fit.design.apply(data, offset=zero_offset(fit))
     values = fit._familiarity(batch)
-    if quantile:
-        values = _share_below(_sorted_familiarities(fit, held_out), values)
+    if held_out is not None:
+        known = fit._familiarity(fit.design.apply(held_out, offset=zero_offset(fit)))
+        if not len(known):
+            raise DataError("held_out must have a row without missing values")
+        values = share_below(np.sort(known), values)
+    elif quantile:
+        values = share_below(fit._calibrated().familiarity, values)
     return fit._in_all_rows(batch, values, "familiarity")
 
 
-def familiarity_quantile(fit, value):
-    """Return the share of training rows at most as familiar as `value`; NaN if not calibrated."""
-    if fit.calibration is None:
-        return np.nan
-    return float(_share_below(fit.calibration.familiarity, value))
-
-
-def _sorted_familiarities(fit, held_out):
-    if held_out is None:
-        return fit._calibrated().familiarity
-    values = fit._familiarity(fit.design.apply(held_out, offset=zero_offset(fit)))
-    if not len(values):
-        raise DataError("held_out must have a row without missing values")
-    return np.sort(values)
-
-
-def _share_below(known, values):
+def share_below(known, values):
+    """Return the share of the increasing numbers `known` that are at most each of `values`."""
     return np.searchsorted(known, values, side="right") / len(known)

@@ -81,7 +81,9 @@ def shapley(
     batch, r = fit.design.apply(data, offset=offset), reference_values(fit, reference)
     x, base = active_values(fit, batch), batch.offset_matrix(fit.family.n_scores)
     terms = np.unique(fit.design.term_of[fit.estimates.features])
-    names, levels = [REFERENCE, *(fit.design.term_names[k] for k in terms)], _levels(fit)
+    names = [REFERENCE, *(fit.design.term_names[k] for k in terms)]
+    levels = [fit.design.response.name] if fit.levels is None else list(fit.levels)
+    levels = levels[1:] if len(levels) == 2 else levels
     out = np.full((2, len(batch.index), len(levels), len(names)), np.nan)
     for i, row in enumerate(batch.rows):
         # Each row has its own generator: its values do not depend on other rows.
@@ -96,12 +98,6 @@ def shapley(
     return frame if len(levels) > 1 else frame.drop(columns="level")
 
 
-def _levels(fit):
-    if fit.levels is None:
-        return [fit.design.response.name]
-    return list(fit.levels) if len(fit.levels) > 2 else [fit.levels[1]]
-
-
 def _values_of_row(fit, terms, x, r, base, n_permutations, rng):
     """Return Shapley values of P terms for one row, and their SE, (2, 1 + P, K), K values per row.
 
@@ -109,53 +105,34 @@ def _values_of_row(fit, terms, x, r, base, n_permutations, rng):
     x, r : (A,) active features of the row and of the reference; base : (1, K) offset
     terms : (P,) numbers of the terms in the design
     n_permutations : number of random orders; None: 200, or exact values for at most 12 terms"""
-    t = fit.estimates
+    t, mixture = fit.estimates, Mixture.from_prototypes(fit.estimates, base)
     player = np.searchsorted(terms, fit.design.term_of[t.features])
-    mixture = Mixture.from_prototypes(t, base)
-    at_row, at_reference = (half_squares(at, t, player, len(terms)) for at in (x, r))
+    # (M, P): how much each term lowers the log similarity with each prototype.
+    v, member = t.v[t.batch - 1], np.equal.outer(player, np.arange(len(terms))).astype(float)
+    at_row, at_reference = (0.5 * (v * (at - t.x)) ** 2 @ member for at in (x, r))
     out = np.zeros((2, 1 + len(terms), mixture.targets.shape[1]))
     # Terms with the reference's values have Shapley value zero.
     moving = np.unique(player[x != r])
     fixed = np.setdiff1d(np.arange(len(terms)), moving)
     w = t.w * np.exp(-at_reference[:, fixed].sum(axis=1))
-    value = coalition_values(at_row[:, moving], at_reference[:, moving], w, mixture)
-    out[0, 0] = value(np.zeros((1, len(moving)), bool))[0]
-    if n_permutations is None and len(moving) <= 12:  # 4,096 coalitions
-        out[0, 1 + moving] = exact_values(value, len(moving))
-    elif len(moving):
-        sampled = sampled_values(value, len(moving), n_permutations or SAMPLES, rng)
-        out[:, 1 + moving] = sampled
-    return out[:, :, 1:] if fit.levels is not None and len(fit.levels) == 2 else out
-
-
-def half_squares(x, prototypes, player_of, n_players):
-    """Return how much each of P terms lowers the log similarity of a row with M prototypes, (M, P).
-
-    It is half the sum of (v_d (x_d - prototype_d))^2 over a term's features d with weights v_d.
-    x : (A,) active features of the row; player_of : (A,) term of each feature, from 0 to P - 1"""
-    v = prototypes.v[prototypes.batch - 1]
-    member = np.equal.outer(player_of, np.arange(n_players)).astype(float)
-    return 0.5 * (v * (x - prototypes.x)) ** 2 @ member
-
-
-def coalition_values(at_row, at_reference, w, mixture):
-    """Return a function that predicts for C sets of P terms: (C, P) bool -> predictions (C, K).
-
-    Terms of the formula that are in a set have the row's values, others the reference's.
-    at_row, at_reference : (M, P) decrease of log similarity to M prototypes by each term
-    w : (M,) prototype weights times similarity in terms that row and reference have in common
-    mixture : Mixture, which computes predictions from weighted sums over the M prototypes"""
+    at_row, at_reference = at_row[:, moving], at_reference[:, moving]
 
     def value(S):
-        out = np.empty((len(S), mixture.targets.shape[1]))
+        """Return predictions (C, K) for C sets of terms, (C, P) bool, with the row's values."""
+        predictions = np.empty((len(S), mixture.targets.shape[1]))
         step = max(1, 2**22 // max(1, len(w)))  # bounds the memory
         for lo in range(0, len(S), step):
             s = S[lo : lo + step].astype(float)
             W = w * np.exp(-(s @ at_row.T + (1.0 - s) @ at_reference.T))
-            out[lo : lo + step] = mixture.estimate(W @ mixture.targets, W.sum(axis=1))
-        return out
+            predictions[lo : lo + step] = mixture.estimate(W @ mixture.targets, W.sum(axis=1))
+        return predictions
 
-    return value
+    out[0, 0] = value(np.zeros((1, len(moving)), bool))[0]
+    if n_permutations is None and len(moving) <= 12:  # 4,096 coalitions
+        out[0, 1 + moving] = exact_values(value, len(moving))
+    elif len(moving):
+        out[:, 1 + moving] = sampled_values(value, len(moving), n_permutations or SAMPLES, rng)
+    return out[:, :, 1:] if fit.levels is not None and len(fit.levels) == 2 else out
 
 
 def exact_values(value, P):

@@ -51,8 +51,19 @@ def to_excel(
     """
     if row is not None:
         fit.explain(row, **arguments).to_excel(path)
-    else:
-        write_prototypes(fit, fit.export(**arguments), path)
+        return
+    frame = fit.export(**arguments).rename(columns=WORDS)
+    features = [c for c in frame if c not in {*COLUMNS, *FORMATS}]
+    formats, heads = FORMATS | _formats(frame, features), dict.fromkeys(features, FEATURE)
+    scales = ["prototype weight"]
+    sheet = excel.Sheet("prototypes", frame, formats, scales=scales, heads=heads, fixed=2)
+    tidy = in_pandas(fit.tidy)().sort_values("std_estimate", ascending=False, kind="stable")
+    tidy = tidy.rename(columns={"estimate": "weight", "std_estimate": "weight per SD"})
+    formats = _formats(tidy, ["weight", "weight per SD"])
+    weights = excel.Sheet("features", tidy, formats, scales=["weight per SD"])
+    glance = in_pandas(fit.glance)().iloc[0]
+    about = [("Model", fit.call), *((k, str(v)) for k, v in glance.items())]
+    excel.write(path, [sheet, weights, _about(about)])
 
 
 def write_explanation(e, path):
@@ -71,37 +82,20 @@ def write_explanation(e, path):
     excel.write(path, [sheet, _about(about)])
 
 
-def write_prototypes(fit, frame, path):
-    """Write a workbook with prototypes (weighted training rows), `frame`, and feature weights."""
-    frame = frame.rename(columns=WORDS)
-    features = [c for c in frame if c not in {*COLUMNS, *FORMATS}]
-    formats, heads = FORMATS | _formats(frame, features), dict.fromkeys(features, FEATURE)
-    scales = ["prototype weight"]
-    sheet = excel.Sheet("prototypes", frame, formats, scales=scales, heads=heads, fixed=2)
-    tidy = in_pandas(fit.tidy)().sort_values("std_estimate", ascending=False, kind="stable")
-    tidy = tidy.rename(columns={"estimate": "weight", "std_estimate": "weight per SD"})
-    formats = _formats(tidy, ["weight", "weight per SD"])
-    weights = excel.Sheet("features", tidy, formats, scales=["weight per SD"])
-    glance = in_pandas(fit.glance)().iloc[0]
-    about = [("Model", fit.call), *((k, str(v)) for k, v in glance.items())]
-    excel.write(path, [sheet, weights, _about(about)])
-
-
 def _about(pairs):
     return excel.Sheet("about", pd.DataFrame(pairs, columns=["what", "value"]))
 
 
 def _formats(frame, names):
-    return {name: _format(frame[name]) for name in names}
-
-
-def _format(values):
-    """Return an Excel format with four digits for the largest number, or General for integers."""
-    values = pd.to_numeric(values, errors="coerce").dropna()
-    if values.empty or (values == values.round()).all():
-        return "General"
-    size = values.abs().max()
-    digits = 0 if size >= 1000 else 1 if size >= 100 else 2 if size >= 10 else 3
-    while size < 10.0 ** (2 - digits) and size < 1 and digits < 8:
-        digits += 1
-    return "0." + "0" * digits if digits else "0"
+    """Return a dict of Excel formats of columns: four digits of the largest number, or General."""
+    formats = dict.fromkeys(names, "General")
+    for name in names:
+        values = pd.to_numeric(frame[name], errors="coerce").dropna()
+        if (values == values.round()).all():
+            continue
+        size = values.abs().max()
+        digits = 0 if size >= 1000 else 1 if size >= 100 else 2 if size >= 10 else 3
+        while size < 10.0 ** (2 - digits) and size < 1 and digits < 8:
+            digits += 1
+        formats[name] = f"{0:.{digits}f}"
+    return formats
