@@ -44,7 +44,9 @@ def pair_sums(X, weight, owner, begin, V, root, shift):
     X : rows on the GPU; weight, owner, begin : from `upload_classes`; V : (q, r, k) projections
     root : inverse Cholesky factor of the kernel per pair of classes; shift : added to exponents"""
     (q, r, k), C = V.shape, root.shape[1]
-    U = _project(X, owner, V, root)
+    U = X.scratch("coordinates", (projections_at_once(len(X), C, k), C, k, len(X), TILE))
+    maps = np.einsum("qdm,qabjm->qabdj", V, root)
+    launch(_coordinates, (len(X), C, q), TILE, X.array, owner, upload(maps), U)
     forces = X.scratch("forces", U.shape)
     sums = X.scratch("kernel_sums", (len(U), C, len(X)))
     moments = X.scratch("moments", (len(U), C, k, C * r))
@@ -56,26 +58,13 @@ def pair_sums(X, weight, owner, begin, V, root, shift):
     return totals.transpose(0, 2, 1), moments[:q].copy_to_host()
 
 
-def _project(X, owner, V, root):
-    """Return the rows' projections U, scaled so that a kernel is exp(-|difference of rows|^2 / 2).
-
-    U is (at least q, C, k, blocks, 64), filled for i < q: U[i, c] has each row projected by V[i],
-    scaled for the kernel between the row's class and class c.
-    X : rows on the GPU; owner : class of each block of 64 rows; V : (q, r, k) projections
-    root : (q, C, C, k, k) inverse Cholesky factors of the kernels' covariances"""
-    (q, _, k), C = V.shape, root.shape[1]
-    U = X.scratch("coordinates", (projections_at_once(len(X), C, k), C, k, len(X), TILE))
-    maps = np.einsum("qdm,qabjm->qabdj", V, root)
-    launch(_coordinates, (len(X), C, q), TILE, X.array, owner, upload(maps), U)
-    return U
-
-
 @cuda.jit(cache=True)
 def _coordinates(X, owner, maps, U):
     """Write rows X to U[i, c], in coordinates for projection i and kernels with rows of class c.
 
-    The kernel between classes a <= b has unit scale in the coordinates X maps[i, a, b].
-    maps : (q, C, C, r, k); owner : the rows' own class, per block of 64 rows"""
+    A kernel between classes a <= b is exp(-|d|^2 / 2), with the difference d of two rows in the
+    coordinates X maps[i, a, b]. U : (at least q, C, k, blocks, 64); maps : (q, C, C, r, k)
+    owner : the rows' own class, per block of 64 rows"""
     t, c, q = cuda.blockIdx.x, cuda.blockIdx.y, cuda.blockIdx.z
     row, tile_class = cuda.threadIdx.x, owner[t]
     a, b = min(tile_class, c), max(tile_class, c)
@@ -90,7 +79,7 @@ def _coordinates(X, owner, maps, U):
 def _squares(U, q, c, tile_class, t, s, last, point, E):
     """Write the squared distances from this thread's row of block t to its rows of block s to E.
 
-    U : coordinates from `_project`, for projection q; c, tile_class : classes of blocks s and t
+    U : from `_coordinates`, for projection q; c, tile_class : classes of blocks s and t
     point : shared memory for some dimensions of block s; last : chunk of dimensions to read last"""
     thread, k = cuda.threadIdx.x, U.shape[2]
     row, first = thread % TILE, thread // TILE * PARTNERS_PER_THREAD
@@ -129,7 +118,7 @@ def _pair_sums(U, weight, owner, begin, shift, forces, sums):
     """Compute the force of each class on each row, and sums of kernels by class and block of rows.
 
     The force is the sum of kernel times difference of coordinates over the rows of the class.
-    U : from `_project`; weight, owner, begin : from `upload_classes`; shift : added to exponents
+    U : from `_coordinates`; weight, owner, begin : of `upload_classes`; shift : added to exponents
     forces, sums : arrays to fill, of the shape of U, and (q, C, blocks)"""
     point = cuda.shared.array((CHUNK, TILE), np.float64)
     room = cuda.shared.array((SEGMENTS, TILE), np.float64)

@@ -83,11 +83,11 @@ def fit_densities(Z, code, weight, options, cells=True):
             # Rows scatter around the mean of their cell, so the kernel is wider.
             wider = np.sqrt(1.0 + CELL**2 / 12.0)
             L, u, rows = L / wider, u / wider, None
-        order = neighbours_first(u)
+        order, packed = pack_neighbours(u, w)
         if rows is not None:
             tile[rows[order]] = start[-1] + np.arange(len(rows)) // TILE
             position[rows[order]] = np.arange(len(rows)) % TILE
-        tiles.append(pack_tiles(u[order], w[order]))
+        tiles.append(packed)
         roots.append(L)
         scale.append(np.linalg.slogdet(L)[1] - 0.5 * k * LOG_TAU - np.log(size[c]))
         start.append(start[-1] + len(tiles[-1][0]))
@@ -120,28 +120,22 @@ def log_densities(densities, Z, threads=1, place=None):
     return out + d.scale
 
 
-def neighbours_first(u):
-    """Return an order (n,) of rows u (n, k) in which blocks of 64 rows contain neighbours."""
-    order, n = np.arange(len(u)), len(u)
-    group = np.zeros(n, np.int64)
-    for j in range(u.shape[1]):
-        order = order[np.lexsort((u[order, j], group[order]))]
-        strips = max(1.0, (n / TILE) ** (1.0 / u.shape[1]))
-        size = max(TILE, int(n / strips ** (j + 1)))
-        group[order] = np.arange(n) // size
-    return order
+def pack_neighbours(u, w):
+    """Sort rows u (n, k), weights w (n,) into T tiles of 64 neighbours; return order, and fields.
 
-
-def pack_tiles(u, w):
-    """Return rows u (n, k) and weights w in T tiles of 64 rows: U, w, low, high.
-
-    U, w : (T, k, 64) and (T, 64); low, high : (T, k), smallest and largest coordinates in a tile"""
+    order : (n,) positions of the rows; fields : tuple of U, w, low and high of `Densities`"""
     n, k = u.shape
-    count = -(-n // TILE)
-    filled = np.concatenate([u, np.repeat(u[-1:], count * TILE - n, axis=0)])
-    U = filled.reshape(count, TILE, k)
-    weights = np.concatenate([w, np.zeros(count * TILE - n)]).reshape(count, TILE)
-    return np.ascontiguousarray(U.transpose(0, 2, 1)), weights, U.min(axis=1), U.max(axis=1)
+    order, group = np.arange(n), np.zeros(n, np.int64)
+    for j in range(k):
+        order = order[np.lexsort((u[order, j], group[order]))]
+        strips = max(1.0, (n / TILE) ** (1.0 / k))
+        group[order] = np.arange(n) // max(TILE, int(n / strips ** (j + 1)))
+    padding = -n % TILE
+    filled = np.concatenate([u[order], np.repeat(u[order[-1:]], padding, axis=0)])
+    U = filled.reshape(-1, TILE, k)
+    weights = np.concatenate([w[order], np.zeros(padding)]).reshape(-1, TILE)
+    tiles = np.ascontiguousarray(U.transpose(0, 2, 1)), weights, U.min(axis=1), U.max(axis=1)
+    return order, tiles
 
 
 # Width of the kernels ----------------------------------------------------------------------------

@@ -144,28 +144,21 @@ def bound(log_potential, log_volume):
     return np.exp(np.minimum(0.0, 0.5 * (log_potential + log_volume)))
 
 
-def _boxes(Z, weight, width):
-    """Return m boxes of different sizes around the rows Z (n, k) of a class, and the mass outside.
-
-    A box, in (m, 2, k), is its lower and upper corner. The mass, (m,), is an upper bound of the
-    class's probability outside. weight : (n,) row weights; width : (k,) SDs of the kernels"""
-    share = weight / weight.sum()
-    # Boxes leave out up to 10% of the rows on each side, and extend by up to four kernel widths.
-    cut = np.quantile(Z, [(c, 1.0 - c) for c in (0.0, 0.005, 0.02, 0.05, 0.1)], axis=0)
-    sides = np.array([-1.0, 1.0])[:, None] * width
-    box = (cut[:, None] + np.arange(5.0)[:, None, None] * sides).reshape(-1, 2, Z.shape[1])
-    outside = [share @ (ndtr((low - Z) / width) + ndtr((Z - high) / width)) for low, high in box]
-    return box, np.minimum(np.sum(outside, axis=1), 1.0)
-
-
 def overlaps(Z, code, weight, width, potential):
     """Return upper bounds (C, C) of the integrals of min(f_A, f_B), the overlap of classes A < B.
 
     Z, code, weight : projected rows, classes, weights; width (C, k) : SDs of the kernels
     potential (C, C) : log integrals of f_A f_B, with f_A the density of class A"""
-    C = len(potential)
-    boxes = [_boxes(Z[code == c], weight[code == c], width[c]) for c in range(C)]
-    out = np.zeros((C, C))
+    C, boxes, out = len(potential), [], np.zeros_like(potential)
+    for c, sd in enumerate(width):
+        z, share = Z[code == c], weight[code == c] / weight[code == c].sum()
+        # Boxes (low, high) around a class leave out up to 10% of its rows on each side, and extend
+        # by up to four kernel widths. Of the class's probability, `outside` is an upper bound.
+        cut = np.quantile(z, [(q, 1.0 - q) for q in (0.0, 0.005, 0.02, 0.05, 0.1)], axis=0)
+        sides = np.arange(5.0)[:, None, None] * (np.array([-1.0, 1.0])[:, None] * sd)
+        box = (cut[:, None] + sides).reshape(-1, 2, z.shape[1])
+        outside = [share @ (ndtr((low - z) / sd) + ndtr((z - high) / sd)) for low, high in box]
+        boxes.append((box, np.minimum(np.sum(outside, axis=1), 1.0)))
     for a, b in zip(*np.triu_indices(C, 1), strict=True):
         (box_a, outside_a), (box_b, outside_b) = boxes[a], boxes[b]
         low = np.maximum(box_a[:, None, 0], box_b[None, :, 0])

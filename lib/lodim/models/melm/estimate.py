@@ -49,8 +49,8 @@ def fold_scores(train, test, family, settings, gammas, first_gamma=None, warm_st
     If no fit is possible, the intercept-only model predicts."""
     try:
         rows = ClassRows.from_batch(train, settings, count_classes(family))
-        plan = replace(_plan(settings), **(QUICK if warm_start is None else CLOSE))
-        found = rows.search(plan, gammas, first_gamma, warm_start)
+        tolerances = QUICK if warm_start is None else CLOSE
+        found = rows.search(settings, gammas, first_gamma, warm_start, **tolerances)
         each = [(found[gamma].V, replace(settings, gamma=gamma)) for gamma in gammas]
         fits = [_classifier(V, train, rows, own, family) for V, own in each]
     except DataError:
@@ -150,11 +150,15 @@ class ClassRows:
             )
         return cls(X, code, weight, i, present, within)
 
-    def search(self, plan, gammas, first_gamma=None, warm_start=None):
+    def search(self, settings, gammas, first_gamma=None, warm_start=None, **tolerances):
         """Search the projection for each kernel width in `gammas`; return a dict width -> Manifold.
 
-        first_gamma, warm_start : first width, and projection (p, k) at which its search starts"""
-        starts = first_gamma, warm_start, self.within
+        first_gamma, warm_start : first width, and projection (p, k) at which its search starts
+        settings : those of the melm fit, which become a Plan; tolerances : fields of Plan"""
+        names = [f.name for f in fields(Plan) if hasattr(settings, f.name)]
+        own = {name: getattr(settings, name) for name in names} | {"threads": settings.n_threads}
+        own |= {"average": settings.divergence == "mean", "smallest": settings.entropy == "min"}
+        plan, starts = Plan(**own | tolerances), (first_gamma, warm_start, self.within)
         return search_gammas(self.X, self.code, self.weight, plan, gammas, *starts)
 
 
@@ -167,10 +171,10 @@ def fit_view(batch, settings, family, first_gamma=None):
     if n_classes == 1 and settings.gamma is not None:
         raise ArgumentError("gamma= needs a response with classes; the formula has no response")
     rows = ClassRows.from_batch(batch, settings, n_classes)
-    plan = _plan(settings)
-    gammas = steps(first_gamma, plan.gamma) if first_gamma else (plan.gamma,)
-    found = rows.search(plan, gammas, first_gamma)
-    manifold, first = found[plan.gamma], found[first_gamma or plan.gamma]
+    gamma = settings.gamma or 1.0  # without effect if there is only one class
+    gammas = steps(first_gamma, gamma) if first_gamma else (gamma,)
+    found = rows.search(settings, gammas, first_gamma)
+    manifold, first = found[gamma], found[first_gamma or gamma]
     fitted = _classifier(manifold.V, batch, rows, settings, family)
     order = np.argsort(-first.divergences, kind="stable")
     log = {"start": [first.starts[j] for j in order], "divergence": first.divergences[order]}
@@ -203,15 +207,6 @@ def _rows(batch):
     weight = batch.row_weights[i]
     code = np.zeros(len(i), np.int64) if batch.y is None else batch.y[i].astype(np.int64)
     return code, weight, i
-
-
-def _plan(settings):
-    """Return the Plan of a search: those of the user's settings that the search needs."""
-    known = {f.name: getattr(settings, f.name) for f in fields(Plan) if hasattr(settings, f.name)}
-    average, smallest = settings.divergence == "mean", settings.entropy == "min"
-    gamma = settings.gamma if isinstance(settings.gamma, float | int) else 1.0
-    own = {"gamma": gamma, "average": average, "smallest": smallest, "threads": settings.n_threads}
-    return Plan(**known | own)
 
 
 def _view(V, Z, rule, rows, manifold, settings):

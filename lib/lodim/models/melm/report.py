@@ -22,7 +22,10 @@ SAME_END, SIMILAR_END = 1e-6, 0.05  # relative distance to the largest divergenc
 
 def listing(fit):
     """Return the lines and the table (largest loadings) that printing a fit shows."""
-    lines = [f"Family: {fit.family.name}{_levels(fit)}", phrases.rows(fit)]
+    classes = phrases.levels(fit, " (no response)")
+    if len(fit.levels or ()) == 2:
+        classes = f", {fit.design.response.name}: {fit.levels[0]} | {fit.levels[1]}"
+    lines = [f"Family: {fit.family.name}{classes}", phrases.rows(fit)]
     if fit.levels is None:
         which = "First" if fit.settings.entropy == "max" else "Last"
         lines.append(
@@ -195,7 +198,12 @@ def _class_notes(fit):
         notes.append(f"The divergence is that of a random sample of {fit.estimates.drawn} rows.")
     if _is_unbalanced(fit):
         notes.append(f"{BALANCE}.")
-    flat = _flat_classes(fit)
+    rows, flat = fit.estimates.rule.rows, []
+    for k, level in enumerate(fit.levels):
+        Z = rows.Z[rows.code == k]
+        cov = np.cov(Z.T, bias=True).reshape(Z.shape[1], -1)
+        if np.linalg.eigvalsh(cov)[0] < 0.01:  # of the variance within classes
+            flat.append(str(level))
     if flat:
         notes.append(
             f"Classes with hardly any variance along a direction of the view: {', '.join(flat)}. "
@@ -225,16 +233,6 @@ def _held_out(fit):
     return f"{text}; new rows are classified about as well."
 
 
-def _flat_classes(fit):
-    rows, names = fit.estimates.rule.rows, []
-    for k, level in enumerate(fit.levels):
-        Z = rows.Z[rows.code == k]
-        cov = np.cov(Z.T, bias=True).reshape(Z.shape[1], -1)
-        if np.linalg.eigvalsh(cov)[0] < 0.01:  # of the variance within classes
-            names.append(str(level))
-    return names
-
-
 def _calibration(fit):
     rule = fit.estimates.rule
     if "held_deviance" not in fit.measures:
@@ -252,14 +250,6 @@ def _is_unbalanced(fit):
     size = fit.estimates.size
     shares = fit.settings.prior == "shares" and fit.settings.has_builtin_classifier
     return shares and size.min() < 0.5 * size.mean()
-
-
-def _levels(fit):
-    if fit.levels is None:
-        return " (no response)"
-    if len(fit.levels) == 2:
-        return f", {fit.design.response.name}: {fit.levels[0]} | {fit.levels[1]}"
-    return f", {len(fit.levels)} classes"
 
 
 def words(fit):

@@ -28,11 +28,26 @@ def calibrate(problem, prototypes, widen=True):
     if state.loss == DENSITY:
         z = growth * ndtri(_cdf_at_response(state, prototypes))
         return Calibration(familiarity, ndtr(_percentiles(z, state.weight)), none, 1.0)
-    each, null, ratio = _variances(state, prototypes)
+    # A prototype's variance is the mean squared residual of its rows, the null model's that of all
+    # rows. A row's variance is their mean, weighted by w_j times similarity, and 1.
+    residual = state.y - state.a / state.b
+    square = residual**2
+    null = float(state.weight @ square)
+    at = np.searchsorted(state.batch.rows, prototypes.member)
+    size = np.maximum(np.bincount(prototypes.member_of, minlength=len(prototypes)), 1)
+    each = np.bincount(prototypes.member_of, square[at], len(prototypes)) / size
+    X, n = state.batch.X, state.batch.n
+    total = null + weighted_sums(prototypes, each[:, None], X, n, state.threads)[:, 0]
+    rows, w = state.prototype_rows(prototypes)
+    self_part = np.bincount(rows, w * each[prototypes.member_of], n)
+    # The residuals of a perfect fit are rounding errors, not variance.
+    floor = 1e-12 + 1e-3 * null
+    ratio = residual / np.sqrt(np.maximum((total - self_part) / state.b, floor))
     factor = float(state.weight @ ratio**2 or 1.0)
     levels = _percentiles(ratio / np.sqrt(factor), state.weight)
     factor *= growth**2
-    return Calibration(familiarity, levels, factor * each, factor * null)
+    each, null = factor * np.maximum(each, floor), factor * max(null, floor)
+    return Calibration(familiarity, levels, each, null)
 
 
 def _state_with(problem, batch, prototypes):
@@ -65,27 +80,6 @@ def _growth(problem):
         fitted += n * (state.weight @ np.abs(errors))
         new += n * (held_out.weight @ np.abs(new_errors))
     return max(1.0, new / fitted) if fitted > 0 else 1.0
-
-
-def _variances(state, prototypes):
-    """Return variances of prototypes (M,) and of the null model, and residual / SD per row (n,).
-
-    A prototype's variance is the mean squared residual of its rows; the null model's, of all rows.
-    A row's variance is their mean by weight: w_j times similarity, and 1 for the null model."""
-    residual = state.y - state.a / state.b
-    square = residual**2
-    null = float(state.weight @ square)
-    at = np.searchsorted(state.batch.rows, prototypes.member)
-    size = np.maximum(np.bincount(prototypes.member_of, minlength=len(prototypes)), 1)
-    each = np.bincount(prototypes.member_of, square[at], len(prototypes)) / size
-    X, n = state.batch.X, state.batch.n
-    total = null + weighted_sums(prototypes, each[:, None], X, n, state.threads)[:, 0]
-    rows, w = state.prototype_rows(prototypes)
-    self_part = np.bincount(rows, w * each[prototypes.member_of], n)
-    # The residuals of a perfect fit are rounding errors, not variance.
-    floor = 1e-12 + 1e-3 * null
-    variance = np.maximum((total - self_part) / state.b, floor)
-    return np.maximum(each, floor), max(null, floor), residual / np.sqrt(variance)
 
 
 def _cdf_at_response(state, prototypes):

@@ -144,7 +144,7 @@ def minimize(objective, loss, features, J, settings):
     D, p = int(features.sum()), len(features)
     w_unit = np.sqrt(J) * (10.0 if loss == CLASSES else 1.0)
     unit = np.concatenate([np.ones(D), np.full(J, w_unit), [1.0]])
-    enters = _positions(np.concatenate([features, np.ones(J + 1, bool)]))
+    enters = np.flatnonzero(np.concatenate([features, np.ones(J + 1, bool)]))
     l1 = settings.lambda_v * settings.l1_ratio_v
 
     def of_v(t, kept):
@@ -191,7 +191,7 @@ def _descend(function, t, lower, D, max_iter, stop):
     for k in count():
         keep[-1] = True
         kept = None if keep.all() else keep
-        at, t = _positions(keep), t.copy()
+        at, t = np.flatnonzero(keep), t.copy()
 
         def of_kept(z, t=t, at=at, kept=kept):
             t[at] = z
@@ -215,10 +215,6 @@ def _descend(function, t, lower, D, max_iter, stop):
         keep = (keep if k >= len(ROUNDS) else (t > lower) | (gradient < 0.0)) | missed
         keep[:D] |= k == 0
     return replace(end, theta=t[None], n_eval=n_eval, n_iter=np.array([n_iter]))
-
-
-def _positions(mask):
-    return slice(None) if mask.all() else np.flatnonzero(mask)
 
 
 # Penalties from which prototype sets are (nearly) the null model ---------------------------------

@@ -101,7 +101,7 @@ class Proset(Model):
         if not for_path:
             seed, threads = problem.settings.seed, problem.settings.threads or available_threads()
             calibration = calibrate(problem, prototypes)
-            typical = Typical.from_batch(batch, prototypes, seed, threads)
+            typical = Typical.from_batch(batch, prototypes, threads, seed)
             typical = replace(typical, label=plain_label(typical.label))
         return ProsetFit(
             **problem.common(selection),

@@ -152,7 +152,7 @@ def weighted_sums(prototypes, values, X, n, threads=1, engine="cpu"):
         part = place(X[lo : lo + TILES_ON_GPU], engine)
         for kernel in kernels:
             run_kernel(kernel_sums, part, threads, *kernel, out[lo : lo + TILES_ON_GPU])
-    return out.transpose(0, 2, 1).reshape(-1, values.shape[1])[:n]
+    return tiles.unpack(out, n)
 
 
 def impacts(prototypes, X, n, threads=1):
@@ -166,8 +166,7 @@ def impacts(prototypes, X, n, threads=1):
             values = np.empty((len(part), len(of), TILE))
             run_kernel(kernel_rows, part, threads, points, values)
             rows = slice(lo * TILE, min(n, (lo + step) * TILE))
-            flat = values.transpose(0, 2, 1).reshape(-1, len(of))
-            out[rows, of[0] : of[-1] + 1] = flat[: rows.stop - rows.start]
+            out[rows, of[0] : of[-1] + 1] = tiles.unpack(values, rows.stop - rows.start)
     return out
 
 

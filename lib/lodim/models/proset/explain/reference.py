@@ -13,7 +13,6 @@ from lodim.errors import ArgumentError, DataError
 from lodim.models.proset.cpu_kernels import CLASSES
 from lodim.models.proset.explain.query import (
     active_names,
-    active_values,
     original_units,
     read_query,
     zero_offset,
@@ -32,13 +31,17 @@ class Typical:
     label: Any = forms.plain()
 
     @classmethod
-    def from_batch(cls, batch, prototypes, seed, threads):
-        """Return the most central of the training rows `batch`, or of 20,000 random ones."""
+    def from_batch(cls, batch, prototypes, threads, seed=None):
+        """Return the row of a Batch that is most central in features and estimates (Algorithm 4.2).
+
+        seed : seed of a random choice of 20,000 rows, to which more are reduced; None: no choice"""
         rows = batch.positive_weight
-        if len(rows) > MOST_ROWS:
+        if seed is not None and len(rows) > MOST_ROWS:
             rows = np.sort(np.random.default_rng(seed).choice(rows, MOST_ROWS, replace=False))
         x = tiles.rows(batch.X, rows)[:, prototypes.features].astype(np.float64)
-        i = central_row(prototypes, x, threads)
+        estimate, _ = estimates_at(prototypes, x, threads)
+        tie = entr(estimate).sum(axis=1) if prototypes.loss == CLASSES else np.zeros(len(x))
+        i = reference_point(x, estimate, tie)
         return cls(x[i], batch.index[batch.rows[rows[i]]])
 
 
@@ -86,9 +89,7 @@ def reference(fit: Any, data: Data | None = None) -> pd.DataFrame:
             raise DataError(
                 "data must have a row without missing values to choose a reference from"
             )
-        x = active_values(fit, batch)
-        i = central_row(fit.estimates, x, fit._threads)
-        typical = Typical(x[i], batch.index[batch.rows[i]])
+        typical = Typical.from_batch(batch, fit.estimates, fit._threads)
     values = original_units(fit, typical.x[None])
     return pd.DataFrame(values, index=[typical.label], columns=active_names(fit))
 
@@ -114,13 +115,6 @@ def _typical(fit):
             "this fit stores no typical row, as it is part of a path: give data= or reference="
         )
     return fit.typical
-
-
-def central_row(prototypes, x, threads):
-    """Return the position of the row of x (n, A) most central in features and in estimates."""
-    estimate, _ = estimates_at(prototypes, x, threads)
-    tie = entr(estimate).sum(axis=1) if prototypes.loss == CLASSES else np.zeros(len(x))
-    return reference_point(x, estimate, tie)
 
 
 def reference_point(x, estimate, tie_breaker):
