@@ -37,16 +37,18 @@ def fit_stages(batch, family, settings, eval_batch=None):
     if eval_batch is None:
         yield *fit_view(batch, settings, family), None
     else:
-        for score in fold_scores(batch, eval_batch, family, settings, settings.gamma):
+        for score in fold_scores(batch, eval_batch, family, settings):
             yield None, None, score
 
 
-def fold_scores(train, test, family, settings, gammas, first_gamma=None, warm_start=None):
+def fold_scores(train, test, family, settings, first_gamma=None, warm_start=None):
     """Fit to the rows `train`; return a list of linear predictors (n, K) of `test`.
 
-    gammas : kernel widths, one per result; first_gamma : width of the first search, or None
+    The list has an entry for each kernel width in settings.gamma, a number or several.
+    first_gamma : kernel width of the first search, by default the one of them closest to 4
     warm_start : projection at which the first search starts; None for many starts
     If no fit is possible, the intercept-only model predicts."""
+    gammas = settings.gamma if isinstance(settings.gamma, tuple) else (settings.gamma,)
     try:
         rows = ClassRows.from_batch(train, settings, count_classes(family))
         tolerances = QUICK if warm_start is None else CLOSE
@@ -320,7 +322,7 @@ def _held_out(problem, view, log):
         starts = {"first_gamma": log["gamma"][0] if "gamma" in log else None}
     others = replace(problem, settings=replace(settings, seed=settings.seed + 1))
     splits = quick_splits(others, draws, n_folds)
-    how = problem.family, settings, (settings.gamma,)
+    how = problem.family, settings
     score = np.concatenate([fold_scores(*pair, *how, **starts)[0] for pair in splits])
     tests = [test for _, test in splits]
     y = np.concatenate([test.y for test in tests])

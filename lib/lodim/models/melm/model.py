@@ -7,7 +7,6 @@ from lodim.errors import warn_not_converged
 from lodim.fitting.fit_model import fitted_by
 from lodim.fitting.model import Model, Option, Penalty
 from lodim.models.melm import estimate
-from lodim.models.melm.estimate import calibrate, training_measures
 from lodim.models.melm.fit import MelmFit
 from lodim.models.melm.rule import calibrated_deviance
 from lodim.models.melm.search import MIDDLE
@@ -82,9 +81,9 @@ class Melm(Model):
         measures = {}
         if family.name != "none":
             if settings.calibrate and not for_path:
-                rule, measures = calibrate(problem, view, log)
+                rule, measures = estimate.calibrate(problem, view, log)
                 view = replace(view, rule=rule)
-            trained = training_measures(problem, view)
+            trained = estimate.training_measures(problem, view)
             measures = {**trained, "null_deviance": problem.null_deviance(), **measures}
         results = {"estimates": view, "log": log, "measures": measures}
         return MelmFit(n=problem.batch.n_positive, **results, **problem.common(selection))

@@ -238,8 +238,6 @@ def _calibration(fit):
     if "held_deviance" not in fit.measures:
         return "Probabilities are not calibrated."
     text = f"scores times {significant(rule.inverse_temperature, 3)}, by held-out rows."
-    if rule.other is not None:
-        return f"Calibration: {text}"
     return (
         f"Calibration: kernels {significant(rule.width, 3)} times as wide as in the search, "
         f"chosen by leaving rows out; {text}"

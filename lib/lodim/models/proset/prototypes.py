@@ -24,7 +24,6 @@ from lodim.models.proset.cpu_kernels import (
     similarity_matrix,
 )
 
-LOSS_NAMES = {CLASSES: "classes", SQUARED: "squared", DENSITY: "density"}
 STEP = 4  # tiles per task of a thread
 TILES_ON_GPU = 16 * TILES_PER_BLOCK  # tiles on a GPU at a time
 MOST_NUMBERS = 2**23  # largest temporary array; bounds the memory of predictions

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 
 from lodim.design.frame import in_pandas
-from lodim.models.proset.prototypes import LOSS_NAMES
 from lodim.models.proset.settings import PATIENCE
 from lodim.page import MOST_NAMES, Picture, not_drawn
 from lodim.report import phrases
@@ -18,7 +17,7 @@ QUANTILES = (0, 5, 25, 50, 75, 95, 100)  # of familiarity, in percent
 
 def listing(fit):
     """Return the lines and the Table that print(fit) shows, in the style of glmnet."""
-    s, loss = fit.settings, f" (loss {LOSS_NAMES[fit.estimates.loss]})" * (fit.levels is None)
+    s, loss = fit.settings, f" (loss {fit.settings.loss})"
     chosen = f" ({join_words(fit.chosen)} chosen by cross-validation)" if fit.chosen else ""
     lines = [
         f"Family: {fit.family.name}{phrases.levels(fit, loss)}",
@@ -50,7 +49,7 @@ def summary(fit, full):
 def _header(fit):
     s, d, g = fit.settings, fit.design, in_pandas(fit.glance)().iloc[0]
     rows = [
-        ("Loss", "log-loss" if fit.levels is not None else LOSS_NAMES[fit.estimates.loss]),
+        ("Loss", "log-loss" if fit.levels is not None else s.loss),
         ("Batches", f"{len(fit.estimates.v)}{phrases.by_cross_validation(fit, 'n_batches')}"),
         ("Prototypes", str(len(fit.estimates))),
         ("Features", str(len(d.names))),

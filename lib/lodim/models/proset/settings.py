@@ -15,9 +15,6 @@ from lodim.checks import (
 )
 from lodim.engine.blocks import ENGINES
 
-LOSSES = ("squared", "density")
-PRECISIONS = ("float32", "float64")
-BETWEEN = "None, or above 0 and below 1"
 PATIENCE = 5  # successive steps without gain after which a batch stops
 
 
@@ -65,8 +62,8 @@ class Settings:
         for name in ("l1_ratio_v", "l1_ratio_w"):
             check_share(self, name)
         if self.max_fraction is not None:
-            check(self, "max_fraction", float, lambda v: 0 < v < 1, BETWEEN)
+            check(self, "max_fraction", float, lambda v: 0 < v < 1, "None, or above 0 and below 1")
         check(self, "hard_share", float, lambda v: 0 < v <= 0.5, "above 0 and at most 0.5")
-        check_choice(self, "loss", LOSSES)
-        check_choice(self, "precision", PRECISIONS)
+        check_choice(self, "loss", ("squared", "density"))
+        check_choice(self, "precision", ("float32", "float64"))
         check_choice(self, "engine", ENGINES)

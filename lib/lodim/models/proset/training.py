@@ -19,8 +19,6 @@ from lodim.models.proset.cpu_kernels import (
 from lodim.models.proset.objective import ScoringRows
 from lodim.models.proset.prototypes import TILES_ON_GPU, batch_points, prior, run_kernel
 
-LOSS_CODES = {"squared": SQUARED, "density": DENSITY}
-
 
 class BatchState:
     """Training rows, and each row's estimate a / b by the prototypes so far.
@@ -42,7 +40,7 @@ class BatchState:
         # the mean of the response; moment / b is this mean for every numeric response.
         self.b = np.ones(batch.n)
         if family.name == "gaussian":
-            self.n_classes, self.loss = 0, LOSS_CODES[settings.loss]
+            self.n_classes, self.loss = 0, DENSITY if settings.loss == "density" else SQUARED
             residual = batch.y - null[:, 0]
             self.scale = float(np.sqrt(self.weight @ residual**2)) or 1.0
             self.y, self.moment = residual / self.scale, np.zeros(batch.n)
