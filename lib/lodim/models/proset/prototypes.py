@@ -99,21 +99,14 @@ class Prototypes:
 
 
 def join(parts):
-    """Join the Prototypes of successive batches; drop features that have no weight in any batch."""
+    """Join Prototypes of one batch each; drop features that have no weight in any of them."""
     v = np.concatenate([part.v for part in parts])
     features = np.flatnonzero(v.any(axis=0))
-    whole = {
-        name: np.concatenate([getattr(part, name) for part in parts])
-        for name in ("y", "w", "row", "member", "u")
-    }
-    whole["x"] = np.concatenate([part.x[:, features] for part in parts])
-    for name, sizes in (
-        ("batch", [part.n_batches for part in parts]),
-        ("member_of", map(len, parts)),
-    ):
-        start = np.cumsum([0, *sizes])[:-1]
-        shifted = [getattr(part, name) + s for part, s in zip(parts, start, strict=True)]
-        whole[name] = np.concatenate(shifted)
+    names = ("x", "y", "w", "row", "member", "member_of", "u")
+    whole = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+    size = np.array([len(part) for part in parts])
+    whole["x"], whole["batch"] = whole["x"][:, features], np.repeat(np.arange(len(size)) + 1, size)
+    whole["member_of"] += np.repeat(np.cumsum(size) - size, [len(part.member) for part in parts])
     return replace(parts[0], **whole, features=features, v=v[:, features])
 
 

@@ -266,13 +266,8 @@ def explain(
     shown = shown[np.argsort(-impact[shown], kind="stable")]
     estimate = mixture.estimate((impact @ mixture.targets)[None], impact.sum(keepdims=True))[0]
     frame = _table(fit, query, mixture, estimate, impact, dominant, shown)
-    x = original_units(fit, np.vstack([query.x[None], t.x[shown]]))[:, on]
-    places = [0, *np.flatnonzero(frame["role"] == PROTOTYPE)]
-    names = distinct_names([active_names(fit)[k] for k in on], frame.columns)
-    for k, name in enumerate(names):
-        values = np.full(len(frame), np.nan)
-        values[places] = x[:, k]
-        frame[name] = values
+    x = _feature_columns(fit, np.vstack([query.x[None], t.x[shown]]), on, frame)
+    frame = frame.join(x.set_axis([0, *np.flatnonzero(frame["role"] == PROTOTYPE)], axis=0))
     known = fit.calibration
     prediction: pd.Series | float = float(estimate[0])
     if fit.levels is not None:
@@ -288,7 +283,7 @@ def explain(
         quantile=np.nan if known is None else float(share_below(known.familiarity, mass)),
         n_prototypes=len(t),
         n_dominant=int(dominant.sum()),
-        features=names,
+        features=list(x.columns),
         nearest=None if train is None else _nearest_rows(fit, query, train, on),
     )
 
@@ -309,9 +304,7 @@ def _nearest_rows(fit, query, data, on):
     if fit.levels is not None:
         target = np.array(fit.levels, dtype=object)[target.astype(int)]
     frame = pd.DataFrame({"row": labels[order], "target": target, "distance": distance[order]})
-    names = distinct_names([active_names(fit)[k] for k in on], frame.columns)
-    values = original_units(fit, x[order])[:, on]
-    return pd.concat([frame, pd.DataFrame(values, columns=names)], axis=1)
+    return pd.concat([frame, _feature_columns(fit, x[order], on, frame)], axis=1)
 
 
 def _table(fit, query, mixture, estimate, impact, dominant, shown):
@@ -351,8 +344,15 @@ def _table(fit, query, mixture, estimate, impact, dominant, shown):
     return pd.concat([frame, each], axis=1).assign(cumulative=each.sum(axis=1).iloc[1:].cumsum())
 
 
-def distinct_names(names, taken):
-    """Return the feature names, with "(feature)" added to those that are in `taken`."""
+def _feature_columns(fit, x, on, frame):
+    """Return a DataFrame of features in original units, with names that are not yet in `frame`.
+
+    x : (n, A) standardized active features of n rows; on : positions of the features to return"""
+    names = _distinct([active_names(fit)[k] for k in on], frame)
+    return pd.DataFrame(original_units(fit, x)[:, on], columns=names)
+
+
+def _distinct(names, taken):
     return [f"{name} (feature)" if name in taken else name for name in names]
 
 
@@ -422,10 +422,9 @@ def export(fit: Any, data: Data | None = None) -> pd.DataFrame:
     frame = pd.DataFrame({"batch": t.batch, "row": pd.Series(fit.labels, dtype=object)})
     frame["members"] = np.bincount(t.member_of, minlength=len(t))
     frame["target"], frame["prototype_weight"] = targets(fit), t.w
-    names = distinct_names([active_names(fit)[k] for k in order], frame.columns)
-    parts = [frame, pd.DataFrame(original_units(fit, t.x)[:, order], columns=names)]
+    parts = [frame, _feature_columns(fit, t.x, order, frame)]
     if data is not None:
-        parts.append(_other_columns(fit, data, [*frame.columns, *names]))
+        parts.append(_other_columns(fit, data, [*frame, *parts[1]]))
     whole = pd.concat(parts, axis=1)
     heaviest = np.lexsort([-t.w, t.batch])
     return whole.iloc[heaviest].reset_index(drop=True)
@@ -457,4 +456,4 @@ def _other_columns(fit, data, taken):
     response = fit.design.response
     left_out = {*names, *(() if response.called else (response.name,))}
     rows = rows[[name for name in data if name not in left_out]].reset_index(drop=True)
-    return rows.set_axis(distinct_names(list(rows.columns), taken), axis=1)
+    return rows.set_axis(_distinct(rows.columns, taken), axis=1)
