@@ -89,7 +89,7 @@ def test_one_class_is_principal_components(smallest):
     """Theorems 1 and 2: the maximum is the first k, the minimum the last k."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 6)) * [5.0, 4.0, 3.0, 2.0, 1.5, 1.0] @ rng.normal(size=(6, 6))
-    plan = Plan(n_starts=4, smallest=smallest)
+    plan = Plan(n_starts=4, entropy="min" if smallest else "max")
     end = search_manifold(X, np.zeros(200, int), np.ones(200), plan)
     values, vectors = np.linalg.eigh(np.cov(X.T, bias=True))
     wanted = [1, 0] if smallest else [-1, -2]
@@ -110,7 +110,7 @@ def test_entropy_of_a_kernel_density():
     basis = Basis.from_rows(*rows)
     sample, entropy = Sample.from_rows(*rows, basis), {}
     for sign in (-1.0, 1.0):
-        plan = Plan(k=1, smallest=sign < 0.0, n_starts=40)
+        plan = Plan(k=1, n_starts=40)
         h2, share = bandwidths(sample.size, 1), sign * shares(sample.size)
         theta = search.starting_projections(sample, basis, plan)[0].reshape(40, -1)
         ends = search._minimize(Divergence(sample, share, h2, 1), theta, plan, plan.ftol)

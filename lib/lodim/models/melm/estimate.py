@@ -159,7 +159,6 @@ class ClassRows:
         settings : those of the melm fit, which become a Plan; tolerances : fields of Plan"""
         names = [f.name for f in fields(Plan) if hasattr(settings, f.name)]
         own = {name: getattr(settings, name) for name in names} | {"threads": settings.n_threads}
-        own |= {"average": settings.divergence == "mean", "smallest": settings.entropy == "min"}
         plan, starts = Plan(**own | tolerances), (first_gamma, warm_start, self.within)
         return search_gammas(self.X, self.code, self.weight, plan, gammas, *starts)
 
@@ -308,11 +307,11 @@ def calibrate(problem, view, log):
 
 
 def _held_out(problem, view, log):
-    """Predict held-out rows; return their responses, weights, scores, folds, cross-validations.
+    """Predict held-out rows; return y, weights, scores, and numbers of fold and cross-validation.
 
-    Scores are linear predictors (n, K). Few rows are held out one by one; searches start at the
-    projection of `view`. More rows are held out in random folds; searches have many starts, first
-    for kernel width log["gamma"] if given."""
+    Scores are linear predictors (n, K), the others (n,). Few rows are held out one by one, and
+    searches start at the projection of `view`. More rows are held out in random folds; searches
+    have many starts, first for kernel width log["gamma"] if given."""
     batch, settings = problem.batch, problem.settings
     units, few_classes = folds.count_units(batch), count_classes(problem.family) <= FEW_CLASSES
     if few_classes and len(batch.positive_weight) <= QUICK_ROWS and FOLDS < units <= ALONE:

@@ -27,11 +27,11 @@ class Plan:
 
     k: int = 2
     gamma: float = 1.0  # factor of Silverman's bandwidths
-    # covariance, shrinkage_factor: as in `whitening`
+    # covariance, shrinkage_factor: as in `whitening`; divergence, entropy: as in `melm`
     covariance: str = SHRUNK
     shrinkage_factor: float = 1.0
-    average: bool = False  # for more than two classes, weight pairs by the products of their shares
-    smallest: bool = False  # for one class, search the smallest entropy
+    divergence: str = "sum"
+    entropy: str = "max"
     refined: int = REFINED  # number of results of the first search that are improved on more rows
     rough: float = 1e-4  # relative gain of two successive steps at which a start is stopped
     # n_starts, seed: number of starting points, and seed of the random ones
@@ -148,7 +148,8 @@ def _minimize(objective, theta, plan, ftol):
 
 def make_objective(sample, plan):
     """Return the function to minimize: minus a Sample's divergence, with the settings of a Plan."""
-    h2, share = bandwidths(sample.size, plan.k, plan.gamma), shares(sample.size, plan.average)
+    h2 = bandwidths(sample.size, plan.k, plan.gamma)
+    share = shares(sample.size, average=plan.divergence == "mean")
     return Divergence(sample, share, h2, plan.k, plan.threads, plan.engine)
 
 
@@ -164,8 +165,8 @@ def principal_axes(V, basis, sample):
 
 
 def _extreme_entropy(sample, basis, plan):
-    """Return the Manifold of largest entropy of one class, or of smallest if plan.smallest."""
-    theta = _principal_components(sample, basis, plan.k, plan.smallest)
+    """Return the Manifold of largest (or smallest) entropy of one class, as plan.entropy says."""
+    theta = _principal_components(sample, basis, plan.k, smallest=plan.entropy == "min")
     V = principal_axes(basis.into @ theta, basis, sample)
     entropy = normal_entropy(sample.cov[0], basis.back @ V)
     log = (PCA,), np.array([entropy]), np.zeros(1, np.int64), np.ones(1, bool)

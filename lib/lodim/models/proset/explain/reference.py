@@ -34,7 +34,7 @@ class Typical:
     def from_batch(cls, batch, prototypes, threads, seed=None):
         """Return the row of a Batch that is most central in features and estimates (Algorithm 4.2).
 
-        seed : seed of a random choice of 20,000 rows, to which more are reduced; None: no choice"""
+        seed : if there are more than 20,000 rows, seed to draw this many; None to use all rows"""
         rows = batch.positive_weight
         if seed is not None and len(rows) > MOST_ROWS:
             rows = np.sort(np.random.default_rng(seed).choice(rows, MOST_ROWS, replace=False))
