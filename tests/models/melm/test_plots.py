@@ -11,8 +11,8 @@ import lodim as ld
 from lodim.models.melm import plots
 from lodim.models.melm.fit import MelmFit
 from lodim.plot import biplot
+from lodim.plot.axes import class_style
 from lodim.plot.legend import HELD
-from lodim.plot.points import class_style
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
 Bbox = pytest.importorskip("matplotlib.transforms").Bbox
