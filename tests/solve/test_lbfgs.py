@@ -397,3 +397,33 @@ def test_points_within_bounds_are_rounded():
     np.testing.assert_allclose(end.theta[0], 1.0, atol=1e-3)
     points = np.array(asked)[:, 0] / SPACING
     np.testing.assert_array_equal(points, np.rint(points))
+
+
+@pytest.mark.parametrize("value", [np.nan, 1.0])
+@pytest.mark.parametrize("past", [0.0, -1.0])
+def test_a_search_that_meets_nan_does_not_converge(value, past):
+    """NaN everywhere, or beyond a wall in front of the minimum at x = 2."""
+
+    def f(x):
+        if x[0] >= past:
+            return value, np.full(1, np.nan)
+        return (x[0] - 2.0) ** 2, np.array([2.0 * (x[0] - 2.0)])
+
+    start = np.array([-0.5])
+    for l1 in (None, np.array([0.1])):
+        end = alone(f, start, l1, **TIGHT)
+        assert not end.converged[0] and end.theta[0, 0] < 0.0
+    end = bounded(f, start, np.array([-1.0]), tol=1e-8, ftol=0.0)
+    assert not end.converged[0] and end.theta[0, 0] < 0.0
+    if past < -0.5:
+        assert end.value[0] == np.inf and end.theta[0, 0] == -0.5
+
+
+def test_in_a_race_a_start_that_is_nan_loses():
+    def nan(x):
+        return np.nan, np.full(3, np.nan)
+
+    f = quadratic(np.random.default_rng(0), 3)[0]
+    functions = Functions([nan, f], 3)
+    end = lbfgs(functions, np.ones((2, 3)), resolution=1e-12, best_only=True)
+    assert end.converged.tolist() == [False, True] and end.value.argmin() == 1

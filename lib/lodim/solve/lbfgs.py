@@ -232,8 +232,8 @@ def advance(active, value, at, stops, search):
     flat, n_iter, outlook, status = search.flat, search.n_iter, search.outlook, search.status
     for c in active:
         v = value[c]
-        for k in range(l1.size):
-            v += l1[k] * abs(trial[c, k])
+        for k in range(l1.size):  # a gradient that is not finite makes v NaN
+            v += l1[k] * abs(trial[c, k]) + 0.0 * at[c, k]
         started = history[c, 0] >= 0
         gain = _along(slope[c], theta[c], trial[c]) if started else 0.0
         if started and not v <= best[c] + ARMIJO * min(gain, 0.0) + precision * abs(best[c]):
@@ -253,6 +253,10 @@ def advance(active, value, at, stops, search):
                 lost = abs(_dot(slope[c], direction[c])) <= 100.0 * precision * abs(best[c])
                 status[c] = CONVERGED if lost else GIVEN_UP
             _set_trial(theta[c], slope[c], direction[c], step[c], l1, trial[c])
+            continue
+        if np.isnan(v):  # at the starting point
+            _set(theta[c], 1.0, trial[c])
+            status[c] = GIVEN_UP
             continue
         drop = best[c] - v
         flat[c] = flat[c] + 1 if started and drop <= stops.ftol * abs(v) else 0
@@ -309,7 +313,7 @@ def lbfgs(
         n_eval += 1
         if best_only and (objective.scaled or resolution > 0.0):
             hope = HOPE * (search.promise if objective.scaled else search.outlook)
-            status[(status == RUNNING) & (search.best - hope > search.best.min())] = GIVEN_UP
+            status[(status == RUNNING) & (search.best > search.best.min() + hope)] = GIVEN_UP
         active = (status == RUNNING).nonzero()[0]
     ends = search.theta, search.best, search.largest, search.n_iter
     return Minimum(*ends, search.status == CONVERGED, n_eval)
@@ -374,6 +378,11 @@ def _free_direction(slope, S, Y, pairs, out):
         _add(out, alpha[j] - _dot(Y[j], out) / _dot(S[j], Y[j]), S[j])
 
 
+def _checked(value, gradient):
+    """Return `value`, or infinity if it is NaN or an entry of the gradient is not finite."""
+    return np.inf if np.isnan(value) or not np.isfinite(gradient).all() else value
+
+
 @njit(cache=True)
 def _projected(theta, gradient, lower, S, Y, pairs, newest):
     """Return (slope, direction, largest absolute slope, whether S and Y gave the direction).
@@ -429,20 +438,22 @@ def bounded(
     steps : Steps (changes of theta and gradient) of an earlier call; used and extended"""
     theta = np.maximum(to_multiples(theta, spacing), lower)
     value, gradient = function(theta) if start is None else start
+    value = _checked(value, gradient)
     d, n_eval, n_iter, flat = theta.size, int(start is None), 0, 0
     steps = Steps(d) if steps is None else steps
     S, Y, pairs, newest = steps.S, steps.Y, steps.pairs, steps.newest
     reach = 1.0
     while True:
         slope, direction, largest, bent = _projected(theta, gradient, lower, S, Y, pairs, newest)
-        converged = largest <= tol or flat == patience
-        if converged:
+        failed = not np.isfinite(value)
+        converged = not failed and (largest <= tol or flat == patience)
+        if failed or converged:
             break
         step = reach if bent else reach / max(1.0, np.sqrt(_dot(slope, slope)))
         while n_eval < max_iter and step >= SMALLEST_STEP:
             trial = np.maximum(to_multiples(theta + step * direction, spacing), lower)
             new, at = function(trial)
-            n_eval += 1
+            new, n_eval = _checked(new, at), n_eval + 1
             gain = _along(gradient, theta, trial)
             if new <= value + ARMIJO * gain + precision * abs(value):
                 break

@@ -10,7 +10,7 @@ from lodim.design.design import Design
 from lodim.engine import tiles
 from lodim.family.binomial import LOGISTIC
 from lodim.family.gaussian import SQUARED
-from lodim.models.gbmap import boost, starts
+from lodim.models.gbmap import boost, small_data, starts
 from lodim.models.gbmap import objective as objectives
 from lodim.models.gbmap.cpu_kernels import SOFTPLUS, Form
 from lodim.models.gbmap.newton import Problem, newton
@@ -140,6 +140,32 @@ def test_newton_says_where_it_was_cut_short():
     end = by_newton(made, start, 4, 1e-12)
     assert not end.converged.any() and end.n_eval <= 5
     assert (end.value <= made(start, np.arange(3))[0]).all()
+
+
+@pytest.mark.parametrize("wrong", [np.nan, 1e200])
+def test_newton_does_not_converge_if_derivatives_are_not_finite(wrong):
+    made, start = objective(SQUARED)
+    made._columns[0][0, 0] = wrong  # a response whose square overflows
+    end = by_newton(made, start, 200, 1e-9)
+    assert not end.converged.any()
+    np.testing.assert_array_equal(end.theta, start)
+
+
+@pytest.mark.parametrize("l1_ratio", [0.0, 0.5])
+def test_a_boost_whose_loss_is_nan_gives_a_warning(l1_ratio, monkeypatch):
+    """Newton's method does not take an L1 penalty; L-BFGS does."""
+
+    def no_newton(problem, responses, scores, theta, *rest):
+        return np.tile([np.inf, np.inf, 0.0, 1.0, 0.0], (len(theta), 1))
+
+    def losses(self, theta, active):
+        return np.full(len(theta), np.nan), np.full(theta.shape, np.nan)
+
+    monkeypatch.setattr(small_data, "newton", no_newton)
+    monkeypatch.setattr(BoostObjective, "__call__", losses)
+    how = {"m": 2, "lambda_": 0.1, "l1_ratio": l1_ratio, "refit": "none", "threads": 1}
+    with pytest.warns(ld.ConvergenceWarning, match="gbmap did not converge in 1 of 1 boosts"):
+        ld.gbmap("rings ~ length + height", ld.data("abalone")[:100], **how)
 
 
 def test_iterations_count_from_the_start():

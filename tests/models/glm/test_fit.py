@@ -854,3 +854,10 @@ def test_as_many_coefficients_as_rows_is_said():
         fit = ld.glm("y ~ .", df)
     assert "the model fits any responses exactly" in " ".join(str(fit.summary()).split())
     assert "as many coefficients as rows" in str(fit)
+
+
+def test_a_step_that_is_not_finite_is_no_convergence(monkeypatch):
+    monkeypatch.setattr("lodim.models.glm.estimate.cho_solve", lambda factor, b: np.nan * b)
+    with pytest.warns(ld.ConvergenceWarning, match="glm did not converge"):
+        fit = ld.glm("disease ~ age", ld.data("heart"))
+    assert not fit.converged

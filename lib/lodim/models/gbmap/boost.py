@@ -257,7 +257,7 @@ def _minimize(objective, curved, state, start, stop):
         "objective": end.value[0],
         "grad_norm": end.grad_norm[0],
         "n_iter": end.n_iter[0],
-        "converged": end.converged[0] or not gains,
+        "converged": end.converged[0] or (not gains and np.isfinite(null_value - end.value[0])),
         "n_eval": start.n_eval + end.n_eval + (start.null_value is None),
         "newton": False,
     } | {name: stop[name] for name in ("resolution",) if name in stop}

@@ -180,6 +180,9 @@ def newton(problem, responses, scores, theta, sign, ftol, of_one):
                 new += ridge[k] * trial[k] * trial[k]
                 sums[1 + k] += 2.0 * ridge[k] * trial[k]
                 steepest = max(steepest, abs(sums[1 + k]))
+                new += 0.0 * sums[1 + k]  # NaN if a derivative is not finite
+            if not np.isfinite(new) and (last or not started):
+                break
             gain = value - new
             if not started or last or gain > 0.1 * promised:
                 share = min(max(abs(new), 1e-6), 1.0) if of_one else 1.0

@@ -85,5 +85,5 @@ def fit_learner(problem, rows, null_value, theta, sign, ftol):
     end[2:4] = n_iter[best] + end[2], n_eval
     if null_value - least > max(ftol / min(max(least, 1e-6), 1.0), LEAST_GAIN) * null_value:
         return theta[best], sign[best], end
-    end[4] = 1.0
+    end[4] = math.isfinite(null_value - least)
     return null[best], sign[best], end

@@ -154,7 +154,7 @@ def maximize(rows, basis, start, at_null, max_iter):
     while n_iter < max_iter and not reached:
         step, decrement = _step(found, free)
         best = max(found.deviance, 1e-12 * at_null.deviance)
-        if reached := not decrement > DECREMENT * best:
+        if np.isnan(decrement) or (reached := decrement <= DECREMENT * best):
             break
         for halving in range(HALVINGS):
             tried = Sums.of_rows(rows, basis, found.coef + 0.5**halving * step, observed=True)
@@ -177,6 +177,7 @@ def maximize(rows, basis, start, at_null, max_iter):
 def _step(found, free):
     """Return a Newton step (S, q), and twice the fall of deviance that the step should bring.
 
+    They are 0 and NaN if the derivatives are not finite.
     found : Sums at the present coefficients; free : basis of allowed steps, or None for all"""
     H, gradient = _restricted(free, found.matrix), found.gradient
     gradient = gradient if free is None else free.T @ gradient
@@ -189,7 +190,7 @@ def _step(found, free):
         step = np.linalg.lstsq(H, gradient, rcond=None)[0]
     step = step if free is None else free @ step
     if not np.isfinite(step).all():
-        return np.zeros(found.coef.shape), 0.0
+        return np.zeros(found.coef.shape), np.nan
     return step.reshape(found.coef.shape), 2.0 * float(found.gradient @ step)
 
 
