@@ -290,8 +290,15 @@ def test_values_that_look_like_mistakes_are_told_once():
     assert len(told) == 1
     wild = FRAME.assign(a=FRAME["a"].where(FRAME.index != 7, 1e9))
     with pytest.warns(ld.DataWarning, match="Values far outside all others.* a in 1 row") as told:
-        compared(data=wild)
+        compared(data=wild).fit("glm")
     assert len(told) == 1
+
+
+def test_a_warning_of_a_fit_to_all_rows_is_shown():
+    separated = FRAME.assign(y=np.where(FRAME["a"] > 0, "u", "v"))
+    table = compared(data=separated)
+    with pytest.warns(ld.ConvergenceWarning, match="the response is separated"):
+        table.fit("glm")
 
 
 def test_what_is_compared_by_default():

@@ -1,5 +1,6 @@
 """compare(): held-out losses of several models and baselines on the same folds."""
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -17,7 +18,7 @@ from lodim.design.batch import subset
 from lodim.design.design import Design
 from lodim.design.frame import as_given
 from lodim.design.rows import RowInputs
-from lodim.errors import ArgumentError, DataError
+from lodim.errors import ArgumentError, DataError, warn
 from lodim.family.family import hits
 from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.fit_model import warn_of_values
@@ -104,6 +105,12 @@ def compare(
     ArgumentError
         If an argument is out of range, or `models` has a fit (which has seen the held-out rows).
 
+    Warns
+    -----
+    DataWarning
+        If values are far outside all others, or counts are not whole numbers. The Comparison's
+        fits to all rows do not repeat these warnings. Warnings of fits to folds are not shown.
+
     See Also
     --------
     Comparison, cv
@@ -157,15 +164,20 @@ def compare(
     parameters = {"power": power, "quantile": quantile}
     call = {"family": family, **parameters}
     how = {"family": family, "parameters": parameters, "missing": "indicator"}
-    design, batch = Design.learn(formula, data, inputs, **how)
-    design.check_response("compare")
+    with warnings.catch_warnings(record=True) as given:
+        design, batch = Design.learn(formula, data, inputs, **how)
+        design.check_response("compare")
+        task_family = families.family_of(design)
+        warn_of_values(design, batch, task_family)
+    for one in given:
+        warn(str(one.message), one.category)
     chosen = candidates(models, baselines, design.family, design.n_incomplete > 0)
     fold = assign(batch, folds, design.levels, seed)
     counted = np.flatnonzero(fold >= 0)  # rows of weight zero are in no fold
     batch, fold = subset(batch, counted), fold[counted]
-    task_family = families.family_of(design)
-    warn_of_values(design, batch, task_family, fit="table.best")
-    task = Task(formula, data, inputs, design, batch, fold, task_family, parameters, seed, threads)
+    told = [str(one.message) for one in given]
+    rows = inputs, design, batch, fold, told
+    task = Task(formula, data, *rows, task_family, parameters, seed, threads)
     records = hold_out(chosen, task)
     if not any(record.scores is not None for record in records.values()):
         label, record = next(iter(records.items()))

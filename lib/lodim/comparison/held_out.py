@@ -2,6 +2,7 @@
 
 import inspect
 import logging
+import re
 import time
 import warnings
 from dataclasses import dataclass, field, replace
@@ -38,6 +39,7 @@ class Task:
     design: Design
     batch: Batch  # all rows as numbers
     fold: np.ndarray  # (n,) fold of each row of the batch
+    told: list[str]  # warnings about the data that compare() has given
     family: Any
     parameters: dict  # arguments for parameters of the family, such as `power`
     seed: int
@@ -109,7 +111,10 @@ def _alone(task, candidate, k):
 
 def fit_all(candidate, task):
     """Return the fit of a Candidate (lodim's model, or user's function) to all rows of a Task."""
-    return _fit(candidate, task, np.arange(task.batch.n), quiet=False)
+    with warnings.catch_warnings():
+        for message in task.told:
+            warnings.filterwarnings("ignore", re.escape(message))
+        return _fit(candidate, task, np.arange(task.batch.n), quiet=False)
 
 
 def _record(task, results):

@@ -217,26 +217,23 @@ def column_choices(term):
 
 
 def check_ways(monotone):
-    if not (isinstance(monotone, dict) and all(way in WAYS.values() for way in ways(monotone))):
+    values = monotone.values() if isinstance(monotone, dict) else [None]
+    if not all(isinstance(way, str) and way in WAYS for way in values):
         words = 'one direction per column, as in {"age": "increasing"}'
-        other = f"of increasing or decreasing, not {monotone!r:.80}"
+        other = f"of increasing or decreasing, not {' '.join(repr(monotone).split()):.80}"
         raise ArgumentError(f"monotone must be {words}, {other}")
-
-
-def ways(monotone):
-    """Return 1 (increasing), -1 (decreasing) or None (invalid) per value of the dict `monotone`."""
-    return [WAYS.get(way) if isinstance(way, str) else None for way in monotone.values()]
 
 
 def directions(monotone, design, family):
     """Return 1, -1 or 0 (increasing, decreasing, free) per feature, from the dict `monotone`.
 
+    Return None if the dict is empty.
     Raise ArgumentError unless each column of `monotone` is numeric or ordered, and in one term."""
     if family.n_functions > 1:
         what = f"monotone= needs a numeric response or two classes, not {family.n_scores} classes"
         raise ArgumentError(f"{what}: leave monotone= out")
     found = np.zeros(len(design.names), int)
-    for (name, _), way in zip(monotone.items(), ways(monotone), strict=True):
+    for name, way in monotone.items():
         # An indicator of missing values does not use the values.
         values = [[part for part in term if not isinstance(part, Missing)] for term in design.terms]
         own = [k for k, term in enumerate(values) if name in needs([term])]
@@ -254,8 +251,8 @@ def directions(monotone, design, family):
                 has = f"{name!r} has the levels {first_few(part.levels, 3)} in no order"
                 wanted, cure = f"monotone= needs levels in order, but {has}", TO_ORDER
             raise ArgumentError(f"{wanted}: {cure}")
-        found[np.asarray(design.term_of) == own[0]] = way
-    return tuple(found.tolist())
+        found[np.asarray(design.term_of) == own[0]] = WAYS[way]
+    return tuple(found.tolist()) if monotone else None
 
 
 def _keeps_order(term, name):

@@ -89,7 +89,7 @@ def prepare(model, formula, data, options, which=None, groups=None):
     if isinstance(of_design.get("dtype"), type) and of_design["dtype"] in REAL:
         of_design["dtype"] = np.dtype(of_design["dtype"]).name
     control, scratch = _control(model, own, own.pop("control"))
-    if isinstance(own.get("monotone"), tuple):  # models have their signs as a tuple
+    if own.get("monotone") is not None:
         check_ways(own["monotone"])
     settings = model.settings(**own, **control)
     if of_design["family"] is not None:
@@ -136,10 +136,8 @@ def _completed(model, options):
     return known
 
 
-def warn_of_values(design, batch, family, fit="fit"):
-    """Warn of values far outside all others in a Batch, and of counts that are not whole.
-
-    fit : name of the fit in the advice, as in "fit.check(data) names the rows" """
+def warn_of_values(design, batch, family):
+    """Warn of values far outside all others in a Batch, and of counts that are not whole."""
     proportions = isinstance(family, families.Proportion)
     if family.counts or proportions:
         weights, name = batch.row_weights, design.response.name
@@ -168,7 +166,7 @@ def warn_of_values(design, batch, family, fit="fit"):
                 f"({phrases.limits_in_words(found)}); the fit uses these values unchanged."
             )
     for note in notes:
-        cure = f"Correct such values, or make them missing; {fit}.check(data) names the rows."
+        cure = "Correct such values, or make them missing; fit.check(data) names the rows."
         warn(f"{note} {cure}", DataWarning)
 
 

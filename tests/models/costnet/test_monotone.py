@@ -282,3 +282,10 @@ def test_twins_of_other_signs_stay():
 def test_what_is_refused(formula, more, message):
     with pytest.raises(ld.ArgumentError, match=message):
         ld.costnet(formula, rows(60), **more)
+
+
+def test_an_empty_dict_requires_nothing():
+    df = rows(60)
+    fit = ld.costnet("y ~ a", df, monotone={})
+    assert "At every row" not in str(fit) + str(fit.summary())
+    pd.testing.assert_series_equal(fit.coef(), ld.costnet("y ~ a", df).coef())

@@ -116,6 +116,13 @@ def test_what_is_refused(formula, more, message):
         ld.gbmap(formula, rows(60), **more)
 
 
+def test_an_empty_dict_requires_nothing():
+    df, call = rows(60), {"m": 2, "lambda_": 0.01}
+    fit = ld.gbmap("y ~ a", df, monotone={}, **call)
+    assert "At every row" not in str(fit) + str(fit.summary())
+    pd.testing.assert_series_equal(fit.coef(), ld.gbmap("y ~ a", df, **call).coef())
+
+
 def test_two_levels_in_order_may_be_monotone():
     df = rows(100)
     df["late"] = pd.Categorical(df["k"], categories=["yes", "no"], ordered=True)

@@ -18,7 +18,6 @@ from lodim.checks import (
     listed,
     sizes,
 )
-from lodim.design.terms import check_ways
 from lodim.errors import ArgumentError
 from lodim.fitting.model import Needs
 from lodim.models.costnet.search.candidates import CRITERIA, DEFAULT
@@ -60,8 +59,6 @@ class Settings:
             object.__setattr__(self, name, getattr(parse, name)(getattr(self, name)))
         if not (self.network is None or isinstance(self.network, Network)):
             raise ArgumentError("network cannot be given: it is computed from costs and depends_on")
-        if self.monotone is not None and not isinstance(self.monotone, tuple):
-            check_ways(self.monotone)
         # Several are cross-validation's, which has the network; a user gives one.
         several = isinstance(self.budget, tuple) and self.network is not None
         no_limit = isinstance(self.budget, float) and self.budget == INFINITY

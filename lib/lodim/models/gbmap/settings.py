@@ -15,7 +15,6 @@ from lodim.checks import (
     check_size,
     check_threads,
 )
-from lodim.design.terms import check_ways
 from lodim.engine.blocks import ENGINES, SPAN_ROWS, available_threads
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 from lodim.errors import ArgumentError
@@ -85,8 +84,6 @@ class Settings:
         if self.refit is not None:
             check_choice(self, "refit", REFITS)
         if self.monotone is not None:
-            if not isinstance(self.monotone, tuple):
-                check_ways(self.monotone)
             for name, allowed in (("l1_ratio", (0.0,)), ("engine", ("cpu", "auto"))):
                 if (value := getattr(self, name)) not in allowed:
                     raise ArgumentError(
