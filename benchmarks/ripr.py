@@ -9,12 +9,12 @@ Each prints what it measures; results/ripr_PART.txt are what this version printe
 
 import argparse
 import resource
+import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -24,17 +24,17 @@ from volumes import KINDS, log_volume, total_and_mean
 
 import lodim as ld
 from lodim.datasets.synthetic import informative_views, informative_views_r
-from lodim.family import make
 from lodim.models.ripr import clusters, losses
 from lodim.models.ripr.assignment import constrained
 from lodim.models.ripr.assignment.lambda_path import class_errors
 from lodim.models.ripr.assignment.solve import solve_rows
-from lodim.models.ripr.assignment.view_search import ViewSearch
 from lodim.models.ripr.clusters import kmeans
 from lodim.models.ripr.losses import class_ratios, number_answers
 from lodim.models.ripr.neighbours import nearest
-from lodim.models.ripr.settings import Settings
 from lodim.models.ripr.views import count, enumerate_views, features, most_views, screened_views
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+from models.ripr.searches import view_search
 
 SETS = ("breast_cancer_wdbc", "breast_tissue", "seeds", "ionosphere", "sonar", "concrete")
 NEIGHBOURS = (1, 3, 5, 11)  # of k-NN
@@ -115,19 +115,6 @@ def run_memory(_):
         matrix = 8 * n * min(count(p, 2, max_dim), most_views(n)) / 2**20
         print(f"n {n} p {p} max_dim {max_dim}: loss matrix {matrix:.0f} MiB, "
               f"peak {added:.0f} MiB more than before, {seconds:.0f} s", flush=True)  # fmt: skip
-
-
-def view_search(X, y, dims, family="multinomial", **settings):
-    """Return a ViewSearch of all sets of dims (min, max) features X (n, p); y are codes or numbers.
-
-    A class of -1 is unknown; y is None for clusters."""
-    n, p = X.shape
-    known = {"k": None, "lambda_": None, "alpha": losses.ALPHA, "balanced": True, "n_views": None}
-    known |= {"n_clusters": None, "max_views": 100_000, "seed": 0, "threads": 1} | settings
-    s = Settings(min_dim=dims[0], max_dim=dims[1], axes=SimpleNamespace(of=np.arange(p)), **known)
-    y = np.full(n, np.nan) if y is None else np.where((family == "gaussian") | (y >= 0), y, np.nan)
-    rows = np.ones(n), np.ones(p, bool), None, np.arange(n)
-    return ViewSearch(X, y, *rows, make(family, 2), s)
 
 
 def standardized(train, *others):

@@ -1,14 +1,12 @@
 """ripr's assignment: the hull against CVXPY, majorization, recovery, time order."""
 
 from itertools import product
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from lodim.datasets.synthetic import informative_views, informative_views_r
 from lodim.errors import ArgumentError, DataError
-from lodim.family import make
 from lodim.models.ripr import losses
 from lodim.models.ripr.assignment.lambda_path import assignment_path
 from lodim.models.ripr.assignment.recover import (
@@ -24,24 +22,10 @@ from lodim.models.ripr.assignment.solve import (
     eligible_views,
     solve_rows,
 )
-from lodim.models.ripr.assignment.view_search import ViewSearch
-from lodim.models.ripr.settings import Settings
 from lodim.models.ripr.views import enumerate_views
+from models.ripr.searches import view_search
 
 LAMBDA = 1e-4
-
-
-def view_search(X, y, dims, family="multinomial", **settings):
-    """Return a ViewSearch of all sets of dims (min, max) features X (n, p); y are codes or numbers.
-
-    A class of -1 is unknown; y is None for clusters."""
-    n, p = X.shape
-    known = {"k": None, "lambda_": None, "alpha": losses.ALPHA, "balanced": True, "n_views": None}
-    known |= {"n_clusters": None, "max_views": 100_000, "seed": 0, "threads": 1} | settings
-    s = Settings(min_dim=dims[0], max_dim=dims[1], axes=SimpleNamespace(of=np.arange(p)), **known)
-    y = np.full(n, np.nan) if y is None else np.where((family == "gaussian") | (y >= 0), y, np.nan)
-    rows = np.ones(n), np.ones(p, bool), None, np.arange(n)
-    return ViewSearch(X, y, *rows, make(family, 2), s)
 
 
 def matrix(n=80, A=9, seed=0, blocked=0.1):
