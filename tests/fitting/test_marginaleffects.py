@@ -4,6 +4,7 @@ They run where marginaleffects is installed; it is too heavy (jax) for the tests
 """
 
 import sys
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -140,7 +141,7 @@ def test_what_is_refused(effects):
     with pytest.raises(ld.DataError, match="there is no column 'weight'"):
         fit.to_marginaleffects(cars[["mpg"]])
     offset = ld.glm("mpg ~ weight", cars, offset=np.ones(len(cars)))
-    with pytest.raises(ld.ArgumentError, match="offset was an array"):
+    with pytest.raises(ld.ArgumentError, match="the offset must be the name of a column"):
         offset.to_marginaleffects(cars)
 
 
@@ -154,5 +155,20 @@ def test_without_the_package_the_hint_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "marginaleffects", None)
     monkeypatch.setitem(sys.modules, "marginaleffects.classes", None)
     monkeypatch.delitem(sys.modules, "lodim.fitting.marginaleffects_model", raising=False)
-    with pytest.raises(ld.MissingExtraError, match="pip install marginaleffects"):
+    with pytest.raises(ld.MissingExtraError, match="pip install marginaleffects 'polars<2'"):
         ld.glm("disease ~ age", HEART).to_marginaleffects(HEART)
+
+
+def test_with_polars_2_the_error_names_the_version_that_works(monkeypatch):
+    polars = pytest.importorskip("polars")
+    stub = Mock(ModelAbstract=object)
+    monkeypatch.setitem(sys.modules, "marginaleffects", stub)
+    monkeypatch.setitem(sys.modules, "marginaleffects.classes", stub)
+    monkeypatch.delitem(sys.modules, "lodim.fitting.marginaleffects_model", raising=False)
+    monkeypatch.setattr("importlib.metadata.version", lambda name: "0.6.0")
+    monkeypatch.setattr(polars, "__version__", "2.1.0")
+    with pytest.raises(
+        ld.MissingExtraError, match=r"0.6.0 .* polars 2.1.0: pip install 'polars<2'"
+    ):
+        ld.glm("disease ~ age", HEART).to_marginaleffects(HEART)
+    monkeypatch.delitem(sys.modules, "lodim.fitting.marginaleffects_model")

@@ -322,7 +322,7 @@ class Delegates(ABC):
         ArgumentError
             If the formula has no response, or the offset was an array.
         MissingExtraError
-            If marginaleffects is not installed.
+            If marginaleffects is not installed, or is version 0.6 with polars 2.
 
         See Also
         --------
@@ -340,7 +340,7 @@ class Delegates(ABC):
             from lodim.fitting.marginaleffects_model import wrap
         except ImportError as error:
             what = "to_marginaleffects() needs the package marginaleffects, 0.6 or newer"
-            raise MissingExtraError(f"{what}: pip install marginaleffects") from error
+            raise MissingExtraError(f"{what}: pip install marginaleffects 'polars<2'") from error
         return wrap(self, data, type)
 
     def report(self, path: FilePath, data: Data | None = None) -> None:

@@ -1,6 +1,7 @@
 """A fit as a model of the package marginaleffects; imported only if that package is used."""
 
 import contextlib
+from importlib.metadata import version
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,7 @@ from marginaleffects.classes import ModelAbstract, ModelVault
 
 from lodim.design import columns, factors
 from lodim.design.frame import in_pandas, read_column, read_frame
-from lodim.errors import ArgumentError, DataError, DataWarning, warn
+from lodim.errors import ArgumentError, DataError, DataWarning, MissingExtraError, warn
 
 # Shift of the coefficients passed to marginaleffects, in standard errors.
 # Its steps for derivatives are 1.5e-8 of the coefficient. With the shift they are 1e-4 to 1e-3
@@ -19,6 +20,10 @@ SHIFT = 1e5
 
 def wrap(fit, data, type):
     """Return a fit, with data and `type` of predictions, as a model for marginaleffects."""
+    known, polars = version("marginaleffects"), pl.__version__
+    if known.startswith("0.6.") and not polars.startswith(("0.", "1.")):
+        what = f"marginaleffects {known} does not work with polars {polars}"
+        raise MissingExtraError(f"{what}: pip install 'polars<2'")
     design = fit._reader
     frame = read_frame(data)
     needed = [*dict.fromkeys([*factors.columns_of(design.response.key), *design.features])]
