@@ -131,6 +131,15 @@ def test_packed_files_tabs_and_other_decimals(tmp_path):
     assert read_all(read_source(tmp_path / "b.csv", ";", ","))["x"].tolist() == [0.5]
 
 
+def test_a_source_opens_a_file_for_its_header_and_for_its_rows(tmp_path, monkeypatch):
+    opened, get_handle = [], csv_files.get_handle
+    monkeypatch.setattr(
+        csv_files, "get_handle", lambda *a, **k: opened.append(a) or get_handle(*a, **k)
+    )
+    assert read_source(write(tmp_path, GOOD)).names == ("x", "y", "z")
+    assert len(opened) == 2
+
+
 def test_a_mark_of_utf8_and_quoted_lines(tmp_path):
     (tmp_path / "a.csv").write_bytes('\ufeffx,é\n"a\nb","c,""d"""\n\n  \ne,f\n'.encode())
     got = read_all(read_source(tmp_path / "a.csv"))

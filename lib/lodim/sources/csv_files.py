@@ -155,9 +155,8 @@ def _header(file: FileState, dialect: Dialect) -> tuple[list[str], list[str]]:
     """Return all column names of a CSV file, and the same without an unnamed first column."""
     if not file.size:
         raise DataError(f"{file.name} is empty: it has 0 bytes")
-    with reading(file, CSV):
-        with _text(file.path) as text:
-            lines = text.read(1000).splitlines()[:2]
+    with reading(file, CSV), _text(file.path) as text:
+        lines = text.start(1000).splitlines()[:2]
         if len(lines) == 2 and dialect.sep not in lines[0] and all(";" in line for line in lines):
             raise DataError(
                 f"{file.name} has semicolons between its columns, not {dialect.sep!r}: read it by "
@@ -165,8 +164,7 @@ def _header(file: FileState, dialect: Dialect) -> tuple[list[str], list[str]]:
             )
         # The second row is read too: pandas takes an additional cell in it for a row label.
         options = {**dialect.options(), "header": None, "nrows": 2, "dtype": str}
-        with _text(file.path) as text:
-            head = pd.read_csv(text, **options).iloc[0].fillna("").tolist()
+        head = pd.read_csv(text, **options).iloc[0].fillna("").tolist()
     check_names(file.name, [name for name in head if name])
     names = [name or f"Unnamed: {k}" for k, name in enumerate(head)]
     features = names[1:] if names[0].startswith("Unnamed:") else names
@@ -195,8 +193,17 @@ class _Text:
 
     def __init__(self, handle: Any) -> None:
         self.handle, self.unreadable = handle, False
+        self.begin = ""  # characters that the next call of read() returns
+
+    def start(self, size: int) -> str:
+        """Return the first characters, which the reader gets again."""
+        self.begin = self.read(size)
+        return self.begin
 
     def read(self, size: int = -1) -> str:
+        if self.begin:
+            begin, self.begin = self.begin, ""
+            return begin
         try:
             return self.handle.read(size)  # type: ignore[no-any-return]
         except Exception:
