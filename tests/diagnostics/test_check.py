@@ -116,6 +116,20 @@ def fit_codes(formula, df, model=ld.glm):
     return {finding.code: finding.terms for finding in model(formula, df).check(df)}
 
 
+@pytest.mark.parametrize(("code", "others"), [(-999, 5.0), (99, 1.0), (-9, 0.1)])
+def test_numbers_for_missing_values(code, others):
+    old, _ = healthy(2)
+    coded = old.assign(a=np.where(np.arange(len(old)) % 20 == 0, code, 5.0 + others * old["a"]))
+    finding = next(iter(ld.glm("y ~ a + b", coded).check(coded)))
+    assert (finding.code, finding.severity, finding.terms) == ("missing-code", "problem", ("a",))
+    assert f"a is {code} in 5 rows, far from its other values" in finding.sentence
+    once = old.assign(a=np.where(np.arange(len(old)) == 0, code, old["a"]))
+    zero = old.assign(a=np.where(np.arange(len(old)) % 20 == 0, 0, 900.0 + old["a"]))
+    fit = ld.glm("y ~ a + b", old)
+    for data in (old, once, zero):
+        assert "missing-code" not in codes(fit, data)
+
+
 def test_copies_and_rare_levels_and_ways_to_ignore_them():
     old, _ = healthy(6)
     rare = np.where(np.arange(len(old)) < 3, "rare", old["f"])

@@ -89,6 +89,7 @@ CHECKS = {  # code -> (needed data, function of a Subject)
     "grid-end": ("fit", grid_end),
     "overfit": ("fit", predictions.overfit),
     "wild-values": ("rows", features.wild_values),
+    "missing-code": ("rows", features.missing_code),
     "leak": ("answers", features.leak),
     "copies": ("rows", features.copies),
     "identifier": ("training", features.identifier),

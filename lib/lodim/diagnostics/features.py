@@ -81,6 +81,27 @@ def wild_values(subject):
     return findings
 
 
+def missing_code(subject):
+    """Find numbers such as -999 for missing values in a subject (fit, rows); return Findings."""
+    frame, findings = read_frame(subject.data), []
+    wild = {limits.feature for limits, at, _ in subject.design.wild_rows(subject.data) if len(at)}
+    for name in _plain_numbers(subject.design):
+        x = columns.as_float(read_column(frame, name).values)[subject.rows.rows]
+        values, counts = np.unique(x[~np.isnan(x)], return_counts=True)
+        for end, others in ((0, values[1:]), (-1, values[:-1])):
+            if name in wild or len(others) < 2 or counts[end] < 2:
+                continue
+            gap = abs(others - values[end]).min()
+            if gap <= others[-1] - others[0] or set(f"{abs(values[end]):.12g}") != {"9"}:
+                continue
+            code, low, high = (significant(v, 6) for v in (values[end], others[0], others[-1]))
+            sentence = f"{name} is {code} in {counts[end]} rows, far from its other values ({low} "
+            sentence += f"to {high}). This number seems to stand for missing values."
+            hint = f"Make these values missing: data[{name!r}].mask(data[{name!r}] == {code})."
+            findings.append(Finding("missing-code", "problem", sentence, hint, (name,)))
+    return findings
+
+
 def copies(subject):
     """Find pairs of nearly equal features in a subject (fit and rows); return a list of Finding."""
     design, batch = subject.design, subject.rows

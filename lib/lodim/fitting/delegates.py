@@ -126,6 +126,8 @@ class Delegates(ABC):
                                                 lost on held-out or new rows (by 4 SE)
         wild-values    rows                     at most 3 rows (or 1%) lie farther from the other
                                                 rows than 10 times the range of those
+        missing-code   rows                     a number of nines, such as -999, in two rows or more
+                                                is farther from the other values than their range
         leak           rows with y              one feature nearly determines the response:
                                                 correlation, AUC or accuracy of at least 0.995
         copies         rows                     features of two columns correlate by at least 0.995
