@@ -32,7 +32,7 @@ def test_a_file_is_what_the_command_line_reads(tmp_path, name, monkeypatch):
     monkeypatch.setattr(csv_files, "ROWS_PER_CHUNK", 37)
     ld.data(name).to_csv(tmp_path / "a.csv", index=False)
     source = read_source(tmp_path / "a.csv")
-    whole = commands.read_csv(str(tmp_path / "a.csv"))
+    whole = commands.read_csv(str(tmp_path / "a.csv"), ",", ".")
     assert source.n == len(whole) and source.names == tuple(whole)
     pd.testing.assert_frame_equal(read_all(source), whole)
     pd.testing.assert_frame_equal(read_all(pickle.loads(pickle.dumps(source))), whole)
@@ -50,7 +50,7 @@ def test_a_file_is_cut_into_pieces_at_ends_of_lines(tmp_path, monkeypatch, end, 
     source = read_source(tmp_path / "a.csv")
     assert [piece.n for piece in source.pieces] == [3, 3, 1][: 2 + (n == 7)]
     assert source.pieces[1].place == "a.csv, rows 4 to 6" and source.names == ("x", "é")
-    whole = commands.read_csv(str(tmp_path / "a.csv")).reset_index(drop=True)
+    whole = commands.read_csv(str(tmp_path / "a.csv"), ",", ".").reset_index(drop=True)
     pd.testing.assert_frame_equal(read_all(pickle.loads(pickle.dumps(source))), whole)
     alone = [chunk.frame for chunk in source.pieces[1].read(["é"])]
     assert pd.concat(alone)["é"].tolist() == whole["é"].tolist()[3:6]
@@ -69,7 +69,9 @@ def test_a_file_whose_lines_are_not_its_rows_is_one_piece(tmp_path, small_chunks
     (tmp_path / "a.csv").write_bytes(text.encode())
     source = read_source(tmp_path / "a.csv")
     assert [(piece.place, piece.n) for piece in source.pieces] == [("a.csv", 3)]
-    pd.testing.assert_frame_equal(read_all(source), commands.read_csv(str(tmp_path / "a.csv")))
+    pd.testing.assert_frame_equal(
+        read_all(source), commands.read_csv(str(tmp_path / "a.csv"), ",", ".")
+    )
 
 
 @pytest.mark.parametrize(
@@ -94,7 +96,7 @@ def test_a_file_whose_lines_are_not_its_rows_is_one_piece(tmp_path, small_chunks
 def test_the_kind_of_a_column_is_that_of_all_its_rows(tmp_path, small_chunks, cells):
     text = "y,x\n" + "".join(f"{k},{cell}\n" for k, cell in enumerate(cells))
     (tmp_path / "a.csv").write_text(text)
-    whole = commands.read_csv(str(tmp_path / "a.csv"))
+    whole = commands.read_csv(str(tmp_path / "a.csv"), ",", ".")
     got = read_all(read_source(tmp_path / "a.csv"))
     pd.testing.assert_frame_equal(got, whole)
 
