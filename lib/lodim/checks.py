@@ -17,10 +17,12 @@ MOST_THREADS = 1024
 
 
 def check(record: Any, name: str, kind: Any, allowed: Any, words: str) -> None:
-    """Raise ArgumentError unless the field `name` of a frozen dataclass has a valid value.
+    """Raise ArgumentError unless a field of a frozen dataclass has a valid value.
 
-    A valid value has the type `kind` (bools match only `bool`), and allowed(value) is true.
-    words : description of valid values, for the message"""
+    record, name : object and name of the field; a NumPy scalar there becomes a Python one
+    kind : type of valid values; bools match only `bool`
+    allowed : function that returns whether a value is valid
+    words : valid values in words, for the message"""
     value = getattr(record, name)
     if isinstance(value, np.generic):
         value = value.item()

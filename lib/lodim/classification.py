@@ -6,10 +6,10 @@ Z = 1.959963984540054  # normal quantile of a 95% interval
 
 
 def pairs_in_order(positive, score, weight):
-    """Return, for each row, the total weight of its correctly ordered pairs, and of all its pairs.
+    """Return two sums per row, to compute an AUC: weights of its correctly ordered and all pairs.
 
-    A pair is a row that is `positive` (bool) and one that is not, weighted by the product of their
-    weights. It is in order if the positive row has the higher score; equal scores count half."""
+    positive : (n,) bool. A pair is a positive and a negative row, weighted by the product of their
+    weights. It is in order if the positive row scores higher; equal scores count half."""
     in_order, pairs = np.zeros(len(score)), np.zeros(len(score))
     for here, sign in ((positive, 1.0), (~positive, -1.0)):
         order = np.argsort(sign * score[~here], kind="stable")
@@ -46,9 +46,10 @@ def wilson(share, n):
 def reliability(probability, hit, weight, bins):
     """Return the calibration curve of a class: a dict of arrays with an entry per bin of rows.
 
-    hit : (n,) bool, whether a row is of the class; bins : number of bins, by probability quantiles
+    probability, hit : (n,) predicted probability of the class, and whether a row has it
     predicted, rows : mean probability, and number of rows
-    observed, low, high : share of rows that are of the class, and its 95% Wilson limits"""
+    observed, low, high : share of rows of the class, and its 95% limits"""
+    # Bins are between quantiles of the probability; the limits are Wilson's.
     how = {"weights": weight, "method": "inverted_cdf"}
     cuts = np.quantile(probability, np.arange(1, bins) / bins, **how)
     group = np.unique(np.searchsorted(cuts, probability, "left"), return_inverse=True)[1]

@@ -23,8 +23,8 @@ Size = int | str
 class Form:
     """Rules to read, check and write one type of value in files.
 
-    read(value, where, sizes) returns the checked value or raises ValueError. `where` names the
-    field in messages; `sizes` is a dict of the lengths known so far, such as {"p": 3}."""
+    read(value, where, sizes) returns the checked value or raises ValueError.
+    where : name of the field in errors; sizes : dict of known lengths, such as {"p": 3}"""
 
     read: Callable[[Any, str, dict], Any]
     write: Callable[[Any], Any] = lambda value: value
@@ -45,10 +45,11 @@ def _checked(check):
 def real(
     *shape: Size, least: float | str = -LARGEST, most: float | str = LARGEST, nan=False
 ) -> Any:
-    """Declare a field of float64 numbers: an array with a shape, as real("n", "p"), or one number.
+    """Declare a field of float64 numbers, which is checked when read from a file.
 
-    A length is a number, a symbol, or "2 + p"; the first array with a length "p" sets p for all.
-    least, most : range of the values, also as text such as "p - 1"; nan : whether NaN is allowed"""
+    shape : lengths, such as "n", 3 or "2 + p"; empty for one number
+    least, most : allowed range, also as text, such as "p - 1"; nan : whether NaN is allowed"""
+    # The first array with a length "p" sets p for all.
     return _numbers(np.float64, shape, least, most, nan)
 
 
@@ -211,7 +212,7 @@ def entries(inner: Any) -> Any:
 def table(rows: Size, forms: dict[str, Any], **optional: Any) -> Any:
     """Declare a field that is a table: a dict from column name to `rows` values.
 
-    forms, optional : Form of each required and each optional column; other columns hold numbers"""
+    forms, optional : rules (Form) for required and for optional columns; others hold numbers"""
     known, number = forms | optional, real(rows, nan=True)
 
     def check(value, where, sizes):
@@ -262,9 +263,9 @@ def one_of(*kinds: type) -> Any:
 
 @dataclass_transform(frozen_default=True, eq_default=False)
 def record(kind: type[T]) -> type[T]:
-    """Decorate a class to make it a frozen dataclass whose fields are checked when read from files.
+    """Make a class a frozen dataclass whose fields are checked when read from files; return it.
 
-    A stored field has a Form (rule) in place of a default: `names = several("p")` means p texts.
+    A stored field has a Form (rule) as its default: `names = several("p")` means p texts.
     Other fields have a default. A method `_check_fields`, if any, checks all fields together."""
     take_forms(kind)
     return dataclass(frozen=True, eq=False)(kind)
@@ -289,9 +290,10 @@ def write(record: Any) -> dict[str, Any]:
 
 
 def read_all(forms: dict[str, Any], values: Any, where: str, sizes: dict) -> dict[str, Any]:
-    """Return a dict of stored values, read by their forms; ValueError for missing or unknown names.
+    """Read and check the stored fields of a record; return them as a dict.
 
-    `where` names the record in messages; `sizes` is a dict of the lengths known so far."""
+    forms : rule (Form) for each field; where : name of the record in errors
+    sizes : dict of known lengths of arrays; ValueError for missing or unknown fields"""
     _check_dict(values, where)
     _check_names(forms.keys() ^ values.keys(), where)
     lead = f"{where}." if where else ""

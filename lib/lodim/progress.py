@@ -23,9 +23,9 @@ _display: ContextVar["Display | None"] = ContextVar("display", default=None)
 
 @contextmanager
 def showing(progress: Any, call: str) -> Iterator[None]:
-    """Show progress of a call, named `call`, in a `with` block; nested blocks share the display.
+    """Show the progress of a call in a `with` block; nested blocks share the display.
 
-    progress : True, False, or None to show it after three seconds"""
+    call : name to show; progress : True, False, or None to show it after three seconds"""
     if isinstance(progress, np.bool_):
         progress = bool(progress)
     if not (progress is None or isinstance(progress, bool)):

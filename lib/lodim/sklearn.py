@@ -112,8 +112,8 @@ def _folds_of(splitter, X, y, groups):
 class _Estimator(base.BaseEstimator):
     """Base class of the estimators for scikit-learn: parameters, conversion of X, and fitting.
 
-    without : arguments of the model to leave out; own : dict name -> default of arguments to add
-    chooses : phrase for the help on what cross-validation chooses, or None without argument `cv`"""
+    without, own : arguments of the model to leave out; dict name -> default of those to add
+    chooses : words on what cross-validation chooses, for the help; None without argument cv"""
 
     _model: str
     _of_predict: ClassVar[dict] = {}  # arguments of the fit's predict()
@@ -208,9 +208,9 @@ class _Estimator(base.BaseEstimator):
         return f"{left} ~ {right}".strip()
 
     def _frame(self, X, reset=False):
-        """Return X as a frame, with the column names x0, x1, ... if X has no names.
+        """Return X, an array or frame, as a frame; columns without names become x0, x1, ...
 
-        reset : whether to store the columns (in fit), or to compare X with the stored ones"""
+        reset : True stores the columns, as in fit; False compares X with the stored ones"""
         if hasattr(X, "columns") and hasattr(X, "shape"):
             validate_data(self, X, reset=reset, skip_check_array=True)
             if hasattr(self, "feature_names_in_"):

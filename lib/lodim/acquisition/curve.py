@@ -12,13 +12,13 @@ PREFIXES = 9  # lengths of the fixed and of the random order
 
 
 def by_rule(policy, X, y, kinds, trade_offs):
-    """Simulate purchases on test rows by a policy and simpler rules; yield a result per run.
+    """Simulate buying features of test rows X under several rules; yield one result per run.
 
-    kinds : names of the rules: "policy", "myopic", "fixed", "random" or "all"
-    X, y : test rows, standardized except class codes
-    trade_offs : "policy" and "myopic" run once for each, other rules once per number of features
-    A result is (rule, trade-off or NaN, price, loss, hit), the last three with an entry per row.
-    hit is 1 if the likeliest class is right, else 0; for a numeric response it is NaN."""
+    kinds : list of rules: "policy", "myopic", "fixed", "random", "all"
+    y : (n,) standardized, or class codes
+    trade_offs : loss that one unit of price must save, tried for "policy" and "myopic"
+    result : (rule, trade-off or NaN, price, loss, hit), the last three (n,)
+    hit : 1 if the likeliest class is right, else 0; NaN for a numeric y"""
     oracle, n, G = policy._oracle, len(X), len(policy._oracle.items)
     rng = np.random.default_rng(policy.seed)
     for kind in kinds:
@@ -41,11 +41,12 @@ def by_rule(policy, X, y, kinds, trade_offs):
 
 
 def frontier_by_row(policy, fit, data, rows, y):
-    """Yield the price and the test losses of each model on the frontier of a costnet `fit`.
+    """Yield price and losses on test rows for each model of a costnet fit.
 
-    A result is ("frontier", NaN, price, loss, hit), the last three with an entry per row.
-    hit is 1 if the likeliest class is right, else 0; for a numeric response it is NaN.
-    rows : positions of the test rows in `data`; y : class codes, or numbers in original units"""
+    rows : positions of the n test rows in `data`
+    y : class codes, or numbers in original units
+    result : ("frontier", NaN, price, loss, hit), the last three (n,)
+    hit : 1 if the likeliest class is right, else 0; NaN for a numeric y"""
     if getattr(fit, "name", None) != "costnet" or fit.levels != policy.levels:
         raise ArgumentError(
             f"frontier must be a costnet fit of the same response {policy.design.response.name!r}"
@@ -68,9 +69,11 @@ def summary(runs):
 
 
 def _losses(levels, answers, y):
-    """Return the loss of each row's prediction, and whether it is right (1 or 0; NaN for numbers).
+    """Return each row's log-loss or squared error, and whether its predicted class is right.
 
-    levels : classes, or None if y has numbers; answers : probabilities (n, K), or means (n, 1)"""
+    levels : classes, or None if y has numbers
+    answers : probabilities of the classes (n, K), or predicted means in the first column
+    The second result is 1 or 0, and NaN for numbers."""
     if levels:
         loss = -np.log(np.maximum(answers[np.arange(len(y)), y.astype(int)], LEAST))
         return loss, (answers.argmax(axis=1) == y).astype(float)

@@ -65,10 +65,11 @@ class Items:
         return np.append(np.asarray(self.price(paid))[..., None], paid @ self.use.T, axis=-1)
 
     def pay(self, paid, sets):
-        """Return which purchases are paid after buying each set of columns, (sets, purchases) bool.
+        """Return, for each set of columns, which purchases are paid if this set alone is bought.
 
         sets : (sets, columns) bool; paid : (purchases,) bool, those paid before
-        If there are several ways to get a column, the cheapest is paid."""
+        The result is (sets, purchases) bool and contains those paid before. If there are several
+        ways to get a column, the cheapest is paid."""
         options, first = self._options
         count, single, needs = self._single
         paid = paid | ((sets[:, single].astype(np.float32) @ needs) > 0.0)
@@ -82,8 +83,9 @@ class Items:
     def after_buying(self, measured, paid, sets):
         """Return which columns are known and which purchases paid after buying each set of columns.
 
-        measured, paid : bool per column and purchase, before buying; sets : (sets, columns) bool
-        The results are bool, with a row per set. Columns that now cost nothing count as known."""
+        measured, paid : bool per column and purchase, before buying
+        sets : (sets, columns) bool
+        Both results have a row per set. Columns that now cost nothing count as known."""
         first = self._options[1]
         paid = self.pay(paid, sets)
         free = ((~paid).astype(np.float32) @ self._priced) == 0.0

@@ -11,12 +11,13 @@ LOG2 = np.log(2.0)
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def condition(x, known, rest, mixture):
-    """Condition a Gaussian mixture of Z components on the known values of a row x (p,).
+    """Condition a mixture of Z Gaussians on a row's known values; return the conditional moments.
 
-    known, rest : positions of the known features, and of those that may become known
-    mixture : `Mixture.arrays`
-    Return the number of known features, then arrays (Z, ...): log density of the known values, mean
-    and covariance matrix of the rest, covariances of the rest with y, mean and variance of y."""
+    known : positions of the known features
+    rest : positions of features that may become known
+    mixture : parameters from `Mixture.arrays`
+    Return the number of known features, then arrays (Z, ...): log density of the known values,
+    mean and covariance of the rest, covariance of the rest with y, mean and variance of y."""
     log_share, mean, cov, cross, y_mean, y_var, _ = mixture
     Z, s, numeric = len(log_share), len(known), len(cross) > 0
     density, centre, residual = np.zeros(Z), y_mean.copy(), y_var.copy()
@@ -60,13 +61,14 @@ def condition(x, known, rest, mixture):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def extend(V, columns, given, mixture, joint, centre, residual):
-    """Condition a mixture on more features of many rows; fill the arrays joint, centre, residual.
+    """Condition a Gaussian mixture on more features, for many rows that agree in known ones.
 
-    given : result of `condition` for the features known before, equal in all rows
-    V : (columns, rows) values of the features that become known; columns : their positions
-    mixture : `Mixture.arrays`; its last entry determines a factor (at most 1) of log densities
-    joint : (components, rows) log share + factor * log density of all known features
-    centre, residual : mean (components, rows) and variance (components,) of a numeric response"""
+    V, columns : newly known values (columns, rows), and positions of these features
+    given : result of `condition` for the features known before
+    mixture : parameters from `Mixture.arrays`
+    joint : output, log share + scaled log density, (components, rows)
+    centre, residual : output, means (components, rows) and variances (components,) of y"""
+    # `mixture[-1]` determines the factor of log densities, which is at most 1.
     log_share, scales = mixture[0], mixture[-1]
     s, density, mean, cov, cross, y_mean, y_var = given
     t, m = len(columns), V.shape[1]
@@ -100,9 +102,9 @@ def extend(V, columns, given, mixture, joint, centre, residual):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def to_shares(joint, log_share, contamination):
-    """Turn `joint` (components, rows) from log(share * density) into component probabilities.
+    """Turn log(share * density) of mixture components into their probabilities, in place.
 
-    They are (1 - contamination) p + contamination * share; p is exp(joint), scaled to sum one.
+    joint : (components, rows), overwritten
     log_share : (components,) logs of the components' shares of all rows
     contamination : share of outliers, whose features say nothing about their component"""
     most, total = joint[0].copy(), np.zeros(joint.shape[1])
@@ -122,11 +124,13 @@ def to_shares(joint, log_share, contamination):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def observed_losses(joint, centre, y, label, log_share, contamination, out):
-    """Write the loss of predicting y to `out` (rows,): log-loss, or squared error of a number.
+    """Fill `out` (rows,) with the losses of predicting y: log-loss, or squared error of numbers.
 
-    joint : (components, rows) log of share times density; it is overwritten
-    centre : (components, rows) means of numeric y; label : class of each component, -1 for numbers
-    log_share : logs of the components' shares of all rows; contamination : share of outliers"""
+    joint : (components, rows) log of share times density; overwritten
+    centre : (components, rows) means of a numeric y
+    label : class per component, -1 for a numeric y
+    log_share : log of each component's share of all rows
+    contamination : share of outliers"""
     to_shares(joint, log_share, contamination)
     for k in range(joint.shape[1]):
         total = 0.0
@@ -150,12 +154,13 @@ def _log(v):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def expected_losses(joint, centre, residual, label, log_share, contamination, out):
-    """Write the expected loss to `out` (rows,): entropy of the classes, or variance of a number.
+    """Fill `out` (rows,) with expected losses: entropy of classes, or variance of a number.
 
-    joint : (components, rows) log of share times density; it is overwritten
-    centre, residual : mean (components, rows) and variance (components,) of a number
-    label : (components,) class of each component, -1 for a number
-    log_share : logs of the components' shares of all rows; contamination : share of outliers"""
+    joint : (components, rows) log of share times density; overwritten
+    centre, residual : means (components, rows) and variances (components,) of a number
+    label : class per component, -1 for a number
+    log_share : log of each component's share of all rows
+    contamination : share of outliers"""
     to_shares(joint, log_share, contamination)
     m = len(out)
     out[:] = 0.0
@@ -176,11 +181,13 @@ def expected_losses(joint, centre, residual, label, log_share, contamination, ou
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def candidate_losses(V, columns, start, given, mixture, label):
-    """Return the expected loss (sets, rows) of a row's prediction if one set of features is known.
+    """Return the loss expected in each row if a set of features becomes known, (sets, rows).
 
-    V : values (features, rows); set c consists of the features columns[start[c]:start[c + 1]]
-    given : result of `condition` for the features known before, whose values all rows share
-    mixture : `Mixture.arrays`; label : (components,) class of each component, -1 for a number"""
+    V : values (features, rows)
+    columns, start : set c has the features columns[start[c]:start[c + 1]]
+    given : result of `condition` for the features known before
+    mixture : parameters from `Mixture.arrays`
+    label : class per component, -1 for a numeric response"""
     C, Z, m, contamination = len(start) - 1, len(label), V.shape[1], mixture[-1][2]
     out = np.empty((C, m))
     joint, centre, residual = np.empty((Z, m)), np.empty((Z, m)), np.empty(Z)
@@ -193,9 +200,10 @@ def candidate_losses(V, columns, start, given, mixture, label):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def squared_distances(x, V, columns):
-    """Return the mean squared difference (rows,) of each training row from a row x (features,).
+    """Return the mean squared difference between each training row and a row x, (rows,).
 
-    V : (features, rows) training rows; columns : features compared, if known in both rows"""
+    V : (features, rows) training rows
+    columns : positions of the features to compare; values missing in either row are skipped"""
     out, count = np.zeros(V.shape[1]), np.zeros(V.shape[1])
     for j in columns:
         for i in range(V.shape[1]):

@@ -69,19 +69,20 @@ class Mixture:
         return np.column_stack([np.interp(*column) for column in columns])
 
     def refit(self, X, y, weight, seed, settings):
-        """Fit a Mixture to other rows; keep this one's temperature, repetition and contamination.
+        """Fit a mixture to other rows; return it with this one's density scaling and outlier share.
 
-        X : (n, p), from `features`; settings : dict with per_class, pooling, independence"""
+        X : (n, p) features as `features` returns them
+        settings : dict with per_class, pooling, independence"""
         n_classes = max(self.label.max() + 1, 0)
         kept = {name: settings[name] for name in TRIED}
         fit = learn(X, y, weight, n_classes, seed, **kept)
         return replace(fit.scaled(*self.arrays[-1]), knots=self.knots, scores=self.scores)
 
     def _conditional(self, V, columns):
-        """Return each component's log weight, and its mean and variance of a numeric response.
+        """Return each component's log weight given known features, and its mean and variance of y.
 
-        V : (len(columns), rows) known values of the features at positions `columns`
-        Log weights (not normalized) and means are (components, rows), variances (components,)."""
+        V, columns : known values (columns, rows), and positions of these features
+        Log weights, up to a constant, and means are (components, rows); variances (components,)."""
         shape = len(self.log_share), V.shape[1]
         out = np.empty(shape), np.empty(shape), np.empty(shape[0])
         nothing = 0, np.zeros(shape[0]), *self.arrays[1:-1]
@@ -89,10 +90,12 @@ class Mixture:
         return out
 
     def losses(self, V, y, columns, scales=None):
-        """Return losses (scales, rows) of predicting y from values V of the features at `columns`.
+        """Return losses of predicting y from known features: log-loss, or squared error of numbers.
 
-        V : (len(columns), rows); a loss is a log-loss, or a squared error if y is numeric
-        scales : list of (temperature, repetition, contamination); by default this mixture's"""
+        V, columns : known values (columns, rows), and positions of these features
+        scales : settings to try, (temperature, repetition, contamination): two numbers that scale
+            log densities, and the share of outliers; None for this mixture's
+        The result is (scales, rows)."""
         scales = scales or self.arrays[-1:]
         density, centre, _ = self.scaled(1.0, 0.0)._conditional(V, columns)
         share, out = self.log_share[:, None], np.empty((len(scales), V.shape[1]))
@@ -116,9 +119,9 @@ class Mixture:
         return np.vstack([mean, np.sqrt(variance)])
 
     def surprise(self, V, y, columns, n_classes):
-        """Return each row's loss minus the loss that the mixture expects, (rows,); mean about 0.
+        """Return how much each row's loss exceeds the loss that the mixture expects.
 
-        V : (len(columns), rows) values of the features at positions `columns`
+        V, columns : known values (columns, rows), and positions of these features
         n_classes : 0 for a numeric y, where the result is squared error / variance - 1"""
         answer = replace(self, contamination=0.0).predict(V, columns, n_classes)
         if not n_classes:
@@ -139,9 +142,10 @@ class Clusters:
 
 
 def group(X, y, weight, n_classes, seed, per_class):
-    """Cluster the rows of each class by k-means; return Clusters.
+    """Cluster the rows of each class by k-means; return Clusters with their shares and moments.
 
-    n_classes : 0 for a numeric y (one class of all rows); per_class : most clusters per class"""
+    n_classes : 0 for a numeric y, whose rows form one class
+    per_class : largest number of clusters per class"""
     used = np.flatnonzero(weight > 0.0)
     Q, weight = (X if n_classes else np.column_stack([X, y]))[used], weight[used]
     labels = y[used].astype(np.int64) if n_classes else np.full(len(used), -1)
@@ -165,10 +169,12 @@ def group(X, y, weight, n_classes, seed, per_class):
 
 
 def _shrink_differences(label, common, share, rows, mean, cov):
-    """Shrink differences between clusters of different classes; return new shares and means.
+    """Shrink the differences between matching clusters of different classes.
 
-    label, share, rows, mean, cov : per cluster, the class, share of weight, number of rows, moments
-    common : (clusters,) number of the k-means start; clusters that share one become more similar"""
+    label, share, rows, mean, cov : class, weight, number of rows and moments per cluster
+    common : group number of each cluster; clusters of a group match
+    Return new shares and means."""
+    # `common` is the number of the k-means start.
     same_class, same_cluster = label[:, None] == label, common[:, None] == common
     equal = (same_class @ share) * (same_cluster @ share)
     found = rows.sum() * ((share - equal) ** 2 / equal).sum()
@@ -191,10 +197,11 @@ def _signal(found, noise):
 
 
 def shrink(parts, p, pooling, independence):
-    """Return a Mixture of p features from Clusters `parts`, whose covariances are shrunk.
+    """Make a Gaussian mixture of p features from clusters, with shrunken covariances.
 
-    pooling : weight of the mean covariance of all clusters, as a number of rows
-    independence : covariances between different columns are multiplied by 1 - independence"""
+    parts : Clusters, with means and covariances
+    pooling : weight of the mean covariance, as a number of rows
+    independence : covariances are multiplied by 1 - independence"""
     share, count = parts.share, parts.rows[:, None, None]
     cov = (count * parts.cov + pooling * np.tensordot(share, parts.cov, 1)) / (count + pooling)
     diagonal = np.eye(cov.shape[1]) * cov
@@ -218,19 +225,23 @@ def shrink(parts, p, pooling, independence):
 
 
 def learn(X, y, weight, n_classes, seed, per_class, pooling, independence):
-    """Fit a Mixture to rows X, with at most `per_class` clusters (components) per class.
+    """Fit a Gaussian mixture of the features to each class of y; return a Mixture.
 
-    n_classes : 0 for a numeric y; pooling : weight of the mean covariance, as a number of rows
-    independence : covariances between different columns are multiplied by 1 - independence"""
+    n_classes : 0 for a numeric y
+    per_class : largest number of components per class
+    pooling : weight of the mean covariance, as a number of rows
+    independence : covariances are multiplied by 1 - independence"""
     parts = group(X, y, weight, n_classes, seed, per_class)
     return shrink(parts, X.shape[1], pooling, independence)
 
 
 def choose(X, y, weight, fold, n_classes, item_of, seed):
-    """Return the Mixture with the lowest held-out loss for y, and a dict of its settings and loss.
+    """Return the Mixture that predicts held-out y best, and a dict of its settings and loss.
 
-    X : (n, p) features, used as they are or as normal scores; n_classes : 0 for a numeric y
-    fold : (n,) fold that holds out a row, or -1; item_of : (p,) data column of each feature"""
+    fold : (n,) fold that holds out each row, or -1
+    n_classes : 0 for a numeric y
+    item_of : (p,) data column of each feature"""
+    # The features are used as they are or as normal scores.
     rest = y, weight, fold, n_classes, item_of, seed
     plain = _choose(X, *rest)
     # Quantiles of each column, and a normal score for each of them.
@@ -249,10 +260,11 @@ def choose(X, y, weight, fold, n_classes, item_of, seed):
 
 
 def _choose(X, y, weight, fold, n_classes, item_of, seed):
-    """Return a Mixture whose settings cross-validation chose, and a dict of these and the loss.
+    """Choose a Mixture's settings by cross-validation; return it, and a dict of settings and loss.
 
-    fold : (n,) fold that holds out a row, or -1; n_classes : 0 for a numeric y
-    item_of : (p,) data column of each feature; features of one column are known together"""
+    fold : (n,) fold that holds out each row, or -1
+    n_classes : 0 for a numeric y
+    item_of : (p,) data column of each feature; features of one column become known together"""
     rng = np.random.default_rng([seed, 1])
     rows = np.flatnonzero(fold >= 0)
     rows = rows if len(rows) <= ROWS else np.sort(rng.choice(rows, ROWS, replace=False))

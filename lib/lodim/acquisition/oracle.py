@@ -20,9 +20,11 @@ NEAR = 8  # points of similar values, on which the set after a first purchase is
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Values x of a row (NaN if unknown), and bool masks of measured columns and of paid purchases.
+    """What is known about one row while its columns are bought one by one.
 
-    own : the row's position if it is a training row, to exclude it from its neighbours; or -1"""
+    x : (features,) values, NaN if unknown
+    measured, paid : bools, which columns are measured, and which purchases are paid
+    own : position if it is a training row, which cannot be its own neighbour; or -1"""
 
     x: np.ndarray
     measured: np.ndarray
@@ -72,9 +74,10 @@ class Oracle:
         return np.random.default_rng(self.seed).random(len(self.X)) * 1e-9
 
     def start(self, x, own=-1):
-        """Return the State of a row x before the first purchase, when only free columns are known.
+        """Return the State of a row before the first purchase, when only free columns are known.
 
-        own : position of the row among the training rows, or -1"""
+        x : (features,) all values of the row
+        own : position of the row if it is a training row, or -1"""
         items = self.items
         nothing = State(x, np.zeros(len(items), bool), np.zeros(len(items.network), bool), own)
         return self.buy(nothing, (), x)
@@ -92,9 +95,10 @@ class Oracle:
         return self.mixture.predict(state.x[columns, None], columns, self.n_classes)[:, 0]
 
     def points(self, state):
-        """Return positions and weights of the training rows most similar to a row in a State.
+        """Return positions and weights of the training rows most similar to a partly known row.
 
-        They are nearest in the known features; a class's weights add up to its probability."""
+        state : State, what is known of the row
+        The weights of a class's rows add up to the class's predicted probability."""
         columns = state.columns
         d = squared_distances(state.x, self._columns, columns) + self._tie
         share = self.predict(state) if self.n_classes else np.ones(1)
@@ -115,10 +119,12 @@ class Oracle:
         return np.concatenate(points), weights / weights.sum()
 
     def decide(self, state, trade_off, limit=None, myopic=False):
-        """Return the next purchase (Decision) for a row in a given State.
+        """Choose the column to buy next for a row, or to stop; return a Decision.
 
-        trade_off : loss that one unit of price must save; myopic : compare only single columns
-        limit : remaining budgets of price and of each resource; None means unlimited"""
+        state : State, what is known of the row
+        trade_off : loss that one unit of price must save
+        limit : remaining budgets, price and then resources, or None
+        myopic : whether to compare only single columns"""
         points, weight = self.points(state)
         search = _Search(self, state, points, weight, trade_off, limit)
         rest = np.flatnonzero(~state.measured)
@@ -146,8 +152,9 @@ class Oracle:
 class _Search:
     """Search for the best set of columns to buy for a row.
 
-    sets : (sets, columns) bool, the sets tried so far; alone : the sets of one column each
-    total : loss + trade-off * price of each set, infinite above budget"""
+    sets : (sets, columns) bool, the sets tried so far
+    alone : the sets of one column each
+    total : expected loss + trade-off * price of each set in `sets`; infinite above budget"""
 
     def __init__(self, oracle, state, points, weight, trade_off, limit):
         self.oracle, self.state, self.weight = oracle, state, weight
@@ -218,9 +225,10 @@ class _Search:
 
 
 def _candidates(rest, total, G, rng):
-    """Return sets of columns to try, (sets, G) bool: pairs of good columns, and random sets.
+    """Return sets of columns worth trying: pairs of good columns, and random sets, (sets, G) bool.
 
-    rest : positions of unknown columns among all G; total : loss + price of buying each alone"""
+    rest : positions of the unknown columns among all G columns
+    total : expected loss plus price of buying each column in `rest` alone"""
     top = rest[np.argsort(total, kind="stable")[:PAIRED]]
     i, j = np.triu_indices(len(top), 1)
     n = RANDOM if len(rest) > 1 else 0

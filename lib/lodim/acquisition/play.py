@@ -53,8 +53,9 @@ def play(oracle, X, trade_off, *, own=None, limit=None, myopic=False):
 def play_within(mean_price, oracle, X, own, limit):
     """Simulate purchases for rows X at a mean price up to `mean_price`; return a list of Played.
 
-    limit : budgets of each row (price, then resources), or None
-    own : positions of training rows on which to tune the trade-off of loss and price"""
+    oracle : Oracle, which chooses purchases
+    own : positions of training rows on which to tune the trade-off of loss and price
+    limit : budgets of each row, price first, or None"""
     trade_offs = [1e-9, 1e6]  # loss of the standardized response per unit of price
     prices = [np.inf, 0.0]
     for _ in range(HALVINGS):
@@ -71,11 +72,13 @@ def play_within(mean_price, oracle, X, own, limit):
 
 
 def choose_contamination(oracle, fold, settings, trade_off):
-    """Return the share of outliers for a Gaussian mixture to assume, chosen by held-out loss.
+    """Choose the share of outliers that a Gaussian mixture assumes, by held-out loss; return it.
 
-    Outliers offset overconfidence: a policy stops buying when a prediction looks certain by chance.
-    oracle : Oracle with the fitted mixture; settings : dict of settings to fit the mixture again
-    fold : (n,) fold that holds out a row, or -1; trade_off : loss that a unit of price must save"""
+    oracle : Oracle with the fitted mixture
+    fold : (n,) fold that holds out each row, or -1
+    settings : dict of settings to fit the mixture again
+    trade_off : loss that one unit of price must save"""
+    # Outliers offset overconfidence: a policy stops buying if a prediction looks certain by chance.
     rows = np.random.default_rng(oracle.seed).permutation(np.flatnonzero(fold >= 0))[:HELD_OUT]
     scales = [(*oracle.mixture.arrays[-1][:2], share) for share in CONTAMINATIONS]
     total = np.zeros(len(scales))

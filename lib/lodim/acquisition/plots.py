@@ -37,9 +37,11 @@ def tree(tree, ax=None):
 
 
 def _place(node, column, row, places):
-    """Choose the place of a node and all nodes below in the plot; return the next free row.
+    """Set the plot positions of a tree's node and of all nodes below; return the next free row.
 
-    places : dict id(node) -> (column, row) to fill; column : of `node`; row : first free row"""
+    column : column of `node`
+    row : first free row
+    places : dict id(node) -> (column, row), which is filled"""
     start = row
     for _, branch in node.branches:
         row = _place(branch, column + 1, row, places)

@@ -110,9 +110,10 @@ class Policy:
         return Oracle(X, self.y, self.weight, n_classes, items, self.mixture, self.seed)
 
     def _with_trade_off(self, trade_off):
-        """Return the policy with another trade-off: the loss that one unit of price must save.
+        """Return a copy of the policy with another trade-off between loss and price.
 
-        trade_off : if None, half of the saving per unit of price if all features are bought"""
+        trade_off : loss that one unit of price must save; None derives it from the training rows"""
+        # The default is half of the saving per unit of price if all features are bought.
         if trade_off is None:
             oracle, every = self._oracle, np.arange(self.X.shape[1])
             free = oracle.start(np.full(len(every), np.nan))

@@ -87,9 +87,10 @@ def words_of(heads, answer):
 
 
 def grow(policy, X: np.ndarray, played: list[Played], depth: int) -> Tree:
-    """Return the Tree of the purchases that a policy most often makes for rows X.
+    """Build a tree of the purchases that a policy most often makes for rows X.
 
-    played : simulated purchases of each row; depth : most purchases on a path from the root"""
+    played : simulated purchases of each row
+    depth : largest number of purchases on a path from the root"""
     growing = _Growing(policy, X, played)
     root = growing.node(np.arange(len(X)), (), depth)
     total = sum(min(len(one.items) + 1, depth) for one in played)
@@ -108,10 +109,12 @@ class _Growing:
         return bought[k] if k < len(bought) else -1
 
     def node(self, rows, bought, depth, questions=QUESTIONS):
-        """Return the Node of a tree for the rows at positions `rows`, with all nodes below it.
+        """Build the tree of the next purchases for some rows; return its top Node.
 
-        bought : item numbers of the first purchases, the same for all these rows
-        depth : most purchases below; questions : most splits by values before the next purchase"""
+        rows : positions of these rows
+        bought : numbers of the columns that all these rows have bought
+        depth : most purchases below
+        questions : most splits by known values before a purchase"""
         k = len(bought)
         actions = np.array([self.action(r, k) for r in rows])
         item, count = Counter(actions.tolist()).most_common(1)[0]
@@ -161,11 +164,12 @@ class _Growing:
         ]
 
     def _cut(self, rows, item, target):
-        """Find the best split of rows by the column `item`; return impurity, item, groups, cuts.
+        """Find the best split of rows by the column `item`; return (impurity, item, groups, cuts).
 
-        target : (rows, q) values, similar within a good branch; impurity : variance in branches
+        target : (rows, q) values, similar within a good branch
+        impurity : variance of `target` within branches
         groups : pairs (level or range of numbers, positions in `rows`), in order
-        cuts : indices of the groups at which a new branch starts"""
+        cuts : indices of groups that start a new branch"""
         groups, cuts = self._groups(rows, np.flatnonzero(self.items.column_item == item)), []
         least = max(2, int(LEAST_SHARE * len(self.X)))
         now = _impurity(target, groups, cuts, 0)
@@ -179,9 +183,11 @@ class _Growing:
         return now, item, groups, cuts
 
     def _groups(self, rows, columns):
-        """Group `rows` by the values of one data column; columns : positions of its features.
+        """Group rows by the values of one data column; return the groups in order, to split there.
 
-        Return pairs (level or (least, greatest number), positions in `rows`), in order."""
+        rows : positions of the rows
+        columns : positions of the features computed from the data column
+        A group is a pair (level or (least, greatest number), positions in `rows`)."""
         design = self.policy.design
         levels = getattr(design.terms[design.term_of[columns[0]]][0], "levels", None)
         X = self.X[np.ix_(rows, columns)] * design.scale[columns] + design.mean[columns]
@@ -216,9 +222,12 @@ class _Growing:
 
 
 def _impurity(target, groups, cuts, least):
-    """Return the variance of `target` within branches; inf if one has fewer than `least` rows.
+    """Return the variance of `target` within the branches of a split.
 
-    groups : pairs (value, row positions), in order; cuts : indices of groups that start a branch"""
+    target : (rows, q)
+    groups : pairs (value, row positions), in order
+    cuts : indices of groups that start a new branch
+    least : number of rows that every branch needs; otherwise the result is inf"""
     total, ends = 0.0, [0, *sorted(cuts), len(groups)]
     for lo, hi in pairwise(ends):
         at = np.concatenate([g[1] for g in groups[lo:hi]])

@@ -94,9 +94,12 @@ def update(
 
 
 def _recent_surprises(policy, X, y):
-    """Return loss minus expected loss of the last rows, at most 100, including the new rows X, y.
+    """Return how much the latest losses exceed expectation, to detect drift of the data.
 
-    If the mean difference is significantly above training, warn and return an empty array."""
+    policy : predicts y and its expected loss
+    X, y : new rows, the latest ones
+    On significant drift, warn and return an empty array."""
+    # The result has the last rows, at most `ROWS`.
     n_classes, found = len(policy.levels or ()), []
     for x, v in zip(policy.mixture.features(X), y[:, None], strict=True):
         columns = np.flatnonzero(~np.isnan(x))

@@ -10,10 +10,11 @@ from lodim.text import join_words
 
 
 def check_frames(response, labelled, pool, test):
-    """Raise DataError unless the data frames given to `active` can be used together.
+    """Raise DataError unless data frames given to an active learner can be used together.
 
-    Row labels of the pool must be unique, and no row of the pool may be labelled already. Every
-    test row needs a value of the column `response`."""
+    response : column that all rows of `test` need
+    labelled, test : data frames, or None
+    pool : data frame of unlabelled rows, with unique row labels that `labelled` does not have"""
     for name, frame in (("labelled", labelled), ("pool", pool), ("test", test)):
         if not isinstance(frame, pd.DataFrame) and not (frame is None and name != "pool"):
             kind = f"{type(frame).__module__}.{type(frame).__name__}".removeprefix("builtins.")
@@ -48,10 +49,11 @@ def check_frames(response, labelled, pool, test):
 
 
 def declare_levels(response, *frames):
-    """Return data frames whose text columns have the same categories, so that all can be coded.
+    """Give each text column the same categories in several data frames; return the frames.
 
-    A column changes only if a later frame has new levels, or if it is categorical in the first
-    frame and has another type in a later one. The column `response` never changes."""
+    response : column that stays unchanged
+    frames : data frames or None, the training rows first
+    A column changes only if a later frame has new levels or another type."""
     known = [frame for frame in frames if frame is not None]
     new = {}
     for name in known[0].columns.drop(response, errors="ignore"):
@@ -111,9 +113,11 @@ def to_series(labels, response):
 
 
 def check_labels(labels, learner, new):
-    """Return `labels` as a Series by row label; raise DataError if the learner cannot use them.
+    """Check labels given to an active learner; return them as a Series by row label.
 
-    Only rows of the pool may have labels. A new class needs new=True, or a learner without fit."""
+    labels : classes of rows in the learner's pool
+    new : whether to accept new classes; a learner without fit always does
+    Raise DataError for other rows, missing labels, and new classes if not accepted."""
     labels = to_series(labels, learner.response)
     unknown = labels.index.difference(learner.pool.index)
     if len(unknown):

@@ -493,9 +493,10 @@ class Learner(Generic[FitT]):
             raise
 
     def _on_test(self, fit):
-        """Return the log-loss on the test rows, and whether each is predicted correctly, (n_test,).
+        """Return the log-loss on test rows, and whether each is predicted correctly, (n_test,).
 
-        The log-loss is over rows whose class the fit knows. Without a fit, return NaN and False."""
+        fit : model fit, or None for a loss of NaN and all False
+        The log-loss is over rows whose class the fit knows."""
         if fit is None:
             return np.nan, np.zeros(len(self.test), bool)
         known = self.test[self.test[self.response].isin(fit.levels)]

@@ -38,9 +38,10 @@ def random(learner, rng):
 
 
 def committee(learner, rng):
-    """Return the entropy (n,) of classes that several fits predict for a Learner's unlabelled rows.
+    """Score each unlabelled row by the entropy of the classes that several fits predict, (n,).
 
-    A ripr fit predicts by each feature set; other models are refitted to bootstrap samples."""
+    learner : Learner with the fit and the unlabelled rows"""
+    # A ripr fit predicts by each feature set; other models are refitted to bootstrap samples.
     if hasattr(learner.fit, "votes"):
         votes = learner.fit.votes(learner.pool).to_numpy()
     else:
@@ -65,9 +66,10 @@ diverse = committee  # `Learner.query` chooses high scores that are far apart
 
 
 def infogain(learner, rng):
-    """Return the expected fall (n,) of the summed entropy of predictions after labelling each row.
+    """Score each unlabelled row by how much its label would reduce predictive entropy, (n,).
 
-    The 20 most uncertain unlabelled rows are tried with each possible label; others get NaN."""
+    learner : Learner with the fit and the unlabelled rows
+    Rows that are not tried get NaN."""
     now = entropies(learner.fit, learner.pool)
     out = np.full(len(now), np.nan)
     p = learner.fit.predict(learner.pool, "prob").to_numpy(float)
@@ -124,8 +126,8 @@ def top(score, n, rng):
 def far_apart(score, X, known, n, rng):
     """Choose n rows of X at random, preferring high scores and rows far apart; return positions.
 
-    The chance of a row is proportional to (score + 0.02) d. Here d is the squared distance to the
-    nearest labelled (`known`) or chosen row, or the median distance if this is smaller."""
+    score : score of each row; rows with NaN are chosen last
+    known : (rows, p) labelled rows, from which the chosen rows should also be far"""
     scored = np.flatnonzero(~np.isnan(score))
     distance = nearest(X, known)
     cap = np.median(distance[scored]) if len(scored) else np.inf

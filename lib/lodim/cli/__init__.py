@@ -37,9 +37,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser(argv: list[str]) -> argparse.ArgumentParser:
-    """Return the parser of the command line: subcommands `data`, `warm` and one per model.
+    """Return the parser of the command line, with a subcommand per model, `data` and `warm`.
 
-    Only the model named first in `argv` gets its options, so that help appears at once."""
+    argv : arguments; only the model named first gets its options"""
+    # Options of the other models are left out so that help appears at once.
     top = argparse.ArgumentParser(prog="python -m lodim", description=lodim.__doc__)
     top.add_argument("--version", action="version", version=f"lodim {lodim.__version__}")
     commands = top.add_subparsers(metavar="COMMAND", required=True)

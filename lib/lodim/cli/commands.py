@@ -109,9 +109,10 @@ def compile_kernels(args: argparse.Namespace) -> None:
 
 
 def read_data(name: str, sep: str, decimal: str) -> pd.DataFrame | str:
-    """Return a built-in data set, or a CSV file with these separators, as a DataFrame.
+    """Read a built-in data set or a CSV file; return a DataFrame.
 
-    For any other file, such as Parquet, check that it can be read and return its name."""
+    name : data set or path; a file of another type is only checked, and `name` returned
+    sep, decimal : separators in the CSV file"""
     path = Path(name)
     if not path.exists() and name in lodim.data()["name"].tolist():
         return lodim.data(name)
@@ -153,8 +154,10 @@ def read_csv(name: str, sep: str, decimal: str) -> pd.DataFrame:
 
 
 def write_predictions(answers: Iterable[pd.DataFrame], name: str, escape: bool = False) -> None:
-    """Write frames of predictions to a file; a first column `row` has the rows' labels or numbers.
+    """Write frames of predictions to one file, with a first column `row` of row labels or numbers.
 
+    answers : frames of successive rows
+    name : path of the file
     escape : whether to put an apostrophe before texts that a spreadsheet would run as formulas"""
     n_before = 0
     with output_file.writing(name, other=output_file.CSV) as append:
@@ -276,9 +279,10 @@ def options(model):
 
 
 def with_flags(text, model):
-    """Return a message in which arguments of a model, such as n_views=2, are options (--views 2).
+    """Replace a model's arguments in a message by command line options; return the new message.
 
-    Text in quotes, such as a level of the data, and lines that show a formula stay as they are."""
+    text : message, in which n_views=2 becomes --views 2; quotes and lines after the first stay
+    model : name of the model"""
     flags = {option.name: option.flag for option in options(model)} | {"new_levels": "--new-levels"}
     first, *formula = text.replace("control={'scratch': folder}", "--scratch folder").split("\n")
     argument = rf"(?<![\w'\"])({'|'.join(flags)})\b(?:=(['\"]?)(\w*)\2)?"

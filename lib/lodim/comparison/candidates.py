@@ -47,11 +47,12 @@ class Candidate:
 
 
 def candidates(models, baselines, family, has_gaps=False):
-    """Return the list of Candidates of compare(): models, then baselines that are not among them.
+    """Return the Candidates that compare() fits: models, then baselines not among them.
 
-    models : argument of compare(), or None for all models but glm that suit the family
-    baselines : whether to add baselines; family : name of the response's family
-    has_gaps : whether features have missing values, which glm then imputes by default"""
+    models : argument of compare(); None means all for the family but glm
+    baselines : whether to add baselines
+    family : name of the response's family
+    has_gaps : whether features have missing values, which glm then imputes"""
     if models is None:
         ours = [(name, model_function(name)) for name in MODELS if name != LINEAR]
         chosen = [Candidate(n, "model", f) for n, f in ours if family in model_of(f).families]
@@ -137,9 +138,13 @@ def has_peers():
 
 
 def peer_scores(name, X, y, weights, new, n_classes, family, seed, threads):
-    """Return scikit-learn's linear predictors of classes (m, K), or numbers (m, 1), for rows `new`.
+    """Fit a scikit-learn model; return linear predictors (m, K) of new rows, or numbers (m, 1).
 
-    name : "boosting" or "forest"; X (n, p), y, weights : training rows; n_classes : 0 if none"""
+    name : "boosting" or "forest"
+    X, y, weights : training rows
+    new : (m, p) new rows
+    n_classes : 0 for a numeric y
+    family : Family of the response"""
     from sklearn import ensemble
 
     threads = 1 if len(X) <= FEW_ROWS else threads

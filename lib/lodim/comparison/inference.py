@@ -35,9 +35,9 @@ class Rows:
         return max(int(n) - 1, 1)
 
     def covariance(self, parts):
-        """Return the covariance (q, q) of q statistics, such as mean losses.
+        """Return the covariance matrix (q, q) of q statistics of the rows, such as mean losses.
 
-        parts : (n, q), contribution of each row to each statistic's error; columns sum to zero"""
+        parts : (n, q) contribution of each row to each statistic's error; columns sum to zero"""
         if self.units is not None:
             code = np.unique(self.units, return_inverse=True)[1]
             parts = np.stack([np.bincount(code, part) for part in parts.T], axis=1)
@@ -51,10 +51,11 @@ def means(losses, rows):
 
 
 def explained(losses, null, rows):
-    """Return the share of the intercept-only model's loss that each model explains, and SEs, (q,).
+    """Return the share of the null model's loss that q models explain, and standard errors, (q,).
 
-    losses : (n, q) of q models; null : (n,) of the intercept-only model; rows : their Rows
-    Shares and SEs are NaN if the mean of `null` is zero."""
+    losses, null : losses of the models (n, q), and of the intercept-only model (n,)
+    rows : Rows, their weights, folds and groups
+    The results are NaN if the mean of `null` is zero."""
     total = rows.weight @ null
     if total <= 0:
         return np.full(losses.shape[1], np.nan), np.full(losses.shape[1], np.nan)
@@ -64,10 +65,11 @@ def explained(losses, null, rows):
 
 
 def auc_of_folds(positive, score, rows):
-    """Return the AUC over pairs of rows held out together, and the rows' influences on the AUC.
+    """Return the AUC over pairs of rows of the same fold, and each row's influence on it (n,).
 
-    positive : (n,) bool, rows of the positive class; score : (n,) predictions
-    Influences (n,) give the SE (DeLong et al. 1988). All are NaN if no fold has both classes."""
+    positive : (n,) bool; score : (n,) predictions; rows : Rows, with weights and folds
+    The influences give the AUC's SE. All results are NaN if no fold has both classes."""
+    # Influences as in DeLong et al. (1988).
     in_order, pairs = np.zeros(len(score)), np.zeros(len(score))
     for k in range(rows.fold.max() + 1):
         at = np.flatnonzero(rows.fold == k)
@@ -80,10 +82,11 @@ def auc_of_folds(positive, score, rows):
 
 
 def confidence_set(mean, covariance, degrees):
-    """Return p-values (q,) of the hypotheses that each model is as good as the best.
+    """Return p-values (q,) of the model confidence set: that each model is as good as the best.
 
-    mean, covariance : mean losses (q,) and their covariance (q, q), with `degrees` of freedom
-    The p-values are of the model confidence set of Hansen, Lunde and Nason (2011), Sect. 3.1."""
+    mean, covariance : mean losses (q,) and their covariance (q, q)
+    degrees : degrees of freedom of the covariance"""
+    # Hansen, Lunde and Nason (2011), Sect. 3.1.
     spread = pair_errors(covariance, mean)
     draws = joint_draws(covariance, degrees)
     gap = mean[:, None] - mean
@@ -99,9 +102,10 @@ def confidence_set(mean, covariance, degrees):
 
 
 def joint_quantile(mean, covariance, degrees):
-    """Return the half-width, in SEs, of joint 95% intervals for differences of mean losses.
+    """Return the half-width, in standard errors, of joint 95% intervals for differences of losses.
 
-    mean, covariance : mean losses (q,), their covariance (q, q), with `degrees` of freedom"""
+    mean, covariance : mean losses (q,) and their covariance (q, q)
+    degrees : degrees of freedom of the covariance"""
     draws, spread = joint_draws(covariance, degrees), pair_errors(covariance, mean)
     return float(np.quantile(_largest(draws, spread, range(len(mean))), 1.0 - LEVEL))
 
@@ -109,7 +113,9 @@ def joint_quantile(mean, covariance, degrees):
 def _largest(draws, spread, left):
     """Return the largest difference between two models in each simulation, in standard errors.
 
-    draws : (simulations, q) losses; spread : (q, q) SEs of differences; left : models to use"""
+    draws : (simulations, q) mean losses of q models
+    spread : (q, q) standard errors of the differences
+    left : positions of the models to compare"""
     largest = np.zeros(len(draws))
     for i in left:
         for j in left:

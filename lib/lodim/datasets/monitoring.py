@@ -146,9 +146,11 @@ def monitoring(
 
 
 def _plan(p, signals, graph):
-    """Return a list of p features (_Node): `signals` base signals, then features made from them.
+    """Plan which p features to simulate: base signals, then features derived from them.
 
-    Each operation of GRAPHS[graph] is applied to all signals, until there are p features."""
+    signals : number of base signals
+    graph : key of GRAPHS, which has the kinds of derived features
+    Return a list of _Node."""
     names = [_signal(b)[0] for b in range(signals)]
     plan = [_Node(name, (), (b,)) for b, name in enumerate(names)]
     step = 0
@@ -170,10 +172,12 @@ def _signal(b):
 
 
 def _measure(rng, n, signals, coupling, plan):
-    """Simulate n rows of the features in `plan`, a list of _Node; return a dict name -> column.
+    """Simulate n rows of planned features; return a dict name -> column.
 
     signals : number of base signals
-    coupling : share of variance that signals of a group (every third one) have in common"""
+    coupling : share of variance that the signals of a group have in common
+    plan : list of _Node, the features"""
+    # Every third signal is in the same group.
     common = rng.standard_normal((3, 4, n))
     columns = {}
     for b in range(signals):
@@ -189,9 +193,10 @@ def _measure(rng, n, signals, coupling, plan):
 
 
 def _sample(rng, state):
-    """Simulate standardized samples of a signal, (n, 48); return them and whether each is observed.
+    """Simulate a standardized time series per row; return it, and whether values are observed.
 
-    state : (4, n), the level, trend, log volatility and tendency to miss samples of each row"""
+    state : (4, n) level, trend, log volatility and tendency to miss samples of each row
+    Both results are (n, 48)."""
     level, trend, volatility, loss = state
     shock = rng.standard_normal((SAMPLES, len(level)))
     for t in range(1, SAMPLES):
@@ -204,9 +209,11 @@ def _sample(rng, state):
 
 
 def _derive(name, x, present, spread):
-    """Return a dict of features (n,) of the signal `name`, from its samples x (n, 48).
+    """Compute features of a signal, such as mean and slope, from its samples; return a dict.
 
-    present : (n, 48), which samples are observed; spread : standard deviation of the signal"""
+    name : name of the signal, with which the features' names begin
+    x, present : (n, 48) samples, and whether each is observed
+    spread : standard deviation of the signal"""
     minutes = np.linspace(-MINUTES, 0, SAMPLES)
     mean = _mean(x, present)
     halves = present.reshape(len(x), BLOCKS, -1)
@@ -239,9 +246,12 @@ def _slope(time, x, weight):
 
 
 def _truth(rng, plan, columns, carriers):
-    """Draw informative features; return a dict that describes them, and the response without noise.
+    """Draw the features that determine the response; return a dict about them, and the response.
 
-    plan : list of _Node; columns : dict of their values; carriers : numbers of signals to use"""
+    plan : list of _Node, all features
+    columns : dict name -> values
+    carriers : positions of the signals from which to draw features
+    The response (n,) is without noise."""
     names = []
     for k, size in enumerate(CARRIED):
         known = set(carriers[: k + 1])

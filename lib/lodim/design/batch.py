@@ -110,17 +110,19 @@ class Batch:
 
 
 def split(batch, held_out, standardize):
-    """Return batches of training and held-out rows, with X centred by the means of training rows.
+    """Split a batch into training and held-out rows, both centred by the means of training rows.
 
-    held_out : (n,) bool; standardize : whether to divide X by SDs of training rows"""
+    held_out : (n,) bool
+    standardize : whether to divide features by standard deviations of training rows"""
     return split_and_scaling(batch, held_out, standardize)[0]
 
 
 def split_and_scaling(batch, held_out, standardize):
-    """Return batches of training and held-out rows, and means and scales (p,) of training rows.
+    """Split a batch into training and held-out rows with scaled X; return both, means and scales.
 
-    In both batches, X has the means subtracted and is divided by the scales.
-    held_out : (n,) bool; standardize : whether scales are standard deviations, otherwise all 1"""
+    held_out : (n,) bool
+    standardize : whether the scales (p,) are standard deviations; otherwise all are 1
+    Means and scales are those of the training rows."""
     train, test = np.flatnonzero(~held_out), np.flatnonzero(held_out)
     X = tiles.unpack(batch.X, batch.n)
     mean, sd = _moments(X[train].astype(np.float64), batch.weight[train])
@@ -150,10 +152,10 @@ def _moments(X, weight):
 
 
 class SplitsInPlace(Sequence):
-    """Sequence of pairs of batches (training rows, held-out rows), one pair per fold, that share X.
+    """Sequence of pairs of batches (training rows, held-out rows), one per fold, that share X.
 
-    Both batches of a pair have all rows; rows that belong to the other batch have weight zero.
-    fold : (n,) number of the fold in which a row is held out, or -1 if it never is"""
+    fold : (n,) fold that holds out each row, or -1 if none does
+    Both batches have all rows; rows of the other batch have weight zero."""
 
     def __init__(self, batch, fold):
         self.batch, self.fold, self._n = batch, fold, int(fold.max()) + 1

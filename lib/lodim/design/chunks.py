@@ -25,7 +25,7 @@ from lodim.sources import ROWS_PER_CHUNK
 
 @dataclass(frozen=True, eq=False)
 class Span:
-    """A chunk: rows `start` to `stop - 1` of the data, of which `n` are complete.
+    """Chunk of the data: rows `start` to `stop - 1`, of which `n` are complete.
 
     first : number of complete rows in earlier chunks
     rows : positions of the complete rows, counted from `start`; empty if all are complete"""
@@ -66,9 +66,11 @@ def tiles_of(X, span):
 
 
 def table_of_span(table, span, columns):
-    """Return the part of `table` (all rows) that lies in one chunk (Span), with new `columns`.
+    """Return the part of a table that lies in one chunk of rows, with new columns.
 
-    columns : dict name -> Column of the data's rows span.start to span.stop - 1"""
+    table : Table of all rows
+    span : Span, the position of the chunk
+    columns : dict name -> Column of the chunk's rows"""
     weights = table.weights_at(slice(span.first, span.first + span.n))
     index, rows = table.index[span.start : span.stop], read_only(span.rows)
     return replace(table, columns=columns, rows=rows, n=span.n, index=index, weights=weights)
@@ -128,9 +130,9 @@ class RowPlace(str):
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """Row labels for messages: labels[i] is a RowPlace: row i's file, and its number in this file.
+    """Labels of rows in messages: labels[i] is the file of row i, and its number in this file.
 
-    runs : per range of a file's rows, (first position in the data, first number in the file, file)
+    runs : (first position in the data, first number in the file, file) per range of rows
     rows : positions of the labelled rows in the data"""
 
     runs: list
@@ -184,9 +186,10 @@ class ChunkStore:
     starts: tuple[int, ...]
 
     def read(self, names, start=0):
-        """Yield (first position, end, dict name -> Column) for successive ranges of rows.
+        """Read columns in successive ranges of rows; yield (first, end, dict name -> Column).
 
-        The first range begins with the piece of data, such as a file, that contains row `start`."""
+        names : columns to read
+        start : row; the first range begins with the file, or other piece, that contains it"""
         first = bisect_right(self.starts, start) - 1
         at = self.starts[first]
         for piece in self.source.pieces[first:]:
@@ -317,8 +320,10 @@ class SourceChunks(Chunks):
 
 
 def batch_reader(design, chunks, inputs):
-    """Return a function of k that reads chunk k of SourceChunks as a Batch, also on Dask workers.
+    """Return a function of k that reads chunk k of the rows as a Batch, here or on a Dask worker.
 
+    design : Design, which converts the rows
+    chunks : SourceChunks, all chunks
     inputs : RowInputs (weights, offset etc.) of all rows, including incomplete ones"""
     ranges = [(span.start, span.stop) for span in spans_of(chunks.table.rows, chunks.n)]
     inputs = RowInputs(inputs.weights, inputs.offset).arrays()
@@ -343,9 +348,12 @@ def bare_table(table, span):
 
 
 def part_task(store, span, table, work, names):
-    """Read columns `names` of a chunk on a Dask worker; return work(span, table with the columns).
+    """Read columns of a chunk of rows on a Dask worker; return work(span, table with the columns).
 
-    store : ChunkStore that reads them; span : position of the chunk; table : without columns"""
+    store : ChunkStore that reads the columns
+    span : Span, the position of the chunk
+    table : Table of the chunk without columns
+    names : columns to read"""
     return work(span, replace(table, columns=store.columns(names, span)))
 
 
@@ -366,8 +374,9 @@ class WorkerChunks(SourceChunks):
     def tiles(self, design, all_inputs, inputs):
         """Compute features on Dask workers; return X (WorkerTiles), y (n,) or None, and RowInputs.
 
-        all_inputs : RowInputs (weights, offset etc.) of all rows, which the workers read
-        inputs : RowInputs of the complete rows; the result has weights and offset as read"""
+        all_inputs : RowInputs (weights, offset etc.) of all rows, sent to the workers
+        inputs : RowInputs of the complete rows; returned with the weights and offset that the
+            workers read"""
         make = batch_reader(design, self, all_inputs)
         X = workers.read_parts(self.client, make, self.n, len(design.names), design.dtype)
         here = {name: values for name, (values, _) in X.beside.items()}

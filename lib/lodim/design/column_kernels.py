@@ -90,9 +90,10 @@ def merge_moments(parts):
 
 
 def inverses(scale, dtype):
-    """Return 1 / scale (p,), by which features of this dtype are multiplied to standardize them.
+    """Return the factors 1 / scale (p,), by which features are multiplied to standardize them.
 
-    An entry is 0 if they must be divided by scale: for float64, or if 1 / scale is not finite."""
+    dtype : dtype of the features
+    A factor is 0 where features must be divided by `scale` instead."""
     if np.dtype(dtype) == np.float64:
         return np.zeros(len(scale))
     with np.errstate(all="ignore"):
@@ -102,12 +103,12 @@ def inverses(scale, dtype):
 
 @njit(**_OPTIONS)
 def pack(x, rows, mean, scale, inverse, tiles, k, size):
-    """Standardize one column, and write it to X in blocks (tiles) of 64 rows.
+    """Standardize one column of the data, and write it to X in blocks of 64 rows.
 
-    x, rows : the column, and positions of the rows to use (empty: all)
-    mean, scale, inverse : numbers; inverse is 1 / scale, or 0 to divide by scale instead
-    tiles, k : X, (n_tiles, p, 64), and the position of the column in it
-    size : (64,), output: largest |x - mean| over the rows at each position within a tile"""
+    x, rows : the column, and positions of its rows to use, empty for all
+    inverse : 1 / scale, or 0 to divide by scale
+    tiles, k : X, (n_tiles, p, 64), and the column's position in it
+    size : (64,) output, largest |x - mean| at each position within blocks"""
     for j in range(TILE):
         size[j] = 0.0
     n = rows.size if rows.size else x.size

@@ -208,9 +208,11 @@ def as_levels(column):
 
 
 def without_levels(column, known, removable=None):
-    """Return the column with unknown values, which are not in `known`, set to missing.
+    """Return a column with unknown values set to missing.
 
-    removable : unknown levels that are set to missing; None: all unknown values"""
+    column : Column
+    known : values that stay
+    removable : unknown values to set to missing; None means all of them"""
     if column.kind != "level":
         unknown = removable is None and ~np.isin(as_float(column.values), known)
         return replace(column, values=np.where(unknown, np.nan, as_float(column.values)))
@@ -237,9 +239,10 @@ def kind_of(column):
 
 
 def join_kinds(kinds):
-    """Return a Column without rows, with the type of a whole column and the levels of all chunks.
+    """Combine the types of a column's chunks; return a Column without rows, with all levels.
 
-    kinds : a Column without rows per chunk; raise DataError if they contradict each other"""
+    kinds : Column without rows for each chunk
+    Raise DataError if these contradict each other."""
     # Columns with only missing values may be of any kind.
     held = [kind for kind in kinds if kind.levels or kind.kind not in ("empty", "level")]
     if not held:
@@ -292,9 +295,11 @@ def used_levels(column, rows):
 
 
 def recode(column, levels, rows, cure=""):
-    """Return codes of a column's rows: the position of each value in `levels`, -1 if missing.
+    """Return the code of each row: the position of its value in `levels`, or -1 if missing.
 
-    rows : positions, empty for all; cure : advice at the end of the DataError about a new level"""
+    column : Column with the values
+    rows : positions of the rows, empty for all
+    cure : advice at the end of the DataError about a value that is not in `levels`"""
     if column.kind == "date":
         what = f"column {column.name!r} must have levels, as in training"
         raise DataError(f"{what}; here it has dates")
@@ -371,9 +376,11 @@ def known_rows(table, names):
 
 
 def rows_to_learn(table, names):
-    """Return a Table of rows with values in all `names`, and their positions (empty: all rows).
+    """Return the rows with values in all the named columns, as a Table, and their positions.
 
-    Raise DataError if none of these rows has positive weight."""
+    table : Table
+    names : columns
+    Empty positions mean all rows. Raise DataError if none of the rows has positive weight."""
     part, where = known_rows(table, names)
     if part.n_positive:
         return part, where
@@ -382,7 +389,7 @@ def rows_to_learn(table, names):
 
 
 def raise_unknown(names, everywhere):
-    """Raise DataError: no row of positive weight has values of all the columns `names`.
+    """Raise DataError: no row of positive weight has values in all the columns `names`.
 
     everywhere : whether names[0] is missing in every row, for the message"""
     if everywhere:

@@ -49,9 +49,10 @@ MISSING = ("drop", "indicator", "keep")  # allowed treatments of missing feature
 class Design:
     """What a formula learned from the training rows: all that is needed to convert new rows to X.
 
-    n_dropped : number of training rows that were dropped; rows of weight zero do not count
-    n_incomplete : number of training rows of positive weight that miss features but no response
-    lacking : dict column or row input -> number of missing values; empty if no row was dropped"""
+    n_dropped, n_incomplete : number of training rows that were dropped, or miss only features
+    lacking : dict column or input, such as weights -> number of missing values"""
+
+    # Rows of weight zero do not count. `lacking` is empty if no row was dropped.
 
     formula: str = forms.text()
     family: str = forms.choice(*FAMILIES)
@@ -169,9 +170,11 @@ class Design:
         return design, Batch(X, y, **vars(inputs), **at)
 
     def apply(self, data, *, offset=None, response=False, new_levels="error"):
-        """Return complete rows of new data as a Batch; `response` adds the response and weights.
+        """Convert the complete rows of new data to a Batch.
 
-        new_levels : whether levels that training did not have are an "error" or "missing" values"""
+        offset : offset of the rows; None means the column used in training, if any
+        response : whether to add the response and weights
+        new_levels : whether levels not in training are an "error" or "missing" values"""
         frame = read_frame(data)
         if response and self.response is None:
             raise DataError(f"the formula {self.formula!r} has no response")
@@ -188,10 +191,12 @@ class Design:
         return batch
 
     def batch_of(self, frame, inputs, response, known, part=False):
-        """Return the complete rows of a Frame as a Batch, with the response if `response` is true.
+        """Convert the complete rows of a Frame to a Batch.
 
-        inputs : RowInputs; known : rules for new levels, a dict that `known_levels` returns
-        part : whether the rows are one chunk of the training rows; weights are not checked then"""
+        inputs : RowInputs (weights, offset etc.)
+        response : whether to add the response
+        known : rules for new levels, from `known_levels`
+        part : whether the rows are one chunk of the training rows, whose weights need no check"""
         target = self.response if response else None
         table, rows = self._complete_rows(frame, _answers(target), inputs, known)
         inputs = inputs.take(rows) if part else inputs.complete(rows)
@@ -206,8 +211,10 @@ class Design:
     def _complete_rows(self, frame, targets, inputs, known):
         """Return the rows of a Frame that can be used, as a Table, and their positions.
 
-        A missing feature excludes a row only if `missing` is "drop"; "indicator" replaces it.
-        targets : columns of the response; inputs : RowInputs; known : rules for new levels"""
+        targets : columns of the response
+        inputs : RowInputs, such as weights
+        known : rules for new levels, from `known_levels`
+        A missing feature excludes a row only if the design's `missing` is "drop"."""
         read = read_complete(frame, self.features, targets, inputs, self.missing, known=known)
         return filled(read[0], self.fills), read[1]
 
@@ -225,9 +232,10 @@ class Design:
         return found
 
     def restrict(self, features):
-        """Return a design with only the terms that make the features at positions `features`.
+        """Return a design with only the terms that make the given features, and `kept`.
 
-        Also return the positions, in this design, of all features of the new one."""
+        features : positions of the features
+        kept : positions, in this design, of all features of the new one"""
         wanted = np.unique(self.term_of[features])
         kept = np.flatnonzero(np.isin(self.term_of, wanted))
         names = tuple(self.names[k] for k in kept)
@@ -290,10 +298,11 @@ class Design:
         return list(dict.fromkeys([*self.features, *_answers(self.response), *others]))
 
     def known_levels(self, new_levels):
-        """Return rules for new levels: dict column -> (training levels, levels to set to missing).
+        """Return rules for levels that training rows lacked: dict column -> (known, removable).
 
-        new_levels : "missing" to set all new levels to missing (the second entry is then None)
-        If it is "error", a level outside of both tuples will raise an error."""
+        new_levels : "missing" to set new levels to missing, otherwise "error"
+        known : levels of the training rows
+        removable : levels to set to missing, None for all; any other level raises an error"""
         one_of("new_levels", new_levels, ("error", "missing"))
         found, parts = {}, list(itertools.chain.from_iterable(self.terms))
         for name, part in [(factors.column_with_levels(part), part) for part in parts]:
@@ -393,9 +402,11 @@ def read_formula(text, family, which=None):
 
 
 def columns_read(formula, names, family=None, beside=()):
-    """Return the columns among `names` that a formula uses or that are in `beside`, as a tuple.
+    """Return the data columns that a formula uses, as a tuple of names.
 
-    family : name or None, to check the response; beside : columns that the dot does not include"""
+    names : all columns of the data
+    family : name of the response's family, to check the response, or None
+    beside : further columns to return; the dot of the formula does not include them"""
     parsed, chosen = read_formula(formula, family)
     keys = expand(parsed, names, set(beside))
     used = {*design_terms.columns_of(keys), *_answers(_response(chosen)), *beside}

@@ -97,10 +97,10 @@ def _settings(node):
 
 
 def evaluate(code, node, table, states=()):
-    """Return the values (n, width) of an expression in all rows of a table, as finite float64.
+    """Evaluate an expression of a formula in all rows of a table; return finite values (n, width).
 
     code, node : text and syntax tree of the expression
-    states : what its splines, means and scales learned, if any"""
+    states : what its splines, means and scales learned from training rows, if any"""
     return _matrix(node, _Scope(table, code, list(states)))
 
 
@@ -270,10 +270,11 @@ def _data(node, scope):
 
 
 def _transform(name, data, settings, words, scope):
-    """Return the values of a spline or standardization, such as bs(x) or scale(x), in a _Scope.
+    """Return the values of a spline or standardization, such as bs(x) or scale(x).
 
-    data : list of arrays; settings, words : list of other arguments, and dict of those by name
-    If scope.learning, the function `name` first learns from the data."""
+    name, data : the function's name, and a list of arrays
+    settings, words : other arguments, by position and by name
+    scope : _Scope, the table and learned states; if scope.learning, the state is learned first"""
     positive = scope.table.positive_weight
     if not (scope.learning or scope.states):
         raise FormulaError(f"{scope.code}: {name}() cannot be used here")

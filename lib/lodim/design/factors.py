@@ -38,10 +38,10 @@ class Numeric:
 
 @forms.record
 class Levels:
-    """Factor that codes the levels of a column, of C() or of a condition in I() as numbers.
+    """Coding of a column's levels, or of a call of C() or I(), as numeric features."""
 
-    Two levels make one 0/1 column; three or more make one column each, or, with
-    `reference_levels=True`, one for each level but the first."""
+    # Two levels make one 0/1 column; three or more make one column each, or, with
+    # `reference_levels=True`, one for each level but the first.
 
     # name, called: name of the column; or, if `called` is true, text of a call such as C(x, Sum)
     name: str = forms.text()
@@ -62,8 +62,9 @@ class Levels:
     def from_levels(cls, name, called, levels, labels, matrix=None):
         """Return a Levels factor without rules for missing values.
 
-        name : data column, or, if `called`, text of a call; labels : names of the factor's columns
-        matrix : contrasts, with a row of column values per level; None for 0/1 columns"""
+        name : data column, or text of a call if `called` is true
+        labels : names of the features that the factor makes
+        matrix : (levels, labels) contrasts; None for 0/1 features"""
         return cls(name, called, levels, labels, matrix, (), None, None)
 
     def _check_fields(self):
@@ -96,9 +97,10 @@ LEARNT = forms.Form(_read_learnt, list)
 
 @forms.record
 class Expression:
-    """Factor that is the text of a call such as bs(x); `states` are what the calls in it learned.
+    """Factor of a formula that is a call such as bs(x), with what the call learned from the data.
 
-    An entry of `states` is (name of the function, dict of numbers and arrays such as knots)."""
+    name : text of the call
+    states : pairs (name of a function, dict of numbers and arrays such as knots)"""
 
     name: str = forms.text()
     width: int = forms.whole(least=1)
@@ -122,12 +124,13 @@ def columns_of(key):
 
 
 def learn(key, summaries, table, missing, polynomials=False):
-    """Return the factor (Numeric, Levels or Expression) of a key, learned from the training rows.
+    """Learn from training rows how to code a factor of a formula as numbers; return the factor.
 
     key : (column, None), or (None, text of a call such as "bs(x)")
-    summaries : dict of Summary by column name or, for computed values in C(), by key
-    table : Table of the training rows; missing : "drop", "keep" or "indicator"
-    polynomials : whether orthogonal polynomials code ordered categories"""
+    summaries : dict of Summary by column name, or by key for values computed in C()
+    table : Table of the training rows
+    missing : "drop", "keep" or "indicator"
+    polynomials : whether to code ordered categories by polynomials"""
     name, code = key
     source = name if code is None else column_in(code)
     if code is not None and not is_category(code):
@@ -157,9 +160,10 @@ def learn(key, summaries, table, missing, polynomials=False):
 
 
 def names_rows(summary):
-    """Return whether a column (Summary) seems to name rows: most rows have a level of their own.
+    """Return whether a column seems to identify the rows: most rows have a level of their own.
 
-    False for numbers, declared categories, and columns of up to 20 levels."""
+    summary : Summary of the column
+    The result is False for numbers, declared categories and columns of few levels."""
     column = summary.column
     if column.kind != "level" or column.declared or len(summary.levels) <= FEW_LEVELS:
         return False
@@ -327,9 +331,11 @@ def against_reference(factor, reduced):
 
 
 def _in_order(factor, polynomials):
-    """Return the factor of an ordered category with columns that depend on the order.
+    """Recode an ordered category so that its columns depend on the order; return the new factor.
 
-    polynomials : True for orthogonal polynomials, else a 0/1 column per threshold (">=medium")"""
+    factor : Levels
+    polynomials : whether to use orthogonal polynomials, not thresholds such as ">=medium"
+    """
     levels = factor.levels
     if len(levels) < 2:
         return factor
@@ -365,9 +371,11 @@ def _is_number(value):
 
 
 def _categorical(code, name, used):
-    """Return the Levels factor of a call of C() or I(), given its text `code`.
+    """Return the Levels factor that a call of C() or I() in a formula defines.
 
-    name : name of the column in error messages; used : levels that occur in the data"""
+    code : text of the call
+    name : name of the column in error messages
+    used : levels that occur in the data"""
     node = tree(code)
     keywords = {word.arg: word.value for word in node.keywords}
     contrast = node.args[1] if len(node.args) > 1 else keywords.get("contrast")
@@ -386,10 +394,13 @@ def _categorical(code, name, used):
 
 
 def _with_missing(factor, summary, missing):
-    """Return a Levels factor with rules for missing values, given the column's Summary.
+    """Add rules for missing values to a Levels factor; return the new factor.
 
-    Declared categories without rows count as missing. missing="indicator" gives missing values a
-    column of their own, or, if training rows have none, the levels' frequencies as values."""
+    summary : Summary of the column
+    missing : "drop", "keep" or "indicator"; only "indicator" codes missing values
+    Declared categories without rows count as missing."""
+    # "indicator" gives missing values a column of their own, or, if training rows have none, the
+    # levels' frequencies as values.
     declared = summary.levels if summary.column.declared else ()
     factor = replace(factor, unseen=tuple(v for v in declared if v not in factor.levels))
     if missing != "indicator":

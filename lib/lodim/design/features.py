@@ -56,9 +56,10 @@ class Prepared:
 
 
 def _sources(term, prepared):
-    """Yield a pair (values, positions) for each feature of a term: row i has values[positions[i]].
+    """Yield (values, positions) for each feature of a term: row i has values[positions[i]].
 
-    With empty positions, row i has values[i]. Missing values give NaN. prepared : Prepared data"""
+    prepared : Prepared, the data
+    With empty positions, row i has values[i]. Missing values are NaN."""
     table = prepared.table
     part, where = columns.known_rows(table, needs([term]))
     if where is ALL_ROWS:
@@ -94,9 +95,10 @@ def _places(terms):
 
 
 def _for_features(work, terms, prepared, wanted):
-    """Call work(term, k, values, positions) for each feature k of terms.
+    """Call work(term, k, values, positions) for each feature k of the given terms.
 
-    Row i has values[positions[i]], or values[i] if positions are empty. prepared : Prepared data
+    Row i has values[positions[i]], or values[i] if `positions` is empty.
+    prepared : Prepared, the data
     wanted : (p,) bool; terms without a wanted feature are skipped"""
 
     def of_term(place):
@@ -133,10 +135,11 @@ def write_features(design, prepared, X):
 
 
 def learn_moments(terms, prepared, *, wanted, limits):
-    """Return weight sum, mean, squared deviations, minimum and maximum per feature, (p, 5).
+    """Return the weight sum, mean, squared deviations, minimum and maximum per feature, (p, 5).
 
-    wanted : (p,) bool; other features get zeros. prepared : Prepared
-    limits : dict feature's position -> (lower, upper, middle); values outside become the middle"""
+    prepared : Prepared, the data
+    wanted : (p,) bool, features to compute
+    limits : dict position of a feature -> (lower, upper, value that replaces numbers outside)"""
     table, found = prepared.table, np.zeros((len(wanted), 5))
     weights = kernel_weights(table.weights, table.weight_unit)
 
@@ -178,11 +181,12 @@ def learn_tails(terms, prepared, *, wanted, size):
 
 
 def scaling(moments, names, standardize):
-    """Return mean, scale and size (p,) of features, and which are constant, (p,) bool.
+    """Return the mean, scale and size of features, and which are constant, (p,) each.
 
-    The scale is the standard deviation if `standardize`, else 1. The size is the standard deviation
-    after division by the scale. Constant features have scale and size 1.
-    moments : weight sum, mean, squared deviations, minimum and maximum per feature, (p, 5)"""
+    moments : (p, 5) weight sum, mean, squared deviations, minimum and maximum
+    standardize : whether scales are standard deviations; otherwise all are 1
+    size : standard deviation after scaling
+    Constant features have scale and size 1."""
     total, mean, spread, least, greatest = moments.T
     with np.errstate(all="ignore"):
         sd = np.sqrt(spread / total)
@@ -198,9 +202,12 @@ def scaling(moments, names, standardize):
 
 
 class Features:
-    """Features of a design in all rows, computed again in each pass over the chunks of the data.
+    """Features of all rows, computed again in each pass over the chunks of the data.
 
-    parts : Chunks of data; missing : "drop", "keep" or "indicator"; fills : a Fill per column"""
+    fills : Fill per column, which replaces missing values
+    parts : Chunks of the data
+    missing : treatment of missing features, "drop", "keep" or "indicator"
+    """
 
     def __init__(self, terms, fills, parts, missing):
         self.terms, self.fills, self.parts, self.missing = terms, fills, parts, missing
@@ -208,10 +215,11 @@ class Features:
         self.whole = None if whole is None else Prepared(whole)
 
     def moments(self, names, summaries):
-        """Return moments (p, 5) of the features, and a tuple of Limits, for features with outliers.
+        """Return moments (p, 5) of the features, outliers ignored, and Limits of the outliers.
 
-        Moments: weight sum, mean, squared deviations, minimum and maximum, without outliers
-        names : (p,) names of the features; summaries : dict column -> Summary, for known moments"""
+        moments : weight sum, mean, squared deviations, minimum and maximum
+        names : (p,) names of the features
+        summaries : dict column -> Summary, which may have the moments"""
         found, wanted = np.zeros((len(names), 5)), np.ones(len(names), bool)
         for first, _, term in _places(self.terms):
             if len(term) > 1 or not isinstance(term[0], factors.Numeric):
@@ -238,9 +246,11 @@ class Features:
         return tuple(one for one in limits if one is not None)
 
     def _learn_moments(self, known, wanted, limits):
-        """Return moments (p, 5), computed for features in `wanted`, and `known` for the others.
+        """Return moments (p, 5), computed for features in `wanted`, taken from `known` for others.
 
-        limits : dict position -> (lower, upper, middle); values outside become the middle"""
+        moments : weight sum, mean, squared deviations, minimum and maximum
+        limits : dict position of a feature -> (lower, upper, value that replaces numbers outside)
+        """
         if not wanted.any():
             return known
         parts = self._map(partial(learn_moments, wanted=wanted, limits=limits), wanted)
@@ -249,7 +259,8 @@ class Features:
     def _map(self, work, wanted):
         """Call work(terms, prepared) for each chunk of the data; return a list of the results.
 
-        prepared : Prepared chunk without missing values; wanted : (p,) bool, features to read"""
+        prepared : Prepared, a chunk in which missing values are replaced
+        wanted : (p,) bool, features that `work` needs"""
         names = needs([self.terms[t] for t in np.unique(self._term_of[wanted])])
         if self.whole is not None:
             return [work(self.terms, self.whole)]
@@ -271,9 +282,10 @@ class Features:
 
 
 def columns_within(summaries, parts):
-    """Return a Summary (statistics) per column, as a list; moments ignore extreme outliers.
+    """Return a Summary per column, as a list, whose moments ignore extreme outliers.
 
-    summaries : dict column -> Summary; parts : Chunks, read again for columns with outliers"""
+    summaries : dict column -> Summary of all values
+    parts : Chunks, to read columns with outliers again"""
     numbers = [name for name, known in summaries.items() if known.moments is not None]
     columns = Features(tuple((factors.Numeric(name),) for name in numbers), (), parts, "keep")
     within = zip(numbers, columns.moments(numbers, summaries)[0], strict=True)
@@ -296,9 +308,11 @@ SHARE = 0.5  # largest share of the free memory that tiles take
 
 
 def tiles_for(is_source, n, p, dtype, folder):
-    """Return zeros for X, (n_tiles, p, 64), in memory, or in a file in `folder` if it is not None.
+    """Return zeros for X, (n_tiles, p, 64), in memory or in a file.
 
-    Data from disk (`is_source`) use a temporary file if X needs over half of the free memory."""
+    is_source : whether data are read from disk; X is then a temporary file if memory is scarce
+    folder : folder of the file, or None
+    Raise DataError if X does not fit."""
     if folder is not None:
         return tiles_in(folder, n, p, dtype)
     if is_source and not fits_memory(n, p, dtype):

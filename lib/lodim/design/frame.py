@@ -354,9 +354,13 @@ SOME_LEVELS = 10  # columns of up to this many levels are always categories
 
 
 def check_numeric_text(column, levels, n, answer=False):
-    """Raise DataError, or warn in unclear cases, if a text column seems to hold numbers or dates.
+    """Raise DataError, or warn, if a text column seems to hold numbers or dates.
 
-    levels : distinct texts in the column's n values; answer : whether the column is the response"""
+    column : Column
+    levels : its distinct texts
+    n : number of its values
+    answer : whether the column is the response"""
+    # It warns in unclear cases.
     if column.declared or not all(isinstance(level, str) for level in levels):
         return
     what = f"the response {column.name!r}" if answer else f"column {column.name!r}"
@@ -386,9 +390,11 @@ def _is_number(level):
 
 
 def _check_dates(subject, name, levels, answer):
-    """Raise DataError if a text column has over 10 levels, nearly all of them dates.
+    """Raise DataError if nearly all levels of a text column are dates.
 
-    subject : column as named in the error; answer : whether the column is the response"""
+    subject : words for the column in the error
+    levels : distinct texts; few levels raise no error
+    answer : whether the column is the response"""
     others = [level for level in levels if not columns.ISO_DATE.fullmatch(level)]
     if len(levels) <= SOME_LEVELS or _are_many(levels, others):
         return

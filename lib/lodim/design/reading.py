@@ -127,10 +127,13 @@ def _add(counts):
 
 
 def scan(chunk, request, answers, inputs, missing):
-    """Read a chunk of a source; return its Scan, and a dict name -> Column of all columns read.
+    """Read a chunk of rows; return its Scan, and a dict name -> Column of all columns read.
 
-    request, answers : ColumnRequest of the features, names of the response's columns
-    inputs : RowInputs, such as weights; missing : "drop", "keep" or "indicator", for features"""
+    request : ColumnRequest of the features
+    answers : names of the response's columns
+    inputs : RowInputs (weights, offset etc.)
+    missing : treatment of missing features, "drop", "keep" or "indicator"
+    """
     read = chunks.read_chunk(chunk, list(dict.fromkeys([*request.names, *answers, *inputs.names])))
     n, first, place = len(chunk.frame), chunk.first, chunk.place
     frame = chunks.frame_of(read, chunks.Labels([(0, first, place)], range(n)))

@@ -224,13 +224,14 @@ def _check_row_labels(frame, value, what):
 
 
 def read_complete(frame, features, answers, inputs, missing, *, learning=False, known=None):
-    """Return the complete rows of a Frame as a Table, their positions, and three counts.
+    """Return the complete rows of a Frame: a Table, their positions, and three counts.
 
-    A complete row has response, weight and offset, and all features if `missing` is "drop".
-    The counts: rows dropped; rows that miss only features; missing values by column, a dict.
-    features, answers : columns of features and response; inputs : RowInputs
-    known : dict column -> (known levels, unknown ones that count as missing; None: all), or None
-    learning : whether fewer than two rows are an error"""
+    features, answers : columns of features and response
+    inputs : RowInputs, such as weights
+    missing : "drop" if rows need all features
+    learning : whether fewer than two rows are an error
+    known : dict column -> (known levels, levels to set to missing; None: all others), or None
+    counts : dropped rows, rows that miss only features, dict of missing values by column"""
     n, read = len(frame.index), {}
     for name in dict.fromkeys([*features, *answers]):
         read[name] = read_column(frame, name)
@@ -257,10 +258,13 @@ class Flags:
 
 
 def flag_missing(read, answers, inputs, missing, index):
-    """Find the rows with missing values; return Flags.
+    """Find out which rows lack features, response, weights etc.; return Flags.
 
-    read : dict name -> Column; answers : columns of the response; inputs : RowInputs
-    missing : "keep" if rows without a response stay; index : labels of the rows, for errors"""
+    read : dict name -> Column
+    answers : columns of the response
+    inputs : RowInputs (weights, offset etc.)
+    missing : "keep" if rows without a response stay
+    index : labels of the rows, for errors"""
     n = len(index)
     gaps, bad = np.zeros(n, bool), np.zeros(n, bool)
     answers = () if missing == "keep" else answers
@@ -279,12 +283,14 @@ def flag_missing(read, answers, inputs, missing, index):
 
 
 def complete_rows(flags, weights, missing, learning):
-    """Find the rows to use. Return (positions, n_dropped, n_incomplete, lacking).
+    """Choose the rows to use; return (positions, n_dropped, n_incomplete, lacking).
 
-    missing : "drop" if rows need all features; learning : whether fewer than two rows are an error
-    n_dropped : number of rows left out, except rows of weight zero
-    n_incomplete : number of rows of positive weight that miss features only
-    lacking : dict column or row input -> number of missing values; empty if n_dropped is 0"""
+    flags : Flags, what each row lacks
+    missing : "drop" if rows need all features
+    learning : whether fewer than two rows are an error
+    n_dropped : rows left out, except those of weight zero
+    n_incomplete : rows of positive weight that miss only features
+    lacking : dict column or input -> number of missing values; empty if n_dropped is 0"""
     gaps, bad, drop = flags.gaps, flags.bad, missing == "drop"
     of_use = ~(bad | gaps) if drop else ~bad
     rows, out, incomplete = np.flatnonzero(of_use), ~of_use, gaps & ~bad
@@ -308,9 +314,11 @@ def complete_rows(flags, weights, missing, learning):
 
 
 def _flag(column, bad, index):
-    """Set bad (n,) to True in the rows where a Column is missing; return the number of these rows.
+    """Set `bad` (n,) to True in the rows where a column is missing; return their number.
 
-    Raise DataError if a number is infinite; index : labels of the rows, for the error"""
+    column : Column
+    index : labels of the rows, for the error
+    Raise DataError if a number is infinite."""
     if column.kind == "level":
         missing = column.codes < 0
         bad[missing] = True  # never write False: several threads mark the same rows
@@ -329,10 +337,12 @@ def _flag(column, bad, index):
 
 
 def learn_response(response, family, table):
-    """Evaluate `response`, the left side of a formula, in a table; return y, Response and family.
+    """Evaluate the response of a formula in training rows; return y, Response and family.
 
-    y : (n,) numbers or class codes, NaN if missing; the returned Response can code new data
-    The family is inferred if None. If `response` is None, return (None, None, "none")."""
+    response : Response, the left side; None returns (None, None, "none")
+    family : name, or None to infer it
+    y : numbers or class codes, NaN if missing
+    The returned Response can code new data."""
     if response is None:
         return None, None, "none"
     n = table.n
@@ -377,9 +387,11 @@ def _check_order(name, levels, in_order):
 
 
 def _are_proportions(source, rows, table):
-    """Return whether a "binomial" response (Column `source`) has proportions, not classes.
+    """Return whether a binomial response has proportions of trials, not classes.
 
-    Raise DataError if it has proportions, but the table has no weights (numbers of trials)."""
+    source : Column of the response
+    rows : positions of the rows, empty for all
+    Raise DataError for proportions if the table has no weights, the numbers of trials."""
     if source.kind == "level":
         return False
     y = table.weighted(columns.take(source.values, rows))
@@ -398,9 +410,11 @@ def is_balanced(weights, names):
 
 
 def class_weights(y, response, rows, size):
-    """Return weights (size,) that have the same sum in each class: n / (K n_k) in class k of K.
+    """Return row weights with the same sum in each class, (size,).
 
-    y : (n,) codes of the Response's classes, for rows at positions `rows`; others have weight 1"""
+    y : codes of the classes, NaN if unknown
+    response : Response, which must have classes
+    rows : positions of the rows of y among all rows; the others get weight 1"""
     if response is None or response.levels is None:
         name = "there is none" if response is None else f"{response.name!r} is numeric"
         raise DataError(f"weights='balanced' needs a response with classes, but {name}")

@@ -24,9 +24,9 @@ MOST_LEVELS = 1_000_000  # with more levels a formula would have too many featur
 
 @dataclass(frozen=True)
 class ColumnRequest:
-    """Columns to summarize (`names`), and for which of them more statistics are needed.
+    """Columns to summarize, and those of them for which more statistics are needed.
 
-    coded : columns whose distinct numbers are counted as levels
+    coded : columns whose distinct numbers are counted
     ranged : columns for which the rows of the smallest and largest number are found"""
 
     names: tuple[str, ...]
@@ -100,9 +100,11 @@ def _moments(table, column, known):
 
 
 def _count(table, column, known):
-    """Return a dict of a column's "levels", their "counts" of rows and their "mass" (total weight).
+    """Count the rows of each level of a column; return a dict of levels, counts and mass.
 
-    known : (n,) bool, rows to count, or None for all. Levels without rows are kept if declared."""
+    known : (n,) bool, rows to count, or None for all
+    mass : total weight of each level
+    Declared levels without rows are included."""
     codes, weights = columns.take(column.codes, table.rows), table.weights
     if known is not None:
         codes, weights = codes[known], None if weights is None else weights[known]
@@ -117,9 +119,12 @@ def _count(table, column, known):
 
 
 def summarize_values(table, name, values, n):
-    """Return a Summary of the numbers that an expression gives; each distinct number is a level.
+    """Return a Summary of an expression's values, with each distinct number as a level.
 
-    values : (m,), of the m rows in `table`; n : number of all rows, with or without value"""
+    table : Table of the rows with a value
+    name : text of the expression
+    values : one per row of `table`
+    n : number of all rows, with or without a value"""
     column = columns.Column(name, "number", values)
     counted = _count(replace(table, rows=ALL_ROWS), columns.as_levels(column), None)
     return Summary(columns.kind_of(column), n, n - table.n, table.n_positive, **counted)
@@ -295,10 +300,10 @@ def limits_by_position(limits, names):
 
 
 def apply_limits(x, rows, limits):
-    """Replace the outliers of a feature; return new x and rows.
+    """Replace the outliers of a feature; return new values and row positions.
 
-    x, rows : values, and each row's position in x (empty: row i has x[i])
-    limits : (lower, upper, middle), values outside become the middle; None changes nothing"""
+    x, rows : values, and each row's position in x; if empty, row i has x[i]
+    limits : (lower, upper, value that replaces numbers outside); None changes nothing"""
     if limits is None:
         return x, rows
     lower, upper, middle = limits

@@ -62,10 +62,11 @@ def _learning(keys):
 
 
 def row_names(keys, summaries, written):
-    """Warn about columns left out of '.' because they seem to name rows; return their Summaries.
+    """Warn about columns that the formula's dot omits as row names; return their Summaries.
 
-    keys : terms, as tuples of (column, None) or (None, call); summaries : dict column -> Summary
-    written : columns that the formula names itself, which are never left out"""
+    keys : terms, as tuples of (column, None) or (None, text of a call)
+    summaries : dict column -> Summary
+    written : columns that the formula names itself, which stay"""
     names = dict.fromkeys(name for term in keys for name, code in term if code is None)
     found = [summaries[n] for n in names if n not in written and factors.names_rows(summaries[n])]
     for one in found:
@@ -79,10 +80,12 @@ def row_names(keys, summaries, written):
 
 
 def warn_of_identifiers(keys, parts, summaries, written):
-    """Warn about columns that '.' adds to the formula although they seem to be row numbers.
+    """Warn about columns that the formula's dot includes although they seem to number rows.
 
-    keys : terms, as tuples of (column, None) or (None, text of a call); parts : Chunks of the rows
-    summaries : dict column -> Summary; written : columns that the formula names, without warning"""
+    keys : terms, as tuples of (column, None) or (None, text of a call)
+    parts : Chunks of the rows
+    summaries : dict column -> Summary
+    written : columns that the formula names itself, without warning"""
     for name in dict.fromkeys(name for term in keys for name, code in term if code is None):
         one, suspect = summaries[name], name not in written and factors.is_called_identifier(name)
         if not suspect or one.column.kind != "number" or one.n - one.n_missing <= FEW_LEVELS:
@@ -99,13 +102,16 @@ def _identifies(name, _, table):
 
 
 def learn(keys, parts, summaries, fills, missing, reference_levels):
-    """Learn terms from training rows; return (terms, dict of names, number of sampled rows).
+    """Learn the terms of a formula from training rows; return (terms, named, n_sampled).
 
-    keys : terms, as tuples of (column, None) or (None, text of a call); parts : Chunks of the rows
-    summaries : dict column -> Summary; fills : Fills that replace missing values, or ()
-    missing : "drop", "keep" or "indicator"; reference_levels : whether to code factors as R does
-    The dict has `names`, `term_names` and `term_of` of a Design. Splines and means are learned from
-    the sampled rows; their number is 0 if all rows were used."""
+    keys : terms, as tuples of (column, None) or (None, text of a call)
+    parts : Chunks of the rows
+    summaries : dict column -> Summary
+    fills : Fills, which replace missing values, or ()
+    missing : treatment of missing features, "drop", "keep" or "indicator"
+    reference_levels : whether to code factors as R does
+    named : dict with names, term_names and term_of of a Design
+    n_sampled : number of rows from which splines and means were learned, 0 for all"""
     check_size([math.prod(map(factors.least_width, term)) for term in keys], keys, parts.n)
     # Values of expressions, as in C(np.floor(x)), are counted in all rows.
     counted = [(None, code) for code in _codes(keys) if factors.is_counted(code)]
@@ -144,8 +150,9 @@ def learn(keys, parts, summaries, fills, missing, reference_levels):
 def draw_rows(parts, ends, size):
     """Draw about `size` rows of positive weight; return positions, and whether rows were left out.
 
-    parts : Chunks of n rows; if n is at most `size`, positions are None, which means all rows
-    ends : positions that every sample includes, e.g. of a column's smallest and largest value"""
+    parts : Chunks of all rows
+    ends : positions to include in every sample
+    Positions of None mean all rows."""
     if parts.n <= size:
         return None, False
     rows = parts.table.weighted(np.arange(parts.n))
@@ -270,10 +277,12 @@ def _keeps_order(term, name):
 
 
 def compress(keys, written, parts, summaries):
-    """Return terms in which arcsinh((x - center) / spread) replaces each column x with heavy tails.
+    """Replace columns with heavy tails by their arcsinh; return the new terms.
 
-    keys : all terms; written : columns that the formula names itself, which stay as they are
-    parts : Chunks whose rows give center and spread; summaries : dict column -> Summary"""
+    keys : terms, as tuples of (column, None) or (None, text of a call)
+    written : columns that the formula names itself, which stay
+    parts : Chunks of the rows
+    summaries : dict column -> Summary"""
     alone = {term[0][0] for term in keys if len(term) == 1 and term[0][1] is None} - written
     names = [n for n in summaries if n in alone and summaries[n].column.kind == "number"]
     if not names:

@@ -286,9 +286,12 @@ def drift(subject):
 
 
 def moved_means(fit, batch):
-    """Return significant changes of features' means from training to `batch`: dict name -> change.
+    """Return which features have other means in new rows than in training: dict name -> change.
 
-    Changes are in SDs, at least 0.25, largest first. If no test is possible, return why (text)."""
+    batch : the new rows
+    Changes are significant, in standard deviations, largest first. If no test is possible,
+    return a text that says why."""
+    # The least change is `SHIFT`.
     if batch.n < LEAST_NEW:
         return f"fewer than {LEAST_NEW} rows"
     if fit.arguments.get("weights") is not None:
@@ -327,7 +330,8 @@ INFLATED = 10.0  # variance inflation factor above which a feature is reported
 def repeats(rows, X):
     """Return the positions of rows that equal an earlier row; none if chance explains them.
 
-    rows : (n, q) features and response; X : features, which give the number expected by chance"""
+    rows : (n, q) features and response
+    X : features alone, from which to estimate how many rows are equal by chance"""
     n = len(rows)
     again = np.flatnonzero(pd.DataFrame(rows).duplicated().to_numpy())
     if len(again) < max(2, REPEATED * n):
@@ -349,10 +353,10 @@ def inflation(X):
 
 
 def near_copies(X, sources):
-    """Return pairs of columns of X with absolute correlation 0.995 or more: (i, j, correlation).
+    """Find pairs of columns of X that are nearly copies; return a list of (i, j, correlation).
 
-    sources : set of data columns that make each column of X; None leaves the column out
-    Pairs that share a data column are left out."""
+    sources : set of data columns from which each column of X is computed; None skips the column
+    Pairs with a common data column are left out."""
     spread = X.std(axis=0)
     use = np.flatnonzero((spread > 1e-9) & np.array([s is not None for s in sources], bool))
     Z = (X[:, use] - X[:, use].mean(axis=0)) / spread[use]
@@ -371,9 +375,10 @@ def tells_number(x, y):
 
 
 def tells_classes(x, code, n_classes):
-    """Return how well x (n,) separates classes `code` (n,): the smallest AUC over pairs of classes.
+    """Measure how well a feature separates classes: the smallest AUC over pairs of classes.
 
-    Return 0 if two classes have so few rows that one of 1,000 random columns may separate them."""
+    x, code : (n,) the feature, and codes of the classes
+    Return 0 if two classes have so few rows that chance may separate them."""
     least = 1.0
     for a in range(n_classes):
         for b in range(a):
@@ -401,9 +406,11 @@ def _correlation(x, y):
 
 
 def moved(X, n_training):
-    """Return the means (p,) of standardized new rows X (n, p), and whether each differs from zero.
+    """Return the means (p,) of new rows, and whether each differs from the mean in training.
 
-    A mean differs if it is at least 0.25 in absolute value, and significant by a t test."""
+    X : new rows, standardized as in training
+    n_training : number of training rows"""
+    # A mean differs if it is at least `SHIFT` in absolute value, and significant by a t test.
     shift = X.mean(axis=0)
     error = np.sqrt(np.maximum(1.0, X.var(axis=0)) * (1.0 / len(X) + 1.0 / n_training))
     p = 2.0 * stdtr(max(min(len(X), n_training) - 1, 1), -np.abs(shift) / error)

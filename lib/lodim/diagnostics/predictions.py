@@ -14,7 +14,8 @@ EDGE = 1e-9  # smallest distance of a probability from 0 and 1, for its logit
 def overfit(subject):
     """Check whether a fit explains new or held-out rows much worse than training rows.
 
-    subject : Subject. Return a list of Finding, or a text that says why the check is skipped."""
+    subject : Subject, the fit and rows
+    Return a list of Finding, or a text that says why the check is skipped."""
     fit, row = subject.fit, in_pandas(subject.fit.glance)().iloc[0]
     if fit.design.response is None:
         return "there is no response"
@@ -46,9 +47,11 @@ def overfit(subject):
 
 
 def _explained(subject, before):
-    """Return the share of null deviance explained in a Subject's rows, and an SE of share - before.
+    """Return the share of null deviance that a fit explains in given rows, and an SE.
 
-    before : share in training rows. Return None if rows are few or the share is undefined."""
+    subject : Subject, the fit and rows
+    before : share in training rows; the SE is that of share - before
+    Return None if rows are few or the share is undefined."""
     fit, batch = subject.fit, subject.answered
     weight, family = batch.weight, subject.fit.family
     loss = family.deviance(batch.y, subject.score)
@@ -151,9 +154,11 @@ def calibration(subject):
 
 
 def _numbers(fit, y, score):
-    """Return [text on the fifth of rows that is predicted worst], or [] if well calibrated.
+    """Describe where predictions of a numeric response are wrong on average, as a list of texts.
 
-    score : linear predictors of the rows with responses y"""
+    score : linear predictors of the rows with responses y
+    The list is empty if predictions are well calibrated."""
+    # The text is on the fifth of rows that is predicted worst.
     mean, family = fit.family.mean(score), fit.family
     residual = family.bounded(y - mean)
     gain, chance = recalibration(residual, mean, fit.n)
@@ -200,10 +205,12 @@ FIFTHS = "lowest", "second", "middle", "fourth", "highest"
 def recalibration(residual, predictor, n_training, variance=None):
     """Test whether an intercept and slope would improve predictions; return chi-square, p-value.
 
-    The test has 2 degrees of freedom (Davidson and MacKinnon 1993, Sect. 13.7).
     residual : response minus mean; predictor : the mean, or the logit of a probability
-    n_training : number of training rows (few reduce chi-square)
-    variance : variances of responses for a second chi-square, used if it is smaller; or None"""
+    n_training : number of training rows
+    variance : variances of the responses, or None; if given, chi-square is computed both by these
+        and by the squared residuals, and the smaller one is returned"""
+    # The test has 2 degrees of freedom (Davidson and MacKinnon 1993, Sect. 13.7). Few training rows
+    # reduce chi-square.
     centred = predictor - predictor.mean()
     size = np.sqrt((centred**2).mean())
     slope = centred / size if size > 1e-12 else np.zeros_like(centred)
@@ -216,10 +223,11 @@ def recalibration(residual, predictor, n_training, variance=None):
 
 
 def worst_fifth(residual, predicted, variance):
-    """Return the positions of the worst predicted fifth of rows, and its name, such as "lowest".
+    """Divide rows into fifths by prediction; return the worst fifth's positions and its name.
 
-    Rows are sorted by `predicted` and divided into fifths; the worst has the largest |mean| / SE
-    of `residual`. variance : of each residual, for the SE"""
+    predicted, residual : predictions, and responses minus predictions
+    variance : variance of each residual
+    The worst fifth has the largest |mean| / SE of `residual`."""
     parts = np.array_split(np.argsort(predicted, kind="stable"), len(FIFTHS))
     off = [abs(residual[k].sum()) / np.sqrt(variance[k].sum() + 1e-300) for k in parts]
     worst = int(np.argmax(off))
@@ -236,8 +244,9 @@ def dominant(deviance, weight):
 def is_lost(explained_before, explained_now, error):
     """Return whether a fit explains less than half as much deviance in other rows as in training.
 
-    explained_before, explained_now : shares of deviance explained in training and in other rows
-    error : SE of the difference; False if this is not significant, or the first share is near 0"""
+    explained_before, explained_now : shares explained in training and in other rows
+    error : SE of the difference
+    The result is False for differences within chance, and if the first share is near 0."""
     gap = explained_before - explained_now
     least = max(LOST * explained_before, ERRORS * error)
     return bool(explained_before >= LEAST_EXPLAINED and gap > least)

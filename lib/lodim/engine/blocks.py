@@ -23,9 +23,10 @@ LARGE = 2**28  # bytes of X above which a GPU is faster despite the time of kern
 
 
 def place(X, engine, large=None):
-    """Return X on the device where kernels (compiled loops) will read it: CPU or GPU.
+    """Return X on the device where compiled loops will read it, the CPU or a GPU.
 
-    engine="auto" uses a GPU only for `large` data; if `large` is None, the size of X decides."""
+    engine : "cpu", "cuda" or "auto", which uses a GPU only for large data
+    large : whether the data are large; None judges by the size of X"""
     if not on_host(X):
         if engine == "cuda":
             raise DeviceError(
@@ -107,7 +108,7 @@ def _pool(pid):
 def for_blocks(kernel, n_blocks, *args, threads=1, runs=None):
     """Call a compiled loop kernel(lo, hi, *args) in threads, for ranges of blocks of 4,096 rows.
 
-    The kernel processes blocks lo to hi - 1; it must release the GIL.
+    kernel : processes blocks lo to hi - 1; must release the GIL
     runs : ranges (lo, hi) of the blocks to process; None means all"""
     threads = min(threads, n_blocks, _most_threads.get() or threads)
     if runs is not None:
@@ -153,9 +154,10 @@ def each(work, items, n_values, threads=None):
 
 
 def over_rows(kernel, tiles, *args, threads=1, runs=None):
-    """Run a kernel (compiled loop), which writes values per row to its last argument, on all rows.
+    """Run a compiled loop over all rows, wherever they are; it fills its last argument.
 
-    The kernel is called as kernel(lo, hi, tiles, *args) for blocks lo to hi - 1 of 4,096 rows.
+    kernel : called as kernel(lo, hi, tiles, *args) for blocks lo to hi - 1 of 4,096 rows
+    tiles : the rows in tiles of 64
     runs : ranges (lo, hi) of the blocks to process; None means all"""
     if on_host(tiles):
         for_blocks(kernel, count_blocks(tiles), tiles, *args, threads=threads, runs=runs)
@@ -164,10 +166,11 @@ def over_rows(kernel, tiles, *args, threads=1, runs=None):
 
 
 def sum_blocks(kernel, tiles, shape, *args, threads=1, runs=None):
-    """Return the sum over all rows that a kernel (compiled loop) computes, such as a gradient.
+    """Return the sum over all rows that a compiled loop computes, such as a gradient.
 
-    kernel(lo, hi, partials, tiles, *args) must write the sum over block b of 4,096 rows, an array
-    of this `shape`, to partials[b], for b from lo to hi - 1.
+    kernel : called as kernel(lo, hi, partials, tiles, *args); writes the sum over block b, an
+        array of this `shape`, to partials[b], for b from lo to hi - 1
+    tiles : the rows in tiles of 64
     runs : ranges (lo, hi) of the blocks to process; None means all"""
     if not on_host(tiles):
         return tiles.sum_blocks(kernel, shape, *args)
@@ -227,10 +230,10 @@ def single_blas():
 
 
 def over_spans(work, X, n, *rows, threads=1):
-    """Yield the results of work(X, *rows) for spans of 65,536 consecutive rows, in order.
+    """Process X in spans of consecutive rows; yield the results of work(X, *rows) in order.
 
-    X : features of n rows; rows : arrays (n, ...) or None, of which each call gets its span
-    threads : number of threads in this process (None: all); unused if X is on Dask workers"""
+    rows : arrays (n, ...) or None, cut into the same spans as X
+    threads : number of threads in this process, None for all; unused if X is on Dask workers"""
 
     def of_span(part):
         own = (None if array is None else array[part] for array in rows)

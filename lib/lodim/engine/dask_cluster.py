@@ -172,9 +172,10 @@ def _aligned(v):
 
 
 def _submit(client, name, tasks, *held):
-    """Send tasks to Dask workers in one message; return futures of their results.
+    """Send tasks (functions) to Dask workers; return a list of futures, one per task.
 
-    name : part of the tasks' keys; held : lists of one future per task, which the task receives"""
+    name : part of the tasks' keys
+    held : lists with one future per task, whose results the task gets as arguments"""
     # Unique keys, so that no earlier result is used again
     keys = [f"lodim-{name.strip('_')}-{uuid4().hex}" for _ in tasks]
     with warnings.catch_warnings():

@@ -14,9 +14,10 @@ WAVES = 30.0  # radians per standard deviation of the keys
 
 
 def keys(X, weight, y=None, n_classes=0):
-    """Return a number (key) per row of features X (n, p) and responses; equal rows have equal keys.
+    """Return a number per row by which rows can be sorted, whatever their order in the data.
 
-    y : numbers, or codes of `n_classes` classes (NaN or n_classes if unknown), or None"""
+    y : numbers, or codes of `n_classes` classes, or None; NaN or n_classes for unknown classes
+    Equal rows have equal numbers."""
     share = weight / weight.sum()
     farthest = np.maximum(X.max(axis=0), -X.min(axis=0))
     u = X - share @ X
@@ -115,9 +116,10 @@ def sample_of(batch, count, seed, threads=1):
 
 
 def spread_sample(X, weight, count, seed, threads=1):
-    """Return positions (count,) of a systematic sample among rows of positive weight.
+    """Draw `count` rows, spread evenly over their sums of squared features; return positions.
 
-    Rows are sorted by sums of squared features and taken at equal steps. X : tiles of 64 rows"""
+    X : features in tiles of 64 rows
+    Rows of weight zero are not drawn."""
     length = lengths(X, len(weight), threads)
     place_bits = np.uint64(max(1, int(len(weight) - 1).bit_length()))
     place = (np.uint64(1) << place_bits) - np.uint64(1)

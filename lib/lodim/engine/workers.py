@@ -14,8 +14,8 @@ from lodim.engine.dask_cluster import PART_TILES, ROWS_PER_CHUNK, Cluster, OnWor
 class WorkerTiles(OnWorkers):
     """Array in tiles of 64 rows, (n_tiles, ..., 64), whose rows are distributed over Dask workers.
 
-    A kernel (compiled loop) called with this array runs on each worker, over the worker's rows.
-    `beside` : dict from "y", "weights" and "offset" to (local array, its copy on the workers)"""
+    beside : dict from "y", "weights" and "offset" to (local array, its copy on the workers)
+    A compiled loop called with this array runs on each worker, over the worker's rows."""
 
     def __init__(self, cluster, futures, n, shape, dtype):
         self.cluster, self.futures, self.n = cluster, futures, n
@@ -36,16 +36,18 @@ class WorkerTiles(OnWorkers):
     def map(self, function, *args, shape=None, dtype=None):
         """Return function(tiles, *args) as WorkerTiles; each worker computes it for its own rows.
 
-        function : without side effects; shape : result's axes but the first, if they change"""
+        function : free of side effects; gets a worker's tiles of 64 rows
+        shape, dtype : shape of the result but for the first axis, and its type, if they change"""
         futures = self.cluster.submit(_map, self, function, *args, name=function.__name__)
         shape = self.shape if shape is None else (len(self), *shape)
         return WorkerTiles(self.cluster, futures, self.n, shape, dtype or self.dtype)
 
     def add(self, kernel, onto, *args):
-        """Return `onto` plus the values per row that a kernel (compiled loop) adds, as WorkerTiles.
+        """Return `onto` plus values per row that a compiled loop computes on Dask workers.
 
+        kernel : kernel(lo, hi, tiles, *args, out) adds to `out` for blocks lo to hi - 1
         onto : WorkerTiles, left unchanged; or the shape (..., 64) of a tile, to start from zeros
-        kernel(lo, hi, tiles, *args, out) adds to `out` for blocks lo to hi - 1 of 4,096 rows"""
+        The result is WorkerTiles."""
         shape = onto.shape if isinstance(onto, WorkerTiles) else (len(self), *onto)
         futures = self._run(_fill, kernel, onto, *args)
         return WorkerTiles(self.cluster, futures, self.n, shape, np.float64)
@@ -61,16 +63,17 @@ class WorkerTiles(OnWorkers):
         return reduce(np.add, (span for part in parts for span in part))
 
     def spans(self, function, *args):
-        """Return a list of function(rows, X, *args), called on the workers for each 65,536 rows.
+        """Return a list of function(rows, X, *args), called on Dask workers for successive rows.
 
-        rows : slice of these rows; X : their features; WorkerTiles in `args` are cut like X"""
+        function : gets a slice of rows and their features X; WorkerTiles in `args` are cut like X
+        """
         in_tiles = [isinstance(v, WorkerTiles) for v in args]
         title = {"name": function.__name__}
         futures = self.cluster.submit(_by_span, self, function, in_tiles, *args, **title)
         return [span for part in self.cluster.results(futures) for span in part]
 
     def map_spans(self, work, *rows):
-        """Return a list of work(X, *rows), called on the workers for each 65,536 rows of X.
+        """Return a list of work(X, *rows), called on Dask workers for successive rows.
 
         rows : arrays (n, ...) in this process, or None; each is cut into the same rows as X"""
         columns = (None if v is None else self.column(v) for v in rows)
@@ -226,9 +229,11 @@ def _span_sums(group, X, name, shape, *args):
 
 
 def _by_span(group, X, function, in_tiles, *args):
-    """Return a list of function(rows, X, *args) for each 65,536 rows of one worker's X.
+    """Return a list of function(rows, X, *args), called for successive rows of one worker.
 
-    in_tiles : list that says for each of `args` whether it is cut into the same rows as X"""
+    group, X : Group and features of the worker's rows
+    function : gets a slice of rows, and their part of X
+    in_tiles : bools, whether each of `args` is cut like X"""
     out = []
     for first in range(0, len(X), PART_TILES):
         part, start = slice(first, first + PART_TILES), group.lo * ROWS_PER_CHUNK

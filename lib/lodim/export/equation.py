@@ -31,11 +31,13 @@ class Equation:
 
 
 def build(kind, design, family, new_levels, scores):
-    """Return the Equation of a fit; raise ArgumentError if a part of it cannot be written as code.
+    """Translate a fit into an Equation: symbolic expressions of its predictions, to write as code.
 
     kind : name of the model; new_levels : "error" or "missing", the treatment of new levels
-    scores : function (features, offset) -> linear predictors, conditions for no prediction; a fit
-        without a response gives pairs (label, expression) in place of linear predictors"""
+    scores : function of (features, offset) that returns two lists of expressions: linear
+        predictors, and conditions under which a row has no prediction. Without a response, the
+        first list has pairs (label, expression).
+    Raise ArgumentError if a part cannot be written as code."""
     inputs = Inputs(design, new_levels)
     offset = ZERO
     if design.offset_given:

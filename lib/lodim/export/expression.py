@@ -89,9 +89,11 @@ class Case(Node):
 
 @dataclass(frozen=True, eq=False)
 class Kernels(Node):
-    """Sum of m Gaussian kernels weights_j exp(-1/2 |z - points_j|^2), or its logarithm if `log`.
+    """Symbolic sum of m Gaussian kernels weights_j exp(-1/2 |z - points_j|^2), or its logarithm.
 
-    z are the k expressions in `args`; points are (m, k); weights of a log sum are positive."""
+    args : the k expressions z
+    points, weights : (m, k), and (m,), positive for the logarithm
+    log : whether it is the logarithm"""
 
     args: tuple
     points: np.ndarray

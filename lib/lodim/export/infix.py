@@ -31,10 +31,10 @@ def alike(template, names):
 
 
 class Infix:
-    """Writer of an Equation as text; expressions used twice or with a label get a name.
+    """Base of writers of an Equation as code, in which repeated or labelled expressions get names.
 
-    Subclasses define `functions`: dict name -> (template such as "{} + {}", its precedence, p).
-    Arguments of lower precedence than p get brackets."""
+    functions : set by subclasses, dict name -> (template such as "{} + {}", its precedence)
+    Arguments of lower precedence than the template get brackets."""
 
     functions: Mapping[str, tuple] = MappingProxyType({})
     taken: frozenset = frozenset()  # names that must not be used for nodes

@@ -19,9 +19,10 @@ HELPERS = Path(__file__).with_name("helpers.js").read_text("utf-8").rstrip().spl
 
 
 def write(equation):
-    """Return the text of a JavaScript function `predict(row)` for the Equation of a fit.
+    """Return the code of a JavaScript function `predict(row)` that computes a fit's predictions.
 
-    `predict` returns a number, or pairs [class, probability]. It throws if `Fit.predict` raises."""
+    equation : Equation of the fit
+    `predict` returns a number or pairs [class, probability]; it throws if `Fit.predict` raises."""
     return _JavaScript(equation).function()
 
 

@@ -22,9 +22,11 @@ POWER = (
 
 
 def write(equation, dialect, table):
-    """Return an SQL query of an Equation's predictions for `table`, a name or (schema, table).
+    """Return an SQL query that computes a fit's predictions for a table.
 
-    dialect : "duckdb" or "postgres", the database that will run it"""
+    equation : Equation of the fit
+    dialect : "duckdb" or "postgres", the database that will run it
+    table : name, or (schema, table)"""
     parts = (table,) if isinstance(table, str) else table
     named = isinstance(parts, tuple) and all(isinstance(part, str) and part for part in parts)
     if not (named and parts):

@@ -33,9 +33,9 @@ PERIODS = 1e8  # largest number of periods from 0; beyond it, languages round re
 class Inputs:
     """Columns that a fit reads, and features computed from them, as symbolic expressions.
 
-    complete : dict from column to its expression with the fit's imputed values
-    refusals : list of (condition, message, expression to show): rows for which predict() raises
-    unknown : list of conditions: rows for which predict() returns a missing value"""
+    complete : dict column -> expression in which missing values are imputed
+    refusals : list of (condition, message, expression to show), where predict() raises an error
+    unknown : list of conditions where predict() returns a missing value"""
 
     def __init__(self, design, new_levels):
         self.design = design
@@ -178,8 +178,9 @@ class Inputs:
         return out
 
     def _source(self, part):
-        """Return the expression of the values whose levels a categorical factor `part` encodes.
+        """Return the symbolic expression of the values that a categorical factor codes.
 
+        part : Levels, the factor
         If the values are computed from columns, predict() will raise an error for new levels."""
         name = factors.column_with_levels(part)
         if name is not None:
@@ -320,9 +321,10 @@ class _Translation:
         return ex.call(FUNCTIONS[name], *values)
 
     def spline(self, name, state, x, settings, words):
-        """Return symbolic expressions of a spline of x, one per basis function.
+        """Translate a spline of x into symbolic expressions, one per basis function.
 
-        name : "bs", "cr" or "cc"; state : dict with the fitted knots
+        name : "bs", "cr" or "cc"
+        state : dict with the fitted knots
         settings, words : further arguments of the call, by position and by name"""
         knots = np.unique(state["_all_knots"])
         degree = state["_degree"] if name == "bs" else CUBIC
@@ -357,10 +359,11 @@ class _Translation:
 
 
 def _between(breaks, degree, values):
-    """Return coefficients (m, degree + 1, q) of q piecewise polynomials with m + 1 `breaks`.
+    """Return the coefficients of q piecewise polynomials, (m, degree + 1, q), lowest power first.
 
+    breaks : (m + 1,) ends of the pieces
     values : function that returns the polynomials at x (n,), as (n, q)
-    The coefficients are of powers 0, 1, ... of x, which is scaled to [-1, 1] within each piece."""
+    The coefficients are for x scaled to [-1, 1] within each piece."""
     u = np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
     into = np.linalg.inv(np.vander(u, increasing=True))
     pieces = itertools.pairwise(breaks)
@@ -368,9 +371,11 @@ def _between(breaks, degree, values):
 
 
 def _moments(name, state, center=True, rescale=True, ddof=0):
-    """Return the means and SDs by which a function `name` such as scale() centres and divides.
+    """Return the means and SDs by which scale() or a similar function standardizes.
 
-    state : sums over the training rows; center, rescale, ddof : arguments of the function"""
+    name : name of the function
+    state : dict of sums over the training rows
+    center, rescale, ddof : arguments of the function"""
     if name == "center":
         mean = np.atleast_1d(state["_sum"] / state["_count"])
         return mean, np.ones(len(mean))

@@ -14,9 +14,12 @@ RAREST = 1e-12  # smallest probability of a class in a null model, since a class
 
 
 class Family:
-    """Methods shared by all families (distributions of a response with a link).
+    """Base class of families: the distribution of a response with its link function.
 
-    Arguments: y (n,), weight (n,) with sum one, linear predictors score (n, K), offset (n, K)."""
+    Arguments of methods:
+    y : (n,) responses
+    weight : (n,) with sum one
+    score, offset : (n, K) linear predictors and offset"""
 
     n_scores = 1
     several_classes = False  # whether mean() has a probability for each of the classes
@@ -171,9 +174,11 @@ def hits(y, score):
 
 
 def beside_offset(family, y, weight, offset, start):
-    """Return the intercepts (K,) that minimize the mean deviance with an offset (n, K).
+    """Return the intercepts (K,) that minimize the mean deviance for a given offset.
 
-    start : (K,) intercepts without the offset, from which the search starts"""
+    weight : (n,) with sum one
+    offset : (n, K)
+    start : (K,) intercepts without the offset"""
     if not offset.any():
         return start
     from scipy.optimize import minimize  # slow to import (0.2 s) and rarely used

@@ -18,9 +18,9 @@ NORMAL = 1.482602218505602  # standard deviations of normal numbers per median a
 
 @scalar
 def loss_slope(limit, y, f, weight):
-    """Return a row's weighted Huber loss and its derivative in the prediction f.
+    """Return a row's weighted Huber loss, and its derivative in the prediction f.
 
-    The loss is d^2 for the error d = f - y, or 2 c |d| - c^2 beyond the limit c."""
+    limit : error beyond which the loss is linear; below, it is the squared error"""
     d, c = f - y, like(limit, f)
     near = min(max(d, -c), c)
     return weight * near * (d + d - near), weight * (near + near)

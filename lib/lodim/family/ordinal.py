@@ -20,11 +20,12 @@ WIDEST = 69.0  # largest h of `loss_slope`, whose exp(-h) must not underflow in 
 
 @scalar
 def loss_slope(y, f, weight):
-    """Return a row's weighted loss -log P(class) and its derivative in f, the score plus a shift.
+    """Return a row's weighted ordinal loss -log P(class), and its derivative in f.
 
-    `class_table` has the code y of a class, and the shift. The first class has y = 0 and
-    P = 1 / (1 + exp(f)); the last has y = 1 and P = 1 / (1 + exp(-f)). A class between two
-    thresholds 2 h apart has y = -exp(-h) and P = 1 / (1 + exp(-f - h)) - 1 / (1 + exp(h - f))."""
+    y, f : code of the class; linear predictor plus shift of the class (see `class_table`)"""
+    # The first class has y = 0 and P = 1 / (1 + exp(f)); the last has y = 1 and P = 1 / (1 +
+    # exp(-f)). A class between two thresholds 2 h apart has y = -exp(-h) and P = 1 / (1 + exp(-f -
+    # h)) - 1 / (1 + exp(h - f)).
     one, zero = like(1.0, f), like(0.0, f)
     if y >= zero:
         return logistic(y, f, weight)
@@ -80,9 +81,9 @@ class Ordinal(Family):
         return ORDERED, 0.05, 0.0, 0.0, 0.0
 
     def class_table(self, boundaries):
-        """Return (2, K): each class's code y in `loss_slope`, and the shift added to its score.
+        """Return two numbers per class for the ordinal loss, (2, K): a code, and a shift of scores.
 
-        boundaries : (K - 1,) thresholds; a class's shift is the mean of those next to it"""
+        boundaries : (K - 1,) thresholds between classes; a shift is the mean of the next two"""
         above, below = np.append(boundaries[0], boundaries), np.append(boundaries, boundaries[-1])
         response = -np.exp(np.maximum(0.5 * (below - above), -WIDEST))
         response[[0, -1]] = 0.0, 1.0

@@ -15,9 +15,11 @@ POWER = 2  # code of the loss; its parameters are the power, and a constant that
 
 @scalar
 def loss_slope(power, constant, y, f, weight):
-    """Return the weighted loss of a row at the log mean f, for variance mean**power, and its slope.
+    """Return a row's weighted loss and its derivative in f, the log of the predicted mean.
 
-    The slope in f is weight exp((1 - power) f) (exp(f) - y); constant : subtracted from the loss"""
+    power : power of the mean that the variance is proportional to
+    constant : subtracted from the loss"""
+    # The derivative is weight exp((1 - power) f) (exp(f) - y).
     up, down = like(2.0 - power, f), like(power - 1.0, f)
     high = like(1.0 / (2.0 - power) if power < 2.0 else 0.0, f)
     low = like(1.0 / (power - 1.0) if power > 1.0 else 0.0, f)

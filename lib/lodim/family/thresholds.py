@@ -22,18 +22,21 @@ def tails(probability):
 
 
 def tied(present):
-    """Return a group number per threshold between classes, (K - 1,); a group moves as a whole.
+    """Return a group number per threshold, (K - 1,), equal if there are no rows between them.
 
-    present : (K,) bool, whether a class has rows. Thresholds without rows between them form a
-        group; thresholds below or above all rows join the nearest group."""
+    present : (K,) bool, whether a class has rows
+    The rows cannot tell such thresholds apart, as the classes between them have no rows."""
+    # Thresholds without rows between them form a group; thresholds below or above all rows join the
+    # nearest group.
     return np.clip(np.cumsum(present)[:-1], 1, present.sum() - 1) - 1
 
 
 def best_thresholds(sums, shares, thresholds):
-    """Return the thresholds (K - 1,) of lowest mean deviance, by Newton's method from `thresholds`.
+    """Return the thresholds (K - 1,) between ordered classes that minimize the mean deviance.
 
-    sums : function of thresholds that returns each one's loss and derivatives (K - 1, 3)
-    shares : (K,) total weights of the classes"""
+    sums : function of thresholds -> loss and two derivatives of each, (K - 1, 3)
+    shares : (K,) total weights of the classes
+    thresholds : start values"""
     present = shares > 0.0
     if present.sum() < 2:
         return thresholds
@@ -56,10 +59,11 @@ def best_thresholds(sums, shares, thresholds):
 
 
 def threshold_sums(y, f, weight, thresholds):
-    """Return, per threshold, sums of a logistic loss and its first two derivatives, (K - 1, 3).
+    """Return each threshold's logistic loss, summed over rows, and two derivatives, (K - 1, 3).
 
-    The sums are over the rows of the two classes next to the threshold; the logit of being above it
-    is f + threshold. y, f, weight : (n,) class codes, linear predictors, row weights"""
+    y, f, weight : (n,) class codes, linear predictors and row weights
+    thresholds : (K - 1,); f + threshold is the logit of being above
+    The rows are those of the two classes next to the threshold."""
     y, f = np.ascontiguousarray(y, np.float64), np.ascontiguousarray(f)
     return sum_rows(lambda i: _threshold_sums(y[i], f[i], weight[i], thresholds), len(y))
 
@@ -80,9 +84,11 @@ def _threshold_sums(y, f, weight, thresholds):
 
 
 def _mean_loss(sums, shares, thresholds):
-    """Return the mean loss of all rows at these thresholds, its gradient and its Hessian.
+    """Return the mean ordinal loss of all rows, with gradient and Hessian in the thresholds.
 
-    sums : (K - 1, 3) loss and derivatives per threshold; shares : (K,) total weights of classes"""
+    sums : (K - 1, 3) loss and two derivatives of each threshold
+    shares : (K,) total weights of the classes
+    The loss is inf if the thresholds are out of order."""
     (loss, slope, bend), inner = sums.T, shares[1:-1]
     inside = np.flatnonzero(inner)
     inner, gap = inner[inside], thresholds[inside] - thresholds[inside + 1]

@@ -61,9 +61,9 @@ def as_model(value: object) -> str:
 
 
 def with_known_arguments(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a public function to show progress and to raise errors for unknown arguments.
+    """Decorate a public function: show progress, and raise errors for unknown arguments.
 
-    If `function` has `**arguments`, these may be those of the model (or fit) passed first."""
+    If `function` has `**arguments`, those of the model or fit passed first are known, too."""
     signature = inspect.signature(function)
     own = list(signature.parameters.values())
     if any(p.kind is p.VAR_POSITIONAL for p in own):

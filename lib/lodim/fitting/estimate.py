@@ -212,10 +212,13 @@ def estimate(
 
 
 def _memory(batch: Batch, rows: int, n: int, needs: Needs, source: Any, n_names: int) -> int:
-    """Return the peak memory (bytes) of reading the data and fitting, without the feature matrix.
+    """Estimate the peak memory, in bytes, of reading data and fitting, without the matrix X.
 
-    batch : sample of the rows; rows, n : numbers of complete and of all rows
-    needs : memory of the fit; source : None for a frame; n_names : number of columns read"""
+    batch : sample of the rows
+    rows, n : numbers of complete and of all rows
+    needs : Needs, memory of the fit
+    source : None for data in memory
+    n_names : number of columns read"""
     given = [x for x in (getattr(batch, name) for name in INPUTS) if x is not None]
     held = 16 * rows + sum(8 * rows * (x.size // max(1, batch.n)) for x in given)
     fit = needs.row * rows + needs.fixed
@@ -239,9 +242,12 @@ def _source_passes(problem, rows):
 
 
 def _of_worker(n_workers, rows, tile_bytes, needs, n_names):
-    """Return the bytes that each Dask worker needs: features, arrays of the fit, columns read.
+    """Estimate the bytes that each Dask worker needs, for features, the fit and columns read.
 
-    rows : number of rows; tile_bytes : size of X; needs : Needs; n_names : columns read"""
+    rows : number of rows
+    tile_bytes : size of X
+    needs : Needs, memory of the fit
+    n_names : number of columns read"""
     chunks = -(-count(rows) * TILE // ROWS_PER_CHUNK // n_workers)
     share = chunks * ROWS_PER_CHUNK if rows > ROWS_PER_CHUNK else rows
     row = tile_bytes / max(1, rows) + 16 + needs.row

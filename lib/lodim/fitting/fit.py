@@ -241,9 +241,10 @@ class Fit(Delegates):
         share("threshold", threshold)
 
     def _classes(self, score, threshold=None):
-        """Return the predicted classes (n,) for linear predictors `score` (n, K); None if NaN.
+        """Return the predicted classes (n,); None where linear predictors are NaN.
 
-        threshold : smallest probability of the second of two classes for which it is predicted"""
+        score : (n, K) linear predictors
+        threshold : least probability for the second of two classes; None predicts the likeliest"""
         if threshold is not None:
             probability = self.family.mean(score)
             code = (probability if probability.ndim == 1 else probability[:, 1]) >= threshold
@@ -458,9 +459,9 @@ class Fit(Delegates):
         return np.where(np.abs(share) < ROUNDING, 0.0, share)[()]
 
     def _held_out_deviance(self):
-        """Return the held-out deviance of the tried settings that are closest to the fit's own.
+        """Return the held-out deviance of the tried settings that are closest to those of the fit.
 
-        None if no settings were tried (`selection` is None), or if they have another loss."""
+        The result is None if no settings were tried, or only with another loss."""
         return None if self.selection is None else saved.nearest_loss(self.selection, self.settings)
 
     def _answered(self, batch):

@@ -75,10 +75,12 @@ def with_own(model, options, **others):
 
 
 def prepare(model, formula, data, options, which=None, groups=None):
-    """Return the Problem of a model call with the keyword arguments `options`.
+    """Read the data of a model call and check its arguments; return both as a Problem.
 
-    which : position of the response to use
-    groups : name of a column, or values; rows with equal values share a fold"""
+    model : Model, which is to be fitted
+    options : dict of keyword arguments
+    which : position of the response, if several
+    groups : column name, or values; rows with equal values share a fold"""
     if groups is not None and "groups" in inspect.signature(model.function).parameters:
         options, groups = options | {"groups": groups}, None
     else:

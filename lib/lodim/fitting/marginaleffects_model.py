@@ -40,9 +40,9 @@ def wrap(fit, data, type):
 
 
 def _texts(read):
-    """Return {column: {text: level}}, to find the level that a text such as "1.0" stands for.
+    """Return {column: {text: level}}, to turn a text such as "1.0" back into the level it shows.
 
-    read : dict name -> Column; only columns with levels that are not text are in the result"""
+    read : dict name -> Column; columns whose levels are all text or bool are left out"""
     return {
         name: {str(level): level for level in column.levels}
         for name, column in read.items()

@@ -57,10 +57,10 @@ class Needs:
 
 @dataclass(frozen=True)
 class Problem:
-    """The data as numbers, and the settings, of a call of a model function.
+    """Data and settings of one call of a model function, in the form that is fitted.
 
-    arguments : of the call, stored in the fit
-    chosen : dict setting -> tuple of values that cross-validation chose, one per set of folds"""
+    arguments : dict of the call's arguments, stored in the fit
+    chosen : dict setting -> values chosen by cross-validation, one per division into folds"""
 
     model: "Model"
     design: Design
@@ -93,10 +93,10 @@ class Problem:
         return {name: getattr(self, name) for name in names} | {"selection": selection}
 
     def settle(self, settings, *, given=(), chosen=None):
-        """Return the problem with other settings.
+        """Return a copy of the problem with other settings.
 
-        given : names of settings that the fit shows as arguments of its call
-        chosen : dict setting -> tuple of values chosen by cross-validation, one per set of folds"""
+        given : names of settings to show as arguments of the fit's call
+        chosen : dict setting -> values chosen by cross-validation, one per division into folds"""
         # A penalty that was "auto" becomes a number, since another call may choose another one.
         auto = [name for name in self.model.penalties if self.arguments[name] == "auto"]
         names = [*given, *(auto if given else ())]
@@ -135,9 +135,9 @@ def lambda_grid(problem, penalty, n, ratio=None):
 
 
 class Model:
-    """A kind of model: its name, its abilities, and its steps from data to a fit.
+    """Base class of the kinds of models: what a model can do, and how it is fitted.
 
-    Subclasses define the attributes without a value here, and the methods that raise an error."""
+    Subclasses define the attributes without a value, and the methods that raise an error."""
 
     name: ClassVar[str]
     reference: ClassVar[str]  # BibTeX entry of the model's source
@@ -208,10 +208,10 @@ class Model:
         raise NotImplementedError
 
     def run(self, problem, selection=None, *, warm_start=None, for_path=False, found=None):
-        """Return the fit of a problem whose settings are all fixed.
+        """Fit the model to a problem whose settings are all fixed; return the fit.
 
         selection : table of tried settings, or None; warm_start : estimates to start from, or None
-        for_path : whether to leave out slow results; found : (estimates, log) if computed before"""
+        for_path : True omits slow results; found : (estimates, log) if fitted before, or None"""
         if found is None:
             counted = self.counts_stages(problem.settings)
             n_stages = getattr(problem.settings, self.stage_setting) if counted else 1
@@ -239,10 +239,10 @@ class Model:
         return parts[-1]
 
     def assemble(self, problem, estimates, log, selection, for_path, /) -> Any:
-        """Return the Fit of a problem, given its estimates and the optimizer's log.
+        """Make the Fit object of a problem from its estimates and the optimizer's log.
 
-        selection : table of tried settings, or None
-        for_path : True leaves out slow results; SPREAD does so except for SDs of responses"""
+        selection : table of tried settings, or None; for_path : True omits slow results"""
+        # With for_path, SPREAD still computes the SDs of responses.
         raise NotImplementedError
 
     def reweigh(self, problem: Problem, fit: Any) -> tuple | None:
@@ -250,9 +250,10 @@ class Model:
         return None
 
     def cv_grid(self, problem: Problem, n: int) -> tuple[dict, tuple | None]:
-        """Return a dict setting -> values for cv() to compare, and a fit to all rows, or None.
+        """Return the values for cv() to compare, {setting: values}, and a fit to all rows or None.
 
-        The setting is the first penalty ({} if there is none). A fit is a pair (estimates, log)."""
+        The setting is the model's first penalty, of which n values are tried; {} if it has none.
+        A fit is a pair (estimates, log)."""
         for penalty in self.penalties:
             value = problem.arguments[penalty]
             fixed = isinstance(value, int | float)

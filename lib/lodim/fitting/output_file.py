@@ -15,10 +15,11 @@ from lodim.sources.schemas import arrow
 
 @contextlib.contextmanager
 def writing(path, other=None):
-    """Open a file of rows in a `with` block, which gets a function that appends a frame.
+    """Open a file in a `with` block, which gets a function that appends a frame of rows.
 
-    The file replaces an existing one at the end, unless an error occurs. Row labels of pandas are
-    written, except a RangeIndex. other : format if the extension is unknown, such as `CSV`"""
+    other : format, such as `CSV`, if the file's extension is unknown
+    An error leaves an existing file unchanged. DataError if the file cannot be written."""
+    # Row labels of pandas are written, except a RangeIndex.
     if not isinstance(path, (str, os.PathLike)):
         raise ArgumentError(f"output must be the path of a file, not {path!r:.80}")
     kind = KINDS.get(Path(path).suffix.lower(), other)

@@ -81,19 +81,20 @@ def load(path: FilePath) -> Any:
 
 
 def read_state(kind: str, state: dict[str, Any], where: str, sizes: dict[str, int]) -> Any:
-    """Return the object of a kind, such as a fit "gbmap", from the contents `state` of its file.
+    """Rebuild a saved object, such as a fit, from the contents `state` of its file.
 
-    where : name of the object in errors; sizes : known lengths of arrays, such as {"p": 3}"""
+    kind : type of the object, such as "gbmap"; where : its name in errors
+    sizes : known lengths of arrays, such as {"p": 3}"""
     module, name = STORED[kind]
     return forms.part(getattr(import_module(module), name)).read(state, where, sizes)
 
 
 def _read_design(value, where, sizes):
-    """Return the Design of a fit from the part `value` of a file, called `where` in errors.
+    """Read the Design of a fit from `value`, part of a file; enter array lengths in `sizes`.
 
-    Also set the lengths of a fit's arrays in the dict `sizes`:
-    K : number of linear predictors; S : those with coefficients (a reference class has none)
-    C : number of classes, or 0; boundaries : number of boundaries of ordered classes, or 0
+    where : name of the part in errors; sizes : dict, which gets these keys:
+    K, S : number of linear predictors, and of those with coefficients
+    C, boundaries : number of classes, and of boundaries of ordered classes, or 0
     functions : number of fitted functions; 1 for ordered classes, else K"""
     design = forms.part(Design).read(value, where, sizes)
     family = families.family_of(design)

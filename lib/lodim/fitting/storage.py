@@ -37,10 +37,10 @@ _HEADER = re.compile(
 
 
 def write(path: str | os.PathLike, kind: str, state: dict[str, Any]) -> None:
-    """Save `state`, nested dicts of values and arrays, to a file; `kind` names what it holds.
+    """Save values and arrays to a file; after an error, an existing file is unchanged.
 
-    If an error occurs, an existing file stays as it is.
-    Floats keep every bit; tuples are read back as lists, and NumPy scalars as Python values."""
+    kind : what the file holds, such as "gbmap"; state : nested dicts of values and arrays"""
+    # Floats keep every bit; tuples are read back as lists, and NumPy scalars as Python values.
     if not isinstance(kind, str) or not isinstance(state, dict):
         raise StoreError("write() takes kind as text and state as a dict")
     arrays: list[np.ndarray] = []

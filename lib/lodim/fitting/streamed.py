@@ -208,9 +208,10 @@ def _lazily(call, data):
 
 
 def _of_partition(data, *, fit, name, given, like, partition_info=None, **keywords):
-    """Return the result of the method `name` of a fit for one Dask partition `data`.
+    """Call the method `name` of a fit on one partition of Dask data; return the result.
 
-    given, keywords : other arguments; like : example of the result; partition_info : from Dask"""
+    given, keywords : other arguments of the method; like : pandas object with the right types
+    partition_info : dict from Dask whose "number" is shown in errors, or None"""
     try:
         answers = getattr(fit, name)(data, *given, **keywords)
     except DataError as error:

@@ -101,10 +101,11 @@ def _responses(text, tree):
 
 
 def expand(formula, names, hidden=()):
-    """Return the terms of a formula's right side, given the names of the data's columns.
+    """Return the terms on a formula's right side, such as a, b and a:b for a * b.
 
-    A term is a tuple of factors to multiply, each (column, None) or (None, code of a call).
-    A dot stands for all columns but responses, `hidden` ones, and those that augment() adds."""
+    names : columns of the data; hidden : columns that a dot leaves out
+    A term is a tuple of factors, each (column, None) or (None, code of a call)."""
+    # A dot stands for all columns but responses, `hidden` ones, and those that augment() adds.
     columns = _Names(formula.text, names)
     left = {named.name for leaf in formula.responses for named in leaf.columns}
     for leaf in formula.responses:
@@ -158,7 +159,7 @@ def _leaves(tree):
 
 
 def update(old, new):
-    """Return the formula `new`, in which dots stand for the sides of the formula `old`, as in R.
+    """Return the formula `new` with its dots replaced by the sides of the formula `old`, as in R.
 
     If the left side of `new` is not a dot, return `new` unchanged: its dots mean all columns."""
     text, left, right, tilde = _cut(new)

@@ -104,9 +104,9 @@ class _AsWritten(ast.NodeTransformer):
         return node if written == node.id else self.column(written, node, True)
 
     def column(self, name, node, bare):
-        """Return a new syntax node for the column `name`, at the position of `node`.
+        """Return a new syntax node for the column `name`, at the source position of `node`.
 
-        bare : True if the formula has the name itself, False if it has Q('name')"""
+        bare : True if the formula has the plain name, False if it has Q('name')"""
         column = ast.parse(quote(name), mode="eval").body
         column.bare = bare
         return ast.copy_location(column, node)

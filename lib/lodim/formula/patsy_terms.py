@@ -49,7 +49,7 @@ def check(name, state):
 
 
 def contrast(code, node, levels):
-    """Return the matrix (n_levels, n_columns) of a contrast such as Sum, and its column labels.
+    """Return the matrix (levels, columns) and the column labels of a contrast, such as Sum.
 
     code : text of the call of C(), for errors; node : syntax tree of the contrast"""
     if len(levels) > MAX_BASIS:
@@ -71,9 +71,9 @@ def contrast(code, node, levels):
 
 
 def learn(name, data, settings, words):
-    """Return what a transform such as bs() learns from data: a dict of numbers and arrays.
+    """Learn from data what a transform, such as bs(), needs for new data; return a dict.
 
-    data : list of arrays; settings, words : other arguments, by position and by name"""
+    data : list of arrays; settings, words : positional and keyword arguments of the transform"""
     if name in ("scale", "standardize"):
         x = data[0].reshape(len(data[0]), -1)
         mean, varies = x.mean(axis=0), x.min(axis=0) < x.max(axis=0)
@@ -105,10 +105,10 @@ def _plain(value):
 
 
 def apply(name, state, data, settings, words):
-    """Return the columns of a transform such as bs() for new data.
+    """Return the columns that a transform, such as bs(), makes of new data.
 
-    state : dict that `learn` returned; data : list of arrays, (n,) or (n, k columns)
-    settings, words : other arguments of the transform, by position and by name"""
+    state : dict that `learn` returned; data : list of arrays, (n,) or (n, k)
+    settings, words : positional and keyword arguments of the transform"""
     out, n = None, len(data[0])
     for i in range(0, max(n, 1), ROWS):  # splines need several times the memory
         values = _transform(name, state, [x[i : i + ROWS] for x in data], settings, words)

@@ -12,10 +12,10 @@ def expand(text, tree, dot):
 
 
 class _Algebra:
-    """Operators of formulas, such as *, on sets of terms.
+    """Operators of formulas, such as *, applied to sets of terms.
 
     A set is a dict: its values are the terms, and its keys the same terms as frozensets.
-    node : in all methods, the part of the formula to show if there are too many terms"""
+    node : in all methods, the part of the formula to show in an error about too many terms"""
 
     def __init__(self, text, dot):
         self.text, self.dot = text, dot

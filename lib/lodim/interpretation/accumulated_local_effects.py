@@ -17,10 +17,10 @@ def bins_of(x, edges):
 
 
 def accumulate(difference, bin_of, weight, n_bins):
-    """Return the centred accumulated local effect at the interval edges, (n_bins + 1, K).
+    """Return a feature's centred accumulated local effect at interval edges, (n_bins + 1, K).
 
-    difference : (n, K) change of each row's prediction over its interval, or NaN
-    bin_of : (n,) number of each row's interval, 0 to n_bins - 1"""
+    difference : (n, K) change of each row's predictions over its interval, or NaN
+    bin_of : (n,) interval of each row, 0 to n_bins - 1"""
     # Eqs. 15 and 16 of Apley and Zhu (2020)
     total, mean = _means(difference, bin_of, weight, n_bins)
     effect = np.concatenate([np.zeros((1, difference.shape[1])), np.cumsum(mean, axis=0)])
@@ -29,11 +29,11 @@ def accumulate(difference, bin_of, weight, n_bins):
 
 
 def by_levels(up, down, code, weight, n_levels):
-    """Return the centred accumulated local effect of ordered levels, (n_levels, K).
+    """Return the centred accumulated local effect of a feature with ordered levels, (n_levels, K).
 
     code : (n,) level of each row
-    up : (n, K) change of the row's prediction from its level to the next one; NaN in the last level
-    down : (n, K) change from the previous level to the row's own; NaN in the first level"""
+    up : (n, K) change of predictions from a row's level to the next; NaN if there is none
+    down : (n, K) change of predictions from the previous level to the row's; NaN if none"""
     total = np.bincount(code, weight, n_levels)
     step = np.zeros((n_levels, up.shape[1]))
     for k in range(n_levels - 1):
@@ -45,10 +45,10 @@ def by_levels(up, down, code, weight, n_levels):
 
 
 def second_order(difference, cell, weight, shape):
-    """Return the centred interaction effect of two features at grid points, (E1, E2, K).
+    """Return the centred accumulated local interaction effect of two features at grid points.
 
-    difference : (n, K) second difference of each row's prediction over its cell
-    cell : (n, 2) cell of each row in a grid of `shape`; empty cells take the mean of the nearest"""
+    difference : (n, K) second difference of each row's predictions over its cell
+    cell : (n, 2) each row's cell in a grid of `shape`; result : (shape[0] + 1, shape[1] + 1, K)"""
     # Eqs. 17 to 20 of Apley and Zhu (2020)
     bins, K = shape[0] * shape[1], difference.shape[1]
     flat = cell[:, 0] * shape[1] + cell[:, 1]
@@ -73,10 +73,10 @@ def second_order(difference, cell, weight, shape):
 
 
 def order_of_levels(code, n_levels, others):
-    """Return an order of levels (n_levels,) in which adjacent levels have similar rows.
+    """Return an order (n_levels,) of a feature's levels in which adjacent ones have similar rows.
 
     code : (n,) level of each row
-    others : per other feature, a pair: values (n,), and number of levels (0 for numbers)"""
+    others : per other feature, (values (n,), number of levels or 0 if numeric)"""
     # Sect. 5 of Apley and Zhu (2020)
     distance = np.zeros((n_levels, n_levels))
     for values, size in others:

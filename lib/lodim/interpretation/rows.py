@@ -74,9 +74,10 @@ class Rows:
 
 
 def read_rows(fit, data, offset, response=False, replicates=()):
-    """Return the data as Rows, and {column: Feature} for the columns that the fit uses.
+    """Read data to explain a fit; return Rows, and {column: Feature} for the fit's columns.
 
-    The Rows include the columns that the fits `replicates` use and, if `response`, the response."""
+    offset : argument of predict(), or None; response : whether to read the response, too
+    replicates : other fits whose columns to read, too"""
     design, frame = fit._reader, read_frame(data)
     beside = [name for one in replicates for name in one._reader.features]
     beside += factors.columns_of(design.response.key) if response else []

@@ -114,7 +114,7 @@ def _is_number(frame, name):
 def _field(encoding, picture, names, name, **options):
     """Return the altair encoding of a Picture's column `name`: how an axis or a colour shows it.
 
-    encoding : altair class, such as alt.X; names : dict user's name -> name in charts, like c0"""
+    encoding : altair class, such as alt.X; names : dict from a column's name to that in charts"""
     kind = "quantitative" if _is_number(picture.frame, name) else "nominal"
     return encoding(field=names[name], type=kind, **{"title": _title(name)} | options)
 

@@ -28,7 +28,7 @@ def thinned(frame, most):
 
 
 def with_columns(rows, new):
-    """Return the frame `rows` with its row labels and `new` as columns, and these columns' names.
+    """Add the row labels and the columns `new` to the frame `rows`; return it and the new names.
 
     new : dict name -> values. A name that is in use gets a blank at its end."""
     new = {"row": [str(label) for label in rows.index]} | new
@@ -42,7 +42,7 @@ def with_columns(rows, new):
 
 
 def effects(fit, inputs, data):
-    """Return pictures of partial dependence, widest first, and names of columns without a picture.
+    """Return pictures of partial dependence, strongest first, and names of columns without one.
 
     inputs : list with an Input (name, range etc.) per column
     data : frame over whose rows predictions are averaged; None for one row of typical values"""

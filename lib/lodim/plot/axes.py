@@ -31,7 +31,7 @@ def ensure_axes(ax, size=(7.0, 4.5)):
 
 
 def listed(ax, names, row_height, margin, least=2.5):
-    """Return Axes with a row per name, the first on top, and the y-positions (n,) of the rows.
+    """Prepare Axes with a row per name, the first on top; return them and y-positions (n,).
 
     New Axes (if ax is None) are row_height * n + margin inches high, but at least `least`."""
     ax = ensure_axes(ax, (7.0, max(least, row_height * len(names) + margin)))
@@ -53,9 +53,9 @@ def side_by_side(n, columns, size, solid=()):
 
 
 def draw(kinds, kind, fit, ax, arguments):
-    """Draw a plot of a fit and return the Axes.
+    """Draw one kind of plot of a fit and return the Axes.
 
-    kinds : dict kind -> function that draws it
+    kinds : dict kind -> function that draws it; arguments : dict of options of this function
     kind : kind of plot; by default the first whose function takes all `arguments`"""
     if kind is None:
         takers = (name for name in kinds if not _misfit(kinds[name], fit, ax, arguments))

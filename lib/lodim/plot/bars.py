@@ -75,9 +75,9 @@ def lollipops(names, values, labels, xlabel, ax=None):
 
 
 def forest(names, frame, xlabel, ax=None, *, top, level):
-    """Draw the `top` largest estimates of a frame and their intervals, the largest on top.
+    """Draw the `top` estimates of largest size with their intervals, the largest on top.
 
-    `names` are the names of the frame's rows, `level` is the confidence level of the intervals."""
+    frame : with a row per estimate; names : labels of the rows; level : confidence level"""
     if frame.empty:
         raise ArgumentError("there is no estimate to draw")
     size = frame["estimate"].abs().to_numpy()

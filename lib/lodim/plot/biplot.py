@@ -38,9 +38,9 @@ class Arrows:
 
 
 def frame(xy, ratio=None):
-    """Return the lower and upper ends (2, k) of axes for rows xy (n, k), except outliers.
+    """Return the lower and upper limits (2, k) of axes that show rows xy (n, k) without outliers.
 
-    ratio : width over height of a plane, to which the ends are adapted"""
+    ratio : width over height of a plane, to which the limits are widened; None for no change"""
     inner = np.quantile(xy, [TAIL, 1.0 - TAIL], axis=0)
     fence = FENCE * (inner[1] - inner[0])
     low = np.maximum(xy.min(axis=0), inner[0] - fence)
@@ -71,9 +71,10 @@ class Ground:
 
 
 def plane(rows, legend, names, ax=None, *, ends, ground=None, arrows=None):
-    """Draw rows in two dimensions within the frame `ends` (2, 2), and return the Axes.
+    """Draw rows in a plane, with density of classes and feature arrows if given; return the Axes.
 
-    legend : Legend; names : of the two axes; ground : Ground or None; arrows : Arrows or None"""
+    rows : Rows; legend : Legend; names : of the two axes; ends : (2, 2) limits of the axes
+    ground : Ground, background with densities, or None; arrows : Arrows (loadings), or None"""
     ax = ensure_axes(ax, SIZE)
     decided = ground is not None and ground.score is not None
     if decided:
@@ -172,9 +173,9 @@ def stretch(to, origin, ends):
 
 
 def _write_names(ax, names, tips, origin, peaks):
-    """Write feature names at arrow tips (m, 2) and, if there is room, class names; move them apart.
+    """Write feature names at arrow tips, and class names if there is room, without overlap.
 
-    origin : (2,), start of the arrows; peaks : list of (class, position of its name, colour)"""
+    tips : (m, 2) of arrows from `origin` (2,); peaks : list of (class, position, colour)"""
     n_arrows = len(names)
     if not n_arrows + len(peaks):
         return
@@ -227,9 +228,10 @@ def apart(place, half):
 
 
 def line(rows, legend, name, ax, *, x, density, best, arrows=None):
-    """Draw rows as ticks, and densities (len(x), C) of C classes at positions x, on an axis `name`.
+    """Draw rows as ticks on an axis, and the density of each class above; return the Axes.
 
-    legend : Legend; arrows : Arrows, or None; best : (len(x),) predicted classes, or None"""
+    rows : Rows; legend : Legend; name : of the axis; x, density : positions, values (len(x), C)
+    best : (len(x),) class predicted at x, or None; arrows : Arrows (loadings), or None"""
     top, entries = float(np.nanmax(density)), []
     for k, label in enumerate(legend.entries):
         ax.fill_between(x, density[:, k], color=colour(k), alpha=0.18, lw=0)

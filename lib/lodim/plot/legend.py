@@ -30,9 +30,9 @@ class Legend:
 
 
 def key(ax, legend, boundary, densities, arrows, inside=False):
-    """Draw the legend of a plot of rows, on the right or (`inside`) in a corner of the Axes.
+    """Draw the legend of a plot of rows, right of the Axes or, if `inside`, in a corner.
 
-    boundary, densities : whether the plot shows them; arrows : Arrows (loadings), or None"""
+    legend : Legend; boundary, densities : whether the plot has them; arrows : loadings, or None"""
     entries = class_marks(ax, legend, s=28)
     if densities:
         whose = "its" if legend.labels is not None else "the"

@@ -38,9 +38,10 @@ class View:
 
 
 def side_by_side(views, value, key, axes=None, *, star=None):
-    """Draw views (sets of one to three features) side by side; return an array of their Axes.
+    """Draw rows in several feature sets side by side; return an array of the Axes.
 
-    value : (n,) class codes or numbers; key : Key, their colours; star : name of the queried row"""
+    views : list of View, one per panel; value : (n,) class codes or numbers; key : Key, colours
+    axes : Axes to use, or None; star : name of a row that is marked"""
     views = [_flatten(view) for view in views]
     axes, fresh = _places(views, axes, BAR if key.labels is None else 0.0)
     shades = None
@@ -244,9 +245,9 @@ def _name_blocks(ax, view):
 
 
 def _explain(axes, key, shades, star, views, fresh):
-    """Draw the legend of all panels, and a colour scale (artist `shades`) for a numeric response.
+    """Draw the legend of all panels, and a colour scale for a numeric response.
 
-    key : Key, meaning of colours; views : list of View, for the marks in them
+    key : Key, meaning of colours; shades : artist of the scale, or None; views : list of View
     star : label of the queried row, or None; fresh : whether the Axes are new, with room below"""
     first = axes[-1]
     flat = next((ax for ax in axes if not hasattr(ax, "get_zlim")), None)

@@ -47,18 +47,18 @@ class Key:
 
     @classmethod
     def from_response(cls, name, labels, values, size=""):
-        """Return the Key of the response `name`; its colour scale is the range of `values`.
+        """Return the Key (meaning of colours) of a response: classes, or a scale over `values`.
 
-        labels : names of classes, None for numbers; size : what the areas of points show"""
+        name, labels : of the response and its classes (None for numbers); size : what areas show"""
         known = values[np.isfinite(values)]
         ends = (known.min(), known.max()) if len(known) else (0.0, 1.0)
         return cls(name, labels, float(ends[0]), float(ends[1]), size)
 
 
 def scatter_values(ax, xy, value, key, *, hollow=False, unknown=None, **style):
-    """Draw points xy (n, d) coloured by `key`; return the artist for a colour scale (or None).
+    """Draw points xy (n, d) coloured by class or number; return an artist for a scale, or None.
 
-    value : (n,) number or class code of each point; hollow : draw points with numbers as rings
+    value : (n,) numbers or class codes; key : Key, their colours; hollow : rings for numbers
     style : ax.scatter arguments, single or (n,); unknown : further ones for points of value NaN"""
     known = np.isfinite(value)
 
@@ -95,10 +95,10 @@ def class_marks(ax, key, **style):
 def plane(
     points, key, names, ax=None, *, faint=None, star=None, title=None, tags=None, square=False
 ):
-    """Draw Points, coloured by a Key, over small and pale Points `faint`; return the Axes.
+    """Draw Points in a plane, coloured by class or number; return the Axes.
 
-    names : labels of the axes; star : (label, position) of a star
-    tags : dict index of a point -> text; square : whether both axes have the same scale"""
+    key : Key, the colours; names : labels of the axes; faint : further Points, small and pale
+    star : (label, position); tags : dict index of a point -> text; square : equal scales"""
     ax = axes.ensure_axes(ax, axes.SIZE)
     shades = None
     if faint is not None:
@@ -122,9 +122,10 @@ def plane(
 
 
 def surface(x, y, Z, key, names, ax=None, *, level=None, **over):
-    """Draw Z (len(y), len(x)) as a coloured surface, with a contour line at `level`.
+    """Draw values over a grid as a coloured surface, with a contour line at `level`; return Axes.
 
-    names, key : labels of the axes, Key of the colours; over : points, edge, star, title on top"""
+    x, y : grid; Z : (len(y), len(x)) values; names : labels of the axes; key : Key, the colours
+    over : points, edge, star, title to draw on top"""
     ax = axes.ensure_axes(ax, axes.SIZE)
     share = (key.low, key.high) == (0.0, 1.0)
     shades = ax.contourf(x, y, Z, np.linspace(0.0, 1.0, 21) if share else 16, cmap=axes.SCALE)
@@ -137,10 +138,10 @@ def surface(x, y, Z, key, names, ax=None, *, level=None, **over):
 
 
 def classes(x, y, P, key, names, ax=None, **over):
-    """Draw the most probable class over a grid x, y, paler if less probable; return the Axes.
+    """Draw the most probable class over a grid, paler if less probable; return the Axes.
 
-    P : (len(y), len(x), K) probabilities
-    names, key : labels of the axes, Key of the classes; over : points, edge, star, title on top"""
+    x, y : grid; P : (len(y), len(x), K) probabilities; names : labels of the axes
+    key : Key, colours of the classes; over : points, edge, star, title to draw on top"""
     ax = axes.ensure_axes(ax, axes.SIZE)
     K = P.shape[2]
     certainty = (P.max(axis=2) - 1.0 / K) / (1.0 - 1.0 / K)
@@ -174,11 +175,11 @@ def _tag(ax, xy, radius, tags):
 
 
 def _draw_over(ax, x, y, names, key, *, points=None, edge=None, star=None, title=None):
-    """Finish a plot of a surface: draw points, a hatched region, a star, and the legend.
+    """Add points, a hatched region, a star and the legend to a plot of a surface; return the Axes.
 
-    x, y : grid of the surface; names, key : labels of the axes, Key of the colours
-    points : Points to draw, or None; star : (label, position)
-    edge : (values on the grid, label) of a region, hatched where values are negative"""
+    x, y : grid of the surface; names : labels of the axes; key : Key, meaning of the colours
+    points : Points, or None; star : (label, position), or None
+    edge : (values on the grid, label) of the region, hatched where values are negative"""
     if edge is not None:
         veil = ax.contourf(x, y, edge[0], [-np.inf, 0.0], colors="none", hatches=["///"])
         veil.set_edgecolor(VEIL)

@@ -17,10 +17,10 @@ from lodim.text import first_few, near_matches, suggestion
 
 @dataclass
 class Graph:
-    """Purchases by name: their columns of X, and the purchases that they need.
+    """Graph of items to buy (nodes): their columns of X, and the other items that they need.
 
-    A purchase (node) is a column, a term or another item. It may also need any one node of a
-    series, a set of nodes that supply the same quantity."""
+    An item is a column, a term or another purchase. It may also need a series: any one of
+    several items that supply the same quantity."""
 
     columns: dict = field(default_factory=dict)  # from node to its columns of X
     needs: dict = field(default_factory=dict)  # from node to the nodes and series that it needs
@@ -36,9 +36,9 @@ class Graph:
 
 
 def make_network(design, settings, columns):
-    """Return the Network of a design's terms, the purchases they need, and the user's prices.
+    """Return the Network of a model's terms: the purchases that they need, and all prices.
 
-    settings : Settings with costs, depends_on, alternatives; columns : names of all data columns"""
+    settings : Settings with costs, depends_on, alternatives; columns : all data columns"""
     graph = Graph()
     _add_terms(graph, design, _squeezed({*_priced(settings), *_mentioned(settings)}))
     formula = tuple(graph.columns)
@@ -88,9 +88,10 @@ def derived_names(design):
 
 
 def _add_terms(graph, design, named):
-    """Add nodes to a Graph: columns of the data, terms computed from them, and parts of products.
+    """Add the columns of the data, and the terms computed from them, to a Graph of purchases.
 
-    Such a part gets a node only if it is also a term or in `named`, names that the user gives."""
+    A part of a product becomes a node of its own only if it is also a term or in `named`.
+    named : names that the user gives"""
     for name in design.features:
         graph.add(name, priced=True)
     derived = {design.term_names[t] for t, term in enumerate(design.terms) if not _plain(term)}
@@ -138,10 +139,10 @@ class _NameFinder:
                 )
 
     def find(self, name, where, child=None):
-        """Return the node that a name means; raise ArgumentError if there is none.
+        """Return the node of the purchase graph that a user's name means; else raise ArgumentError.
 
         A name priced in `costs` becomes a new node; so does every name if `costs` is a function.
-        where, child : for error messages: the argument, and the item that depends on this name"""
+        where, child : for error messages: the argument, and the item that needs this name"""
         if name in self.graph.columns or name in self.series:
             return name
         if _squeeze(name) in self.squeezed:
@@ -179,7 +180,7 @@ def _squeezed(names):
 
 
 def _check_priced(settings, known, columns):
-    """Raise ArgumentError if a priced name is nearly that of an item without a price.
+    """Raise ArgumentError if a name in `costs` seems to misspell an item that has no price.
 
     known : names in the formula and data; columns : names of the data's columns"""
     known, priced = {*known, *_mentioned(settings)}, _squeezed(_priced(settings))
@@ -232,9 +233,9 @@ def _used_part(graph, formula):
 
 
 def _check_copies(graph, order):
-    """Raise ArgumentError if nodes need too many copies, one per combination of alternatives.
+    """Raise ArgumentError if alternatives would multiply the nodes of a Graph beyond a limit.
 
-    order : names of the nodes, each after the names that it needs"""
+    A node gets one copy per combination of alternatives; order : names, needed ones first"""
     series, copies = {}, 0
     for name in order:
         direct = {n for n in _needed(graph, name) if n in graph.sources}
@@ -252,10 +253,10 @@ def _check_copies(graph, order):
 
 
 def _prices(graph, names, costs):
-    """Return the price of each node as a list, and the user's cost function of sets, or None.
+    """Return a list with the price of each node, and the user's cost function of sets, or None.
 
-    costs : a function of sets, or pairs (name, price), or None if each purchase costs 1
-    names : the _NameFinder of the graph"""
+    graph : Graph of purchases; names : its _NameFinder
+    costs : pairs (name, price), a function of a set of names, or None for price 1 each"""
     if callable(costs):
         set_cost = _checked(costs, frozenset(graph.bought))
         single = {name: set_cost(frozenset([name])) for name in graph.bought}

@@ -12,10 +12,10 @@ from lodim.errors import ArgumentError
 
 @forms.record
 class Network:
-    """Graph of V nodes with costs; a node needs its parents, and everything that they need.
+    """Items to buy as V nodes of a graph, with costs; a node needs its parents, and their needs.
 
-    A node is a column, a term or another purchase. A series is a set of alternative nodes. A node
-    that needs one of a series is stored as one copy per alternative, with the same name."""
+    A node is a column, a term or another purchase. If it needs one of a series (alternative
+    nodes), there is a copy of the node per alternative, with the same name."""
 
     names: tuple[str, ...] = forms.several("V")  # parents before children
     cost: np.ndarray = forms.real("V", least=0)  # (V,) costs, at least zero
@@ -73,8 +73,7 @@ def unfold(names, cost, parents, columns, sources=(), uses=None, set_cost=None):
     """Return a Network in which each node that needs alternatives has one copy per alternative.
 
     names, cost, parents, columns : an entry per node, before copying, as in Network
-    sources : positions of the nodes in each series (a set of nodes of which one is enough)
-    uses : for each node, the numbers of the series that it needs
+    sources : nodes of each series (set of alternatives); uses : per node, the series it needs
     set_cost : function from a set of names to its price, or None to add costs"""
     uses = uses or ((),) * len(names)
     series_of = {v: k for k, nodes in enumerate(sources) for v in nodes}

@@ -11,9 +11,9 @@ _NOISE = 1e-13  # rounding error of a long sum, relative to the largest number o
 
 
 def significant(x: Any, digits: int = 4, noise: float = 1e-15) -> str:
-    """Return the value x as text; floats with `digits` significant digits, without trailing zeros.
+    """Return a value as text; floats with `digits` significant digits, without trailing zeros.
 
-    From 0.0001 to 10 million there is no exponent. Floats smaller than `noise` in size are 0."""
+    Floats of size below `noise` become 0. From 0.0001 to 10 million there is no exponent."""
     if is_missing(x):
         return "NaN"
     if isinstance(x, bool | Integral) or not isinstance(x, Real):

@@ -173,9 +173,9 @@ def _splits(problem, folds, seed):
 
 
 def _held_out(batch, folds, groups, arguments):
-    """Return a text on groups or blocks of rows that folds hold out; "" if they are single rows.
+    """Describe the rows that cross-validation holds out together; return "" for single rows.
 
-    folds, groups : arguments of cv(); arguments : dict of the model's arguments, with `clusters`"""
+    folds, groups : arguments of cv(); arguments : those of the model, a dict"""
     if batch.out_of_core:
         what = "as given" if np.ndim(folds) else f"blocks of {BLOCK_ROWS:,} rows"
         return f"{what}; features keep the centre and scale of all rows"

@@ -23,10 +23,10 @@ def as_folds(folds):
 
 
 def assign(batch, folds, classes, seed):
-    """Return each row's fold, from 0; -1 for rows without a response or with weight 0.
+    """Divide rows into folds for cross-validation; return each row's fold, from 0.
 
-    folds : number of random folds, or a value per row; classes : class names to balance, or None
-    Random folds keep groups (or clusters) together, and do not depend on the order of rows."""
+    Rows without a response or with weight 0 get -1. Random folds keep groups together.
+    folds : number of random folds, or (n,) array; classes : class names to balance, or None"""
     some = with_positive_weight(batch)
     if np.ndim(folds) == 1:
         if batch.groups is not None:
@@ -69,9 +69,9 @@ def _in_all_rows(batch, fold):
 
 
 def assign_in_place(batch, folds, seed):
-    """Return each row's fold for data that do not fit into memory.
+    """Divide data that do not fit into memory into folds; return each row's fold, (n,).
 
-    folds : array with each row's fold; or number of folds, each of random blocks of 4,096 rows"""
+    folds : (n,) array, or number of folds of random blocks of rows. Groups raise ArgumentError."""
     if batch.units is not None:
         what = "clusters" if batch.groups is None else "groups"
         why = f"folds are blocks of {BLOCK_ROWS:,} rows"
@@ -124,9 +124,10 @@ def count_units(batch):
 
 
 def _whole_units(batch, folds, key, of_class, seed):
-    """Return each row's fold, from 0 to folds - 1; rows of a group (or cluster) have the same fold.
+    """Divide whole groups of rows into folds, balanced by class; return each row's fold, from 0.
 
-    key : (n,) numbers, whose means order the groups; of_class : (n_classes,) that order classes"""
+    key : (n,) number of each row; of_class : (n_classes,) number of each class
+    Groups and classes are taken in order of these numbers, whatever the order of the rows."""
     names, code = np.unique(batch.units, return_inverse=True)
     size, C, main = np.bincount(code), len(of_class), np.zeros(len(names), np.int64)
     if C and batch.y is not None:  # main : the most frequent class of each group

@@ -12,9 +12,9 @@ from lodim.selection.racing import fold_means, ordered, standard_error
 
 
 def points_of(grid, model):
-    """Return the points of a grid, checked for a model, as a list of dicts setting -> value.
+    """Check a grid of settings; return its points as a list of dicts setting -> value.
 
-    grid : a frame with a row per point, or a dict setting -> values, which are all combined"""
+    grid : frame with a row per point, or dict setting -> values, which are all combined"""
     if isinstance(grid, pd.DataFrame):
         if grid.empty:
             raise ArgumentError("the grid must have at least one row")
@@ -90,10 +90,12 @@ def checked_settings(problem, points):
 
 
 def summarize(problem, points, settings, losses, stage, draws=1):
-    """Return a frame of grid points with `mean` and `se` of held-out loss, and Settings per point.
+    """Summarize the losses of grid points; return a frame, and the Settings to use per point.
 
-    losses : per point (stages, folds, 3): mean loss, weight, SE; folds are of `draws` divisions
-    settings : Settings per point; stage : number of stages (learners etc.) if a point has none"""
+    The frame has mean and SE of the held-out loss. points : list of dicts setting -> value
+    settings : Settings per point, in which the number of stages (such as learners) may be open
+    stage : number of stages to use at such points
+    losses : per point (stages, folds, 3): mean loss, weight, SE; draws : divisions into folds"""
     stages = problem.model.stage_setting
     rows, chosen = [], []
     for point, own, curve, last in zip(points, settings, losses, stage, strict=True):

@@ -30,10 +30,9 @@ LOSSES = {"class": misclassified, "mae": absolute}
 
 
 def grid_losses(problem, splits, points, loss, n_jobs, draws=1, runs=None):
-    """Return the held-out losses of each point (Settings) of a grid, as lists (stages, folds, 3).
+    """Cross-validate each point (Settings) of a grid; return lists (stages, folds, 3).
 
-    A stage is a step of a fit, such as one learner added. The three numbers are mean loss, weight
-    and standard error.
+    A stage is a step of a fit, such as one learner added; the 3 are mean loss, weight, SE.
     splits : a pair of Batches (training, held out) per fold, for `draws` divisions into folds
     loss : "deviance", "class" or "mae"; runs : dict Settings -> StageLosses to reuse and extend"""
     model, pairs, served = problem.model, [], {}
@@ -64,9 +63,9 @@ def grid_losses(problem, splits, points, loss, n_jobs, draws=1, runs=None):
 
 
 def _race(runs, n_jobs):
-    """Fit all `runs` (StageLosses) stage by stage, on n_jobs threads, until each has finished.
+    """Fit all `runs` (StageLosses) side by side, stage by stage, until each has finished.
 
-    A run without a fixed number of stages stops early if its loss is far above the lowest."""
+    They change in place. Those without a fixed number of stages may end early."""
     heat = min(HEAT, runs[0].patience)
     running = [run for run in runs if not run.finished]
     folds = sum(len(run.splits) for run in running)
@@ -108,10 +107,10 @@ def ordered(values, down=False):
 
 
 class StageLosses:
-    """Fits with the same settings, one per fold, and their held-out losses after each stage.
+    """Fits to all folds with the same settings, and their held-out losses after each stage.
 
-    rows[stage][fold] is (mean loss, weight, standard error); a stage is a step of a fit, such as
-    one learner added. If `n_stages` is None, the losses decide how many stages are fitted."""
+    A stage is a step of a fit, such as one learner added. If `n_stages` is None, losses decide
+    on their number. rows[stage][fold] is (mean loss, weight, standard error)."""
 
     def __init__(self, problem, splits, settings, n_stages, loss, draws):
         self.patient, self.patience = n_stages is None, problem.model.patience
@@ -184,9 +183,9 @@ class StageLosses:
 
 
 def fold_row(test, each):
-    """Return mean loss, weight and standard error of a fold, from its rows `test`, a Batch.
+    """Return the mean loss of held-out rows, its weight and standard error.
 
-    each : (n,) losses of the rows. The standard error is over groups of rows, if there are any."""
+    test : Batch of the rows; each : (n,) losses. With groups, the error is that between groups."""
     weight = test.weight
     mean = sum_rows(lambda i: weight[i] @ each[i], test.n)
     if test.units is None:
@@ -208,10 +207,10 @@ def fold_means(rows):
 
 
 def standard_error(row, mean, draws=1):
-    """Return the standard error of the mean loss, SD between the K folds / sqrt(K - 1).
+    """Return the standard error of a mean held-out loss, from the differences between folds.
 
     row : (draws * K, 3), mean loss, weight and standard error per fold; mean : mean loss
-    draws : number of random divisions of the rows into K folds"""
+    draws : number of random divisions of the rows into K folds; K = 1 returns the fold's error"""
     K = len(row) // draws
     if K == 1:
         return float(row[0, 2])

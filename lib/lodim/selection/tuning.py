@@ -33,9 +33,9 @@ def quick_splits(problem, draws=1, folds=FOLDS):
 
 
 def fold_splits(batch, levels, seed, standardize, draws=1, folds=FOLDS):
-    """Return a (training, held-out) pair of batches per fold, for `draws` divisions into folds.
+    """Divide rows into folds to tune settings; return (training, held-out) Batches per fold.
 
-    With over 4,000 rows, one fold per division is held out, and at most 20,000 rows are used.
+    If rows are many, at most 20,000 are used, with one fold per division. draws : divisions
     levels : classes or None; standardize : whether to divide by training standard deviations"""
     if batch.n > SPAN_ROWS:
         some = min(MOST_ROWS, batch.n_positive)
@@ -69,11 +69,11 @@ def count_draws(batch, most=None):
 def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs=None):
     """Choose settings by held-out deviance; return the Problem with them, and a frame of the grid.
 
-    The settings are the rounded mean of the grid points; points with a low loss weigh most.
+    The settings are the mean of the grid points; those with a low loss weigh most.
     grid : dict setting -> values; most_draws : largest number of random divisions into folds
     spread, tie : weights are exp(-(loss - lowest) / max(tie, spread * SE of the lowest loss))
     parts : number of equal log steps between two penalties, to which their mean is rounded
-    runs : dict Settings -> StageLosses, held-out losses to use again; new ones are added"""
+    runs : dict Settings -> StageLosses to reuse and extend"""
     grid = {name: values_of(name, values, problem.model) for name, values in grid.items()}
     points = points_of(grid, problem.model)
     draws = count_draws(problem.batch, most_draws)
@@ -102,12 +102,12 @@ def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs
 
 
 def weights(losses, draws, stages_open, spread=0.5, tie=0.0):
-    """Return an array per grid point: the weights of all stages (fits after 1, 2, ... steps).
+    """Weigh the stages (steps of a fit) of all grid points by loss; return an array per point.
 
-    Their sum over all points is one. A weight is proportional to exp(-(loss - lowest loss) / s).
+    The weights sum to one, and are proportional to exp(-(loss - lowest loss) / s).
     spread, tie : s is the larger of `tie` and `spread` standard errors of the lowest loss
     losses : per point (stages, folds, 3): mean loss, weight and standard error of each fold
-    draws : number of sets of folds; stages_open : False if only last stages may have weight"""
+    draws : divisions into folds; stages_open : False if only last stages may have weight"""
     means = [fold_means(rows) for rows in losses]
     if not stages_open:
         means = [np.where(np.arange(len(m)) < len(m) - 1, np.inf, m) for m in means]
@@ -134,8 +134,8 @@ def centre(grid, weight, penalties, parts=2):
     """Return the index of the grid point nearest to the weighted mean, and a dict of penalties.
 
     grid : dict setting -> values; weight : one per combination, the last setting varies fastest
-    penalties : settings whose mean may lie between two grid values; the dict has these means
-    parts : number of equal log steps between two values, to which the means are rounded"""
+    penalties : settings that may lie between two grid values; the dict has those that do
+    parts : number of equal log steps between two values, to which penalties are rounded"""
     shape = [len(values) for values in grid.values()]
     nearest, between = [], {}
     for (name, values), where in zip(grid.items(), np.indices(shape), strict=True):
@@ -154,9 +154,9 @@ NULL = 0.5  # share of the largest penalty above which a model is (nearly) the n
 
 
 def grid_ends(problem, frame, names, at):
-    """Return texts that advise to extend the grid of settings whose best value is an extreme one.
+    """Return texts that advise to extend the grid of a setting whose best value is at its end.
 
-    The best values are in row `at` of `frame`, which has a row per grid point."""
+    names : settings to check; frame : with a row per grid point; at : row of the best point"""
     notes = []
     for name in names:
         tried = [v for v in frame[name] if isinstance(v, Real) and not isinstance(v, bool)]
@@ -172,9 +172,9 @@ def grid_ends(problem, frame, names, at):
 
 
 def _goes_on(problem, name, value, neighbour):
-    """Return whether the grid of the setting `name` can be extended beyond its extreme `value`.
+    """Return whether a setting's grid can be extended beyond its extreme `value`.
 
-    neighbour : the grid value next to the extreme one, which gives the step to the new value"""
+    name : of the setting; neighbour : the grid value next to the extreme one, for the step"""
     model = problem.model
     if name == model.shared_setting and name not in model.penalties:
         return False  # prices: the ends mean no columns, and all columns

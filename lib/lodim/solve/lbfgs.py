@@ -117,10 +117,11 @@ def _add(out, a, u):
 
 @njit(cache=True, forceinline=True)
 def _direction(slope, S, Y, pairs, newest, alpha, out):
-    """Write the L-BFGS direction at `slope` to `out` (Nocedal & Wright 2006, algorithm 7.4).
+    """Compute the L-BFGS direction of a minimization at gradient `slope` (d,); write it to `out`.
 
-    S, Y : (memory, d) steps and changes of the gradient, of which `pairs` are used, the last in row
+    S, Y : (memory, d) steps and changes of the gradient; `pairs` of them count, the last in row
         `newest`; alpha : work array"""
+    # Nocedal & Wright (2006), algorithm 7.4.
     memory = S.shape[0]
     _set(out, -1.0, slope)
     if pairs == 0:
@@ -137,10 +138,10 @@ def _direction(slope, S, Y, pairs, newest, alpha, out):
 
 @njit(**INNER)
 def _remember(trial, theta, at, gradient, S, Y, pairs, newest):
-    """Store the step from theta to `trial`, and the change of gradient, in S and Y (memory, d).
+    """Store the last step of a minimization, and its change of gradient, in S and Y (memory, d).
 
-    Return the number of stored steps, and the row of the newest; skip steps without positive
-    curvature. at, gradient : gradients at `trial` and at theta; pairs, newest : results before"""
+    Steps of no positive curvature are skipped. at, gradient : gradients at `trial` and theta
+    Return the number of stored steps, and the row of the last; pairs, newest : both before"""
     memory = S.shape[0]
     j = (newest + 1) % memory
     for k in range(at.size):
@@ -165,10 +166,10 @@ def _set_trial(theta, slope, direction, step, l1, trial):
 
 @njit(**INNER)
 def _accept_trial(c, at, l1, search):
-    """Move minimization number c to its trial point; choose its next direction and trial point.
+    """Accept minimization c's trial point; set the next direction and trial point in `search`.
 
-    at (q, d) : gradients at trial points; l1 (d,) : weights of the L1 penalty; search : Search
-    Return the largest absolute slope, and the gain still possible in the quadratic model."""
+    Return the largest absolute slope, and the gain still possible in the quadratic model.
+    at : (q, d) gradients at trial points; l1 : (d,) weights of the L1 penalty; search : Search"""
     trial, theta, gradient, slope = search.trial, search.theta, search.gradient, search.slope
     direction, S, Y, alpha = search.direction, search.S, search.Y, search.alpha
     history, step = search.history, search.step
@@ -198,9 +199,9 @@ def _accept_trial(c, at, l1, search):
 
 @njit(**INNER)
 def _shorter(step, gain, rise):
-    """Return a shorter step for the line search, 0.1 to 0.5 times `step`.
+    """Return a shorter step for a line search, 0.1 to 0.5 times `step`.
 
-    The slope predicts that `step` changes the value by `gain` < 0; in fact it is gain + rise."""
+    gain : change of the value that the slope predicts, < 0; the true change is gain + rise"""
     shrink = -gain / (2.0 * rise) if rise > 0.0 and np.isfinite(rise) else 0.1
     return step * min(0.5, max(0.1, shrink))
 
@@ -221,11 +222,11 @@ def _outlook(falls, n_iter):
 
 @njit(cache=True)
 def advance(active, value, at, stops, search):
-    """Accept each running minimization's trial point, or shorten its step; set the next point.
+    """Move q minimizations one trial on: accept each trial point, or shorten its step.
 
-    search : Search, the state of q minimizations that run together; its arrays change in place
-    active : positions of those that still run; stops : Stops, rules for their end
-    value, at : (q,) and (q, d), values and gradients at the trial points"""
+    value, at : (q,) and (q, d), values and gradients at the trial points
+    active : positions of the minimizations that still run; stops : Stops, rules for their end
+    search : Search, the state of all; its arrays change in place"""
     l1, precision, resolution = stops.l1, stops.precision, stops.resolution
     trial, theta, slope, direction = search.trial, search.theta, search.slope, search.direction
     best, promise, step, history = search.best, search.promise, search.step, search.history
@@ -338,9 +339,10 @@ class Steps:
         return part
 
     def update(self, at, part):
-        """Replace the steps of the parameters at positions `at` by `part`, Steps of only these.
+        """Update the stored steps with `part`, Steps of only the parameters at positions `at`.
 
-        Other parameters keep their values in old steps, and get 0 in steps new in `part`."""
+        Other parameters keep their values in old steps, and get 0 in steps that are new in `part`.
+        """
         new = (self.S[:, at] != part.S).any(axis=1)
         self.S[new], self.Y[new] = 0.0, 0.0
         self.S[:, at], self.Y[:, at] = part.S, part.Y
@@ -349,9 +351,10 @@ class Steps:
 
 @njit(cache=True, forceinline=True)
 def _free_direction(slope, S, Y, pairs, out):
-    """Write the L-BFGS direction to `out`; the initial Hessian has a scale per parameter.
+    """Compute the L-BFGS direction of a minimization with bounds; write it to `out`.
 
-    slope : (d,) gradient; S, Y : (pairs, d) steps and gradient changes; 0 if a bound holds"""
+    slope : (d,) gradient; S, Y : (pairs, d) steps and gradient changes; 0 where a bound holds"""
+    # The initial Hessian has a scale per parameter.
     _set(out, -1.0, slope)
     if pairs == 0:
         return
@@ -385,11 +388,11 @@ def _checked(value, gradient):
 
 @njit(cache=True)
 def _projected(theta, gradient, lower, S, Y, pairs, newest):
-    """Return (slope, direction, largest absolute slope, whether S and Y gave the direction).
+    """Choose the search direction of a minimization with lower bounds.
 
-    slope : (d,) gradient, or 0 for parameters that the bound `lower` holds
-    direction : (d,), of L-BFGS, or of steepest descent if L-BFGS would not descend
-    S, Y (memory, d) : steps and gradient changes, `pairs` of them, the last in row `newest`"""
+    Return (slope, direction, largest absolute slope, whether L-BFGS gave the direction).
+    slope : (d,) gradient, 0 for parameters that the bound `lower` holds; direction : (d,)
+    S, Y : (memory, d) steps and gradient changes, `pairs` of them, the last in row `newest`"""
     memory, kept, largest = S.shape[0], ZERO, 0.0
     free_S, free_Y = np.empty((pairs, theta.size)), np.empty((pairs, theta.size))
     slope, direction = np.empty(theta.size), np.empty(theta.size)

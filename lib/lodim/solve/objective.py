@@ -43,9 +43,9 @@ def add_ridge(active, theta, ridge, value, gradient):
 
 
 class Preconditioned:
-    """Objective in parameters u = L' theta, in which its Hessian is near the identity.
+    """Objective of q functions, in parameters u in which the Hessians are near the identity.
 
-    L L' = H + damping max(diag H) I, with approximate Hessians H (q, d, d) of q functions."""
+    u = L' theta, L L' = H + damping max(diag H) I; hessian : (q, d, d) approximate Hessians H"""
 
     scaled = True
 

@@ -20,9 +20,9 @@ class Chunk:
 
 
 class Piece:
-    """Consecutive rows of data, such as a file; can be pickled, and read in any process.
+    """Consecutive rows of a data source, such as a file; can be pickled, and read in any process.
 
-    place : name in messages, such as "a.parquet, row group 2"; n : number of rows if known"""
+    place : name in messages, such as "a.parquet, row group 2"; n : number of rows, or None"""
 
     place: str
     n: int | None
@@ -69,9 +69,9 @@ class Source:
 
 
 def read_source(data: Any, sep: str = ",", decimal: str = ".") -> Source | None:
-    """Return a Source of data that are not in memory, to read in chunks; None for other data.
+    """Return a Source that reads data in chunks, for data not in memory; None for other data.
 
-    data : path, pattern, folder, list of these, pyarrow Dataset, polars LazyFrame, Dask DataFrame,
+    data : path, pattern, folder, list of these, pyarrow Dataset, polars LazyFrame, Dask frame,
         or a Source, which is returned; sep, decimal : separator and decimal sign of CSV files"""
     if isinstance(data, Source):
         return data

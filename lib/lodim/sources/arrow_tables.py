@@ -14,9 +14,10 @@ from lodim.sources.schemas import arrow, cast_table, check_names, select_fields,
 
 
 def gather_levels(pieces: Sequence[Any], schema: Any) -> dict[str, Any]:
-    """Return a dict column -> levels over all `pieces` of data, for categories in the `schema`.
+    """Find the levels of categories in all `pieces` of data; return a dict column -> levels.
 
-    Levels are in the order of the files' categories, or sorted if a file has no categories."""
+    Levels are in the order of the files' categories, or sorted if a file has no categories.
+    schema : types of the columns"""
     is_dictionary = arrow().types.is_dictionary
     names = [field.name for field in schema if is_dictionary(field.type)]
     levels: dict[str, dict[Any, None]] = {name: {} for name in names}
@@ -249,9 +250,10 @@ def read_dataset(dataset: Any) -> Source:
 
 
 def _pieces(fragment: Any, place: str, schema: Any, rows: Any) -> Iterator[FragmentPiece]:
-    """Divide a fragment of a dataset into pieces of about 65,536 rows, or one if not Parquet.
+    """Divide a part of a dataset, such as a file, into pieces of about 65,536 rows; yield them.
 
-    place : name of the fragment in messages; schema : column types; rows : filter, or None"""
+    A fragment not in Parquet is one piece. place : name of the fragment in messages
+    schema : column types; rows : filter expression, or None"""
     file = None
     if path := getattr(fragment, "path", None):
         local = type(fragment.filesystem).__name__ == "LocalFileSystem"

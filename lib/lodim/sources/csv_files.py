@@ -178,7 +178,7 @@ def _frames(
 ) -> Iterator[pd.DataFrame]:
     """Yield the rows of a CSV file, or of a part, as DataFrames of at most 65,536 rows.
 
-    text : arguments of pandas' reader that say where the rows are: path, or bytes and names
+    text : arguments for pandas.read_csv: the path, or the bytes of the part and column names
     dtypes : dict column -> dtype of the columns to read; None to infer the types of all columns"""
     some = {} if dtypes is None else {"usecols": list(dtypes), "dtype": dtypes}
     options = {**dialect.options(), **text, **some, "low_memory": False}

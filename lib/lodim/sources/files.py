@@ -76,7 +76,7 @@ def _size_and_times(path: str, filesystem: Any) -> tuple[int, int, int | None]:
 
 @contextmanager
 def reading(file: FileState, kind: str) -> Iterator[None]:
-    """Turn errors of a `with` block that reads a file into DataErrors; also check for changes.
+    """Raise DataError if a `with` block cannot read a file, or if the file has changed.
 
     kind : word for the file's format in messages, such as "a CSV file"."""
     file.check_unchanged()

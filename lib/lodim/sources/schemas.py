@@ -56,9 +56,9 @@ def check_columns(first: str, known: list[str], name: str, names: list[str]) -> 
 
 
 def _unify(field: Any, origin: str, other: Any, name: str) -> Any:
-    """Return a field whose type covers those of a column in two files; DataError if there is none.
+    """Return a field whose type covers a column's types in two files; DataError if there is none.
 
-    field, other : the column's fields in the files `origin` and `name`"""
+    field, other : pyarrow fields of the column; origin, name : names of their files"""
     if field.type == other.type:
         return field
     pa = arrow()

@@ -182,8 +182,9 @@ def _numbers(statistic, refit):
 
 
 def _aligned(estimate, replicates, absent):
-    """Return all q terms, their values in the Series `estimate`, (q,), and in n replicates, (n, q).
+    """Align an estimate with n replicates, which may have other terms.
 
+    Return all q terms, the values of the Series `estimate` (q,), and of the replicates (n, q).
     replicates : n Series; absent : value of a term that a Series lacks"""
     terms = estimate.index
     for one in replicates:

@@ -191,11 +191,11 @@ def _folds(problem, method, folds, seed):
 
 
 def _fits(problem, fold, method, score, choose):
-    """Return the fit for predictions, a fit without each fold's rows, and a Batch of each fold.
+    """Fit a model to predict with, and once without each fold; return the fits, and Batches.
 
+    A Batch has the rows of a fold. fold : (n,) fold of each row, -1 if never held out
     method : if "split", there is one fold, and the fit without its rows is also for predictions
-    fold : (n,) fold of each row, -1 if never held out; score : argument of `conformal`
-    choose : whether each fit chooses settings that the user did not give"""
+    score : argument of `conformal`; choose : whether each fit chooses open settings"""
     how = {"use": lambda fit, rows: (fit, rows), "what": "fits", "choose": choose}
     held_out = [fold == k for k in range(fold.max() + 1)]
     if method == "split":

@@ -34,10 +34,11 @@ class ConformityScore:
         return "size" if self.of_classes else "width"
 
     def of_rows(self, fit, batch, u):
-        """Return predictions for n rows: C classes' scores, (C, n), or low, high and step, (3, n).
+        """Return predictions of n rows that define conformity scores: an array (C, n) or (3, n).
 
-        For numbers, a score t stands for the interval from low - t step to high + t step.
-        Rows without a prediction have NaN. u : (n,), random numbers for score "aps", else None"""
+        For C classes, it has their scores. For numbers, it has low, high and step; a score t stands
+        for the interval from low - t step to high + t step. Rows without a prediction have NaN.
+        u : (n,) random numbers for score "aps", else None"""
         mean = fit.family.mean(fit._score(batch))
         if self.of_classes:
             p = mean if mean.ndim == 2 else np.column_stack([1.0 - mean, mean])
@@ -72,9 +73,9 @@ class ConformityScore:
         return np.where(np.isfinite(high), score, np.inf)
 
     def sizes(self, answers, held, level):
-        """Return the width of each row's interval, or the size of its set of classes, at a level.
+        """Return the width of each row's interval, or the size of its set of classes, (n,).
 
-        answers : result of `of_rows`, each row by the fit without its fold; held : HeldOut"""
+        answers : predictions from `of_rows`; held : HeldOut scores; level : coverage"""
         if not self.of_classes:
             low, high, step = answers
             width = high - low + 2.0 * held.quantile(level) * step
@@ -114,7 +115,7 @@ class HeldOut:
         return HeldOut(self.fold[at], self.score[at], self.weight[at], None)
 
     def groups(self, classes):
-        """Return a list with (class, HeldOut of its rows, index of these rows) for each class.
+        """Divide held-out rows by class; return a list of (class, its HeldOut, index of its rows).
 
         If classes are not calibrated separately, the only class is None, with all rows."""
         if self.of_class is None:
@@ -131,11 +132,13 @@ class HeldOut:
         return float(self._quantiles(self.score[:, None], level)[0])
 
     def upper(self, base, step, level):
-        """Return the upper limits (m,) of the intervals of m new rows.
+        """Return the upper limits (m,) of the prediction intervals of m new rows.
 
-        A limit is the `level` quantile of base + score * step over held-out rows, by the fits
-        without the rows' folds (Barber et al. 2021, Sect. 3).
-        base, step : (K, m), of new rows by K fits: upper prediction, and factor of the score"""
+        A limit is a quantile of base + step * score over held-out rows (Barber et al. 2021, Sect.
+        3).
+        base, step : (K, m), upper predictions and step sizes by K fits; level : coverage"""
+        # A limit is the `level` quantile of base + score * step over held-out rows, by the fits
+        # without the rows' folds (Barber et al. 2021, Sect. 3).
         if len(base) == 1:
             return base[0] + step[0] * self.quantile(level)
         out = np.empty(base.shape[1])
@@ -149,7 +152,8 @@ class HeldOut:
     def below(self, scores):
         """Return the total weight of held-out rows that score below a new row's class, (m, C).
 
-        scores : (K, m, C), of m new rows by K fits, each compared with rows that it left out"""
+        scores : (K, m, C) of C classes of m new rows by K fits, each compared with rows it left out
+        """
         out = np.zeros(scores.shape[1:])
         for k, of_fold in enumerate(scores):
             rows = np.flatnonzero(self.fold == k)
@@ -168,10 +172,9 @@ class HeldOut:
         return np.column_stack(list(each))
 
     def contains(self, scores):
-        """Return the share of new rows that are held-out rows, as their scores are equal.
+        """Return the share of new rows that seem to be held-out rows, since their scores are equal.
 
-        scores : (K, m), of m new rows by K fits
-        The share is zero if scores cannot identify rows, because of ties or few rows per fold."""
+        The share is 0 if scores cannot identify rows. scores : (K, m), of m new rows by K fits"""
         known = [np.sort(self.score[self.fold == k]) for k in range(len(scores))]
         near = SAME * np.median(np.abs(self.score))
         steps = np.concatenate([np.diff(of_fold[np.isfinite(of_fold)]) for of_fold in known])
@@ -192,7 +195,8 @@ class HeldOut:
     def _quantiles(self, values, level):
         """Return the weighted `level` quantile of each column of held-out values (n, m), (m,).
 
-        A further row has the value inf, so that the quantile may be infinite."""
+        It is infinite if the rows have too little weight for this level."""
+        # A further row, for the new one, has the value inf.
         needed = self._needed(level)
         if self.weight.sum() < needed:
             return np.full(values.shape[1], np.inf)
@@ -205,9 +209,10 @@ class HeldOut:
 
 
 def held_out_weights(given, units):
-    """Scale the weights `given` (n,) of held-out rows so that the weight of a new row is one.
+    """Scale the weights `given` (n,) of held-out rows, so that a new row has weight one.
 
-    The mean becomes one; with groups `units` (n,), the sum of each group (Lee et al. 2023)."""
+    units : (n,) groups of rows, each of which gets total weight one; None for mean weight one"""
+    # Lee et al. (2023).
     if units is None:
         return given / given.mean()
     code = np.unique(units, return_inverse=True)[1]
@@ -217,7 +222,7 @@ def held_out_weights(given, units):
 def adaptive(p, u):
     """Return scores (n, C) of classes: total probability of all more probable classes, plus u p.
 
-    p (n, C) are probabilities, and u (n,) random numbers from 0 to 1, so that coverage is exact
-    (Romano, Sesia and Candes 2020, Sect. 2)."""
+    p : (n, C) probabilities; u : (n,) random numbers from 0 to 1"""
+    # The random term makes coverage exact (Romano, Sesia and Candes 2020, Sect. 2).
     above = p[:, None, :] > p[:, :, None] + TIE
     return (above * p[:, None, :]).sum(axis=2) + u[:, None] * p

@@ -457,9 +457,9 @@ class Conformal(FitResult, Generic[FitT_co]):
     def _answers(self, data, offset, new_levels, response=False):
         """Return predictions (K, q, m) by K fits, and a Batch of the m rows that all fits can read.
 
-        Each fit predicts (q, m) by `ConformityScore.of_rows`; missing predictions become infinite
-        intervals, or sets of all classes.
-        offset, new_levels : as for `predict`; response : leave out rows without a response"""
+        Each fit predicts (q, m), as `ConformityScore.of_rows`. Missing predictions become infinite
+        intervals, or sets of all classes. offset, new_levels : as for `predict`
+        response : whether to leave out rows without a response"""
         how = {"offset": offset, "new_levels": new_levels}
         full = self.fit._reader.apply(data, response=response, **how)
         rows = full.rows if not response else full.rows[~np.isnan(full.y)]
@@ -487,9 +487,9 @@ class Conformal(FitResult, Generic[FitT_co]):
         return frame[known], y[known]
 
     def _limits(self, answers, level):
-        """Return lower and upper limits (m,) of intervals, from the `answers` (K, 3, m) of K fits.
+        """Return the lower and upper limits (m,) of the prediction intervals of m rows.
 
-        answers : low, high, step; a held-out row uses the fit without its fold (HeldOut.upper)"""
+        answers : (K, 3, m), predictions low, high and step by K fits; level : coverage"""
         low, high, step = np.moveaxis(answers, 1, 0)
         lower = -self.held_out.upper(-low, step, level)
         upper = self.held_out.upper(high, step, level)
@@ -510,9 +510,9 @@ FEW_VALUES = 10  # numbers with at most this many distinct values: each value is
 
 
 def groups_of(data, by, batch):
-    """Return a dict from the name of each group to the positions of its rows in `batch`.
+    """Group the rows of a Batch; return a dict from each group's name to positions of its rows.
 
-    by : column or array (n,) that defines groups; over 10 distinct numbers are cut into quarters"""
+    by : column or array (n,) that defines groups; over 10 distinct numbers are cut in quarters"""
     frame = read_frame(data)
     if isinstance(by, str):
         column = read_column(frame, by)
@@ -534,9 +534,9 @@ def groups_of(data, by, batch):
 
 
 def measured(covered, weight, means):
-    """Return a dict: n, coverage, its standard error and limits, and the weighted means of `means`.
+    """Return the coverage of intervals or sets, with its standard error and limits, as a dict.
 
-    `covered` (n,) tells which rows are covered; `means` is a dict of values (n,) by name."""
+    It also has n and the weighted means of `means`, a dict name -> (n,). covered : (n,) bool"""
     n, total = int((weight > 0).sum()), weight.sum()
     if not total > 0:
         return {"n": n, "coverage": np.nan} | dict.fromkeys((*ERRORS, *means), np.nan)

@@ -32,9 +32,9 @@ def on_one_thread(problem):
 
 
 def fit_parts(problem, held_out, use, *, choose, light, jobs, what):
-    """Fit the model without each set of held-out rows; return a list of use(fit, held-out rows).
+    """Fit the model without each set of held-out rows; return a list of results of `use`.
 
-    held_out : list of (n,) bool, True for the rows to hold out
+    held_out : list of (n,) bool; use : function of a fit and the Batch of its held-out rows
     choose : whether each fit chooses the settings that the user did not give
     light : whether to leave out results that are slow to compute, if `choose` is false
     jobs : number of fits at the same time; what : label of the progress bar"""
@@ -140,9 +140,10 @@ def reweighted(problem, fit, weights):
 
 
 def refit_from_scratch(fit, data, batch: Batch, weights, groups, arguments):
-    """Return a fit with other row weights; settings that the user did not give are chosen again.
+    """Repeat a fit with other row weights, and choose its settings again; return the new fit.
 
-    weights : of `batch`, the complete rows of `data`; arguments : dict of arrays in fit's call"""
+    Settings that the user gave stay. weights : of `batch`, the complete rows of `data`
+    groups : column or array, or None; arguments : dict of arrays in the first call"""
     formula, arguments = fit.design.formula, fit._call_arguments(arguments)
     own = inspect.signature(fit.model).parameters
     # The dot of the formula must not include columns of weights or groups.

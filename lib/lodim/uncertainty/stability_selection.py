@@ -24,10 +24,11 @@ FAR = 1e5  # parameter above which the tails of r-concave distributions do not c
 
 
 def worst_case(q, p, cutoff):
-    """Return a bound on the expected number of terms stable by chance: q^2 / (p (2 cutoff - 1)).
+    """Return a bound on the expected number of terms that are stable by chance.
 
-    A half of the rows selects q of p terms on average. A stable term is selected by at least a
-    share `cutoff` of the halves (Shah and Samworth 2013, Theorem 1)."""
+    q : mean number of the p terms that a half of the rows selects
+    cutoff : smallest share of the halves that select a stable term"""
+    # Shah and Samworth (2013), Theorem 1.
     return q**2 / (p * (2.0 * cutoff - 1.0))
 
 
@@ -49,9 +50,10 @@ def unimodal(q, p, cutoff, n_pairs):
 def r_concave(q, p, cutoff, n_pairs):
     """Return a bound on the expected number of terms stable by chance; NaN if it is p or more.
 
-    The share of 2 n_pairs halves that select a term must be (-1/4)-concave in distribution, and the
-    share of pairs in which both halves do (-1/2)-concave (Shah and Samworth 2013, Eq. 8).
-    q : mean number of the p terms that a half selects; cutoff : smallest share of a stable term"""
+    q : mean number of the p terms that a half of the rows selects; n_pairs : pairs of halves
+    cutoff : smallest share of the halves that select a stable term"""
+    # The share of 2 n_pairs halves that select a term must be (-1/4)-concave in distribution, and
+    # the share of pairs in which both do (-1/2)-concave (Shah and Samworth 2013, Eq. 8).
     theta, B = q / p, n_pairs
     t = int(np.ceil(cutoff * 2.0 * B - ROUNDING))
     most = min(largest_tail(theta**2, t - B, B, 0.5), largest_tail(theta, t, 2 * B, 0.25))
@@ -61,7 +63,8 @@ def r_concave(q, p, cutoff, n_pairs):
 def largest_tail(mean, t, B, r):
     """Return the largest possible P(X >= t / B) of a (-r)-concave variable X with a given mean.
 
-    The possible values of X are 0, 1 / B, ..., 1 (Shah and Samworth 2013, App. A.4)."""
+    The possible values of X are 0, 1 / B, ..., 1."""
+    # Shah and Samworth (2013), App. A.4.
     from scipy.optimize import brentq, minimize_scalar
 
     eta, s = mean * B, -1.0 / r

@@ -130,9 +130,9 @@ def _draw(ax, boxes, x, y, width, cost):
 
 
 def places(parents, order):
-    """Return the layer (n,) and height (n,) at which each of n nodes of a graph is drawn.
+    """Return where to draw n nodes of a graph: their layers (n,) and heights (n,).
 
-    parents : positions of each node's parents, which come before it
+    parents : per node, positions of its parents, which come before it
     order : (n,) numbers; nodes with smaller numbers are drawn higher up"""
     layer, height = np.zeros(len(parents), np.int64), np.zeros(len(parents))
     for v, nodes in enumerate(parents):  # a node is one layer after its parents
@@ -152,10 +152,9 @@ def places(parents, order):
 
 
 def heights(parents, order):
-    """Return the vertical position (n,) of each node of a graph: leaves are one unit apart.
+    """Return the vertical position (n,) at which to draw each node of a graph.
 
-    A parent is at the mean position of its children.
-    parents : positions of each node's parents; order : (n,) numbers that sort roots and children"""
+    parents : per node, positions of its parents; order : (n,) numbers that sort the nodes"""
     n = len(parents)
     roots = sorted((v for v in range(n) if not len(parents[v])), key=lambda v: order[v])
     rank = {v: k for k, v in enumerate(roots)}

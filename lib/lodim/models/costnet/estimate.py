@@ -32,10 +32,12 @@ LARGE = 200_000  # rows x columns x classes from which several classes use fewer
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
-    """Fit the penalized path and the frontier (best models by price); yield a result per budget.
+    """Fit costnet models of increasing price; yield the result for each budget in the settings.
 
-    A result is (Estimates, empty dict, linear predictors (n, K) of `eval_batch` or None). Without
-    a budget, held-out losses choose the model. With a given lambda_, there is no frontier."""
+    eval_batch : rows to predict, or None
+    A result is (Estimates, empty dict, linear predictors (n, K) of `eval_batch` or None)."""
+    # Without a budget, held-out losses choose the model. With a given lambda_, there is no
+    # frontier.
     batch, level = batch_beyond_null(batch, family)
     p, monotone = batch.X.shape[1], settings.monotone
     groups = Groups.from_network(settings.network, settings.dependents, p, monotone)
@@ -77,7 +79,7 @@ def _path_solver(settings):
 
 
 def _frontier(batch, family, settings, path, draws):
-    """Run all search rules, and return the best model at each price as a CostFrontier.
+    """Return the best models by price that the search rules find, as a CostFrontier.
 
     path : PenaltyPath of the group penalty; draws : number of random divisions into folds"""
     large = family.n_scores > 1 and batch.n * batch.X.shape[1] * family.n_scores > LARGE
@@ -106,9 +108,9 @@ def _frontier(batch, family, settings, path, draws):
 
 
 def _rule_results(batch, family, settings, path=None, lambdas=None):
-    """Return the models (RuleResults) that the search rules in `settings` find for a batch.
+    """Find models of a batch by the search rules in `settings`; return them as RuleResults.
 
-    path : PenaltyPath of the rule "group", if known; lambdas : dict rule -> penalties, if given"""
+    path : PenaltyPath of the rule "group" if known; lambdas : dict rule -> penalties, or None"""
     p, known, monotone = batch.X.shape[1], lambdas or {}, settings.monotone
     solve = partial(_path_solver(settings), batch, family)
     group = Groups.from_network(settings.network, settings.dependents, p, monotone)

@@ -461,9 +461,9 @@ class CostnetFit(Fit):
 
     @property
     def separated(self) -> bool:
-        """Whether a refitted model gives each training row's own class a probability above 1/2.
+        """Return whether the model separates the classes, so that coefficients are not estimable.
 
-        The coefficients are then not estimable, since larger ones would always fit better."""
+        True if a refitted model gives each training row's own class a probability above 1/2."""
         refitted = self.levels is not None and self.step.df > 0 and self.step.relax == 1.0
         # A row with a smaller probability alone has at least this deviance.
         return bool(refitted and self.step.deviance < 2.0 * np.log(2.0) * self.lightest)

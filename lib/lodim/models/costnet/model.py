@@ -87,9 +87,10 @@ class Costnet(Model):
         return replace(problem, settings=settings, arguments=problem.arguments | plain)
 
     def cv_grid(self, problem, n):
-        """Return a dict setting -> values that cv() compares, and a fit (Estimates, log) or None.
+        """Return the values for cv() to compare, {setting: values}, and a fit to all rows or None.
 
-        The setting is the budget, with prices of the fit's models, or a given lambda_ (no fit)."""
+        The setting is the budget. If the user gave lambda_, it is lambda_, and the fit is None.
+        A fit is a pair (Estimates, log). n : not used"""
         if problem.settings.lambda_ is not None:
             return {"lambda_": [problem.settings.lambda_]}, None
         found = next(fit_stages(problem.batch, problem.family, problem.settings))[:2]
@@ -140,10 +141,10 @@ MODEL = Costnet()
 
 
 def _choose(problem, frontier, selection):
-    """Return the problem with a budget chosen by held-out loss, and a table of losses by budget.
+    """Choose the budget by held-out loss; return the new Problem, and a table of losses by budget.
 
-    frontier : Frontier, the best model at each price, with held-out losses
-    selection : an existing table of losses to return, or None to make it from the frontier"""
+    frontier : best model at each price, with held-out losses
+    selection : table to return if one exists, or None to make it from the frontier"""
     settings, draws = problem.settings, frontier.held_out.shape[1]
     priced = settings.costs is not None
     of_draws = [frontier.best(priced, draw) for draw in range(draws)] if draws > 1 else []

@@ -44,11 +44,11 @@ KINDS = {"objective": float, "grad_norm": float, "n_iter": int, "n_eval": int, "
 
 
 def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
-    """Fit weak learners step by step; yield (learners, log, predictors) per step, without end.
+    """Fit weak learners by boosting; yield (learners, log, predictors) per step, without end.
 
-    Each step adds one learner per class, the better of both signs (Eq. 3 of Patron et al. 2024).
-    log : dict of optimizer results; predictors : (n, K), linear, of rows `eval_batch`; or None
+    log : dict of optimizer results; predictors : linear, of `eval_batch` (n, K), or None
     warm_start : learners of another fit as additional starting points, or None"""
+    # Each step adds one learner per class, the better of both signs (Eq. 3 of Patron et al. 2024).
     state, threads = BoostState.from_batch(batch, family, settings), settings.n_threads
     eval_score = None if eval_batch is None else eval_batch.offset_matrix(family.n_scores)
     rng = np.random.default_rng(0)  # not `seed`: starts depend only on the data
@@ -141,11 +141,10 @@ def _fit_small_data(state, problem, stage, rng, warm_start):
 
 
 def _fit_in_turn(state, stage, rng, warm_start, rejected, X):
-    """Run boosting step number `stage` by L-BFGS, class by class; return (learners, log).
+    """Fit the learners of boosting step `stage`, class by class; return (learners, log).
 
-    Per class, learners of both signs are fitted and the better is kept. X : features, not rotated
-    warm_start : learners as additional starting points, or None; log : dict of optimizer results
-    rejected : per class, (theta, sign) of the one not kept in the last step, or None; updated"""
+    X : features, not rotated; warm_start : learners as additional starting points, or None
+    rejected : per class, (theta, sign) of the last step's worse learner, or None; updated"""
     learners, logs = [None] * state.family.n_functions, [{}] * state.family.n_functions
     with single_blas():
         for k in state.starts.class_order:
@@ -158,10 +157,10 @@ def _fit_in_turn(state, stage, rng, warm_start, rejected, X):
 
 
 def _fit_learner(state, stage, k, rng, warm_start, rejected):
-    """Fit class k's learner of step `stage` for both signs; return (better one, log, worse one).
+    """Fit class k's learner of step `stage` for both signs; return (better, log, worse).
 
-    The better one is WeakLearners, log a dict of optimizer results, the worse one (theta, sign).
-    warm_start, rejected : more starting points: WeakLearners, and the last step's worse one"""
+    better : WeakLearners; log : dict of optimizer results; worse : (theta, sign)
+    warm_start, rejected : additional starting points: learners, and the last step's worse one"""
     penalty = penalize(state.settings, state.X.shape[1], state.p)
     objective = curved = stage_objective(state, state.rows(k), penalty)
     warm, stop, start = _warm_starts(warm_start, stage, k, state), _limits(state), None
@@ -289,10 +288,11 @@ def _refine(objective, preconditioner, theta, stop, state):
 
 
 def _descent_bounds(state, k):
-    """Return upper bounds (p,) of how much class k's loss falls per unit of each feature's weight.
+    """Return, per feature, a bound of how much class k's loss falls per unit of its weight, (p,).
 
-    A bound is sum_i |s_i x_ij| for softplus learners and sum_i s_i x_ij for linear ones, where s_i
-    is the derivative of row i's weighted loss by the row's linear predictor."""
+    The bound is the absolute value. Values have a sign if learners are linear."""
+    # A bound is sum_i |s_i x_ij| for softplus learners and sum_i s_i x_ij for linear ones, where
+    # s_i is the derivative of row i's weighted loss by the row's linear predictor.
     shape = state.loss, state.settings.softplus
     if state.on_workers:
         spans = state.device.margin_spans(_descent_bounds_of_span, k, state.shift, BLOCK, *shape)

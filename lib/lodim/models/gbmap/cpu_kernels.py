@@ -126,10 +126,10 @@ def activate(z, beta, activation):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def add_learner(f, v, b, form, rows):
-    """Compute rows.score = f + a + b g(rows.z) and rows.slope = g'(rows.z) for 64 rows.
+    """Compute predictors f + a + b g(z) of 64 rows with one more learner, and the slopes g'(z).
 
-    rows.z is a learner's intercept + w'x, v[0] its constant a, b its sign. f (64,) is the sum of
-    earlier learners. `form` defines the activation g."""
+    rows : has z = intercept + w'x; gets the results as score and slope
+    f : (64,) sum of earlier learners; v, b : (a, intercept, w) and sign; form : defines g"""
     for i in range(TILE):
         g, rows.slope[i] = activate(rows.z[i], form.beta, form.activation)
         rows.score[i] = f[i] + v[0] + b * g
@@ -137,10 +137,11 @@ def add_learner(f, v, b, form, rows):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def add_loss_gradient(tile, y, f, weight, v, b, form, rows, out):
-    """Add the loss of 64 rows, then its derivatives by a learner's parameters v, to out (3 + p,).
+    """Add the loss of 64 rows and its derivatives by a learner's parameters v to out (3 + p,).
 
-    The learner is a + b g(intercept + w'x), v = (a, intercept, w). f (64,) is the sum of earlier
-    learners; tile (p, 64) are features; `form` defines g and the loss; `rows` are work arrays."""
+    v, b : (a, intercept, w) and sign of the learner a + b g(intercept + w'x)
+    tile : (p, 64) features; f : sum of earlier learners; form : defines g and loss
+    rows : work arrays"""
     rows.z[:] = v[1]
     project(tile, v[2:], rows.z)
     add_projected(tile, y, f, weight, v, b, form, rows, out)
@@ -148,10 +149,11 @@ def add_loss_gradient(tile, y, f, weight, v, b, form, rows, out):
 
 @inlined(cache=True, error_model="numpy", fastmath=REASSOCIATE)
 def add_projected(tile, y, f, weight, v, b, form, rows, out):
-    """Add to out (3 + p,) the loss of 64 rows and its derivatives by v = (constant, intercept, w).
+    """Add the loss of 64 rows and its derivatives by a learner's parameters v to out (3 + p,).
 
-    The learner is v[0] + b g(z), where z = intercept + w'x is already in rows.z. f (64,) is the sum
-    of earlier learners; tile (p, 64) are features; `form` defines g and the loss."""
+    v, b : (a, intercept, w) and sign of the learner a + b g(z)
+    rows : work arrays, of which z = intercept + w'x is already computed
+    tile : (p, 64) features; f : sum of earlier learners; form : defines g and loss"""
     slope, value, r = rows.slope, rows.value, rows.r
     add_learner(f, v, b, form, rows)
     tile_loss_slope(form.loss, y, rows.score, weight, value, r)
@@ -170,11 +172,11 @@ def add_projected(tile, y, f, weight, v, b, form, rows, out):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def loss_gradient(lo, hi, partials, X, y, f, weight, theta, active, sign, form):
-    """Sum the loss of each of q learners, and its gradient, over each block of rows.
+    """Sum the loss of each of q learners, and its gradient, over blocks lo to hi - 1 of rows.
 
-    Learner j is a + b g(intercept + w'x), with theta[j] = (a, intercept, w) and sign[j] = b. For
-    blocks lo to hi - 1 and learners `active`, partials (n_blocks, q, 3 + p) gets loss and gradient.
-    f is the sum of earlier learners; `weight` is zero on padding; `form` defines g and the loss."""
+    partials : (n_blocks, q, 3 + p), gets the sums; active : learners to compute
+    theta, sign : rows (a, intercept, w), and b, of learners a + b g(intercept + w'x)
+    f : sum of earlier learners; weight : zero on padding; form : defines g and loss"""
     dtype = X.dtype
     v, b = theta.astype(dtype), sign.astype(dtype)
     rows, form = tile_rows(X), Form(dtype.type(form.beta), form.activation, form.loss)
@@ -193,7 +195,7 @@ def loss_gradient(lo, hi, partials, X, y, f, weight, theta, active, sign, form):
 def add_gram(tile, c, scaled, out):
     """Add sum_i c_i x_i x_i' over 64 rows to out[2:, 2:], lower triangle.
 
-    The rows x_i are columns of `tile` (p, 64), c (64,) weights; `scaled` (64,) is a work array."""
+    tile : (p, 64), with columns x_i; c : (64,) weights; scaled : (64,) work array"""
     p = tile.shape[0]
     zero = c.dtype.type(0)
     for k in range(p):
@@ -224,9 +226,9 @@ def add_gram(tile, c, scaled, out):
 def add_hessian(tile, y, weight, b, form, convex, rows, column, H):
     """Add the Hessian of 64 rows' loss, by a learner's parameters, to H (d, d), lower triangle.
 
-    The learner is a + b g(z), z = intercept + w'x; `form` defines g; tile (p, 64) are features.
-    rows : TileRows of these rows, with score, slope = g'(z), and r, the loss's derivatives by z
-    column : (p,) work array; convex : whether to leave out negative terms with g''(z)"""
+    tile : (p, 64) features; form : defines g in the learner a + b g(z), z = intercept + w'x
+    rows : TileRows with score, slope = g'(z), and r, derivatives of the loss by z
+    convex : whether to leave out negative terms with g''(z); column : (p,) work array"""
     slope, r, z, c, beta = rows.slope, rows.r, rows.z, rows.c, form.beta
     one, zero = slope.dtype.type(1), slope.dtype.type(0)
     tile_curvature(form.loss, y, rows.score, weight, c)
@@ -249,11 +251,12 @@ def add_hessian(tile, y, weight, b, form, convex, rows, column, H):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def hessian(lo, hi, partials, X, y, f, weight, theta, sign, form, convex):
-    """Compute the Hessian of the loss by the parameters of each of q learners, per block of rows.
+    """Sum the Hessian of each learner's loss by its parameters over blocks lo to hi - 1 of rows.
 
-    For blocks lo to hi - 1, partials (n_blocks, q, d, d) gets lower triangles, d = 2 + p. Learner j
-    is a + b g(intercept + w'x), with theta[j] = (a, intercept, w) and sign[j] = b; f is the sum of
-    earlier learners. `form` defines g and the loss; `convex` leaves out negative terms with g''."""
+    partials : (n_blocks, q, d, d), gets the lower triangles of q learners, d = 2 + p
+    theta, sign : rows (a, intercept, w), and b, of learners a + b g(intercept + w'x)
+    f : sum of earlier learners; form : defines g and loss
+    convex : whether to leave out negative terms with g''"""
     v, b, column = theta.astype(X.dtype), sign.astype(X.dtype), np.empty(X.shape[1])
     rows, form = tile_rows(X), Form(X.dtype.type(form.beta), form.activation, form.loss)
     r = rows.r
@@ -276,8 +279,9 @@ def hessian(lo, hi, partials, X, y, f, weight, theta, sign, form, convex):
 def forward(lo, hi, X, theta, sign, beta, activation, derivative, into, out):
     """Add the values of learners at rows in blocks lo to hi - 1 to out (n_tiles, width, 64).
 
-    Learner j, a + b g(intercept + w'x), is added to out[:, into[j]]; if `derivative`, b g' is.
-    theta[j] is (a, intercept, w), sign[j] is b; `activation` with sharpness `beta` is g."""
+    theta, sign : rows (a, intercept, w), and b, of learners a + b g(intercept + w'x)
+    into : column of `out` for each learner; derivative : True adds b g' instead
+    activation, beta : g and its sharpness"""
     dtype = X.dtype
     v, sharpness = theta.astype(dtype), dtype.type(beta)
     z = np.empty(TILE, dtype)
@@ -294,13 +298,12 @@ def forward(lo, hi, X, theta, sign, beta, activation, derivative, into, out):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def joint_gradient(lo, hi, partials, X, y, offset, weight, theta, sign, target, beta, loss):
-    """Sum the loss of all M learners together, and its gradient, over each block of rows.
+    """Sum the loss of all M learners together, and its gradient, over blocks lo to hi - 1 of rows.
 
-    Learner j is a + b g(intercept + w'x), with theta[j] = (a, intercept, w), sign[j] = b and the
-    softplus g of sharpness beta. The linear predictor of class k is `offset` plus the learners
-    whose target is k; `loss` has constants of the loss. Blocks lo to hi - 1 are summed:
-    partials[block, j, 2:] : derivatives by theta[j]
-    partials[block, 0, :2] : sums of loss and of loss^2"""
+    theta, sign : rows (a, intercept, w), and b, of learners a + b g(intercept + w'x)
+    target : class of each learner; beta : sharpness of the softplus g
+    offset : linear predictors without learners; loss : constants of the loss
+    partials : [block, j, 2:] gets derivatives by theta[j]; [block, 0, :2] sums of loss, loss^2"""
     dtype = X.dtype
     v, b, sharpness = theta.astype(dtype), sign.astype(dtype), dtype.type(beta)
     M, K = len(theta), offset.shape[1]

@@ -37,11 +37,11 @@ def count_blocks(shape, itemsize):
 
 
 def loss_gradient(X, y, f, weight, theta, active, sign, form):
-    """Return an array (q, 3 + p): each learner's loss and gradient by (a, intercept, w).
+    """Return each learner's loss and gradient by (a, intercept, w), as an array (q, 3 + p).
 
-    theta : (q, 2 + p) parameters; sign : (q,) factors b of learners a + b g(intercept + w'x)
-    active : positions of the learners to evaluate; the others get zeros
-    f : sum of earlier learners; form : Form (sharpness, activation and loss)"""
+    theta, sign : rows (a, intercept, w), and b, of q learners a + b g(intercept + w'x)
+    active : positions of learners to evaluate; the others get zeros
+    f : sum of earlier learners; form : defines g and loss"""
     q, d = theta.shape
     groups = -(-active.size // GROUP)
     width = LANES if X.shape[1] <= LANES else STAGE
@@ -61,10 +61,12 @@ def loss_gradient(X, y, f, weight, theta, active, sign, form):
 
 
 def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
-    """Return the loss of all M learners together and its gradient by theta: an array (M, 4 + p).
+    """Return the loss of all M learners together and its gradient by theta, an array (M, 4 + p).
 
-    Row 0 of columns 0 and 1 has the sums of loss and loss^2; the other columns have the gradient.
-    Learner j has theta[j] = (a, intercept, w), sign[j], class target[j] and sharpness beta."""
+    theta, sign : rows (a, intercept, w), and b, of learners a + b g(intercept + w'x)
+    target : class of each learner; beta : sharpness of g
+    offset : linear predictors without learners
+    [0, :2] of the result has the sums of loss and loss^2, [:, 2:] the gradient."""
     (M, d), K = theta.shape, offset.shape[1]
     blocks = count_blocks(X.shape, X.dtype.itemsize)
     learners, target = upload(np.column_stack([sign, theta])), upload(target)
@@ -107,8 +109,9 @@ def margin(code, score, k, class_table, y, base):
 def _project(X, t, first, size, w, stage, low, high):
     """Copy `size` features of 64 rows to shared memory `stage`, and add their part of w'x to sums.
 
-    The features are the columns from `first` on of block X[t]; w : (2, size) learners' weights
-    low[c], high[c] : this thread's sums for learner c, of two rows i and i + 32"""
+    X, t : the rows' features, block X[t]; first : number of the first feature to copy
+    w : (2, size) weights of two learners
+    low, high : sums of both learners for this thread's row, and for the row 32 later; changed"""
     lane, warp = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES
     for k in range(warp, size, WARPS):
         a, b = X[t, first + k, lane], X[t, first + k, lane + LANES]
@@ -128,12 +131,12 @@ def _restage(X, t, first, size, stage):
 
 @cuda.jit(device=True)
 def _back_project(stage, r, first, size, width, start, partials, slot):
-    """Add the derivatives of the loss of 64 rows by the weights of two learners to `partials`.
+    """Add the derivatives of a loss by two learners' weights, summed over 64 rows, to `partials`.
 
-    slot : position of the first learner; first, size : first feature and number of features
-    stage : (features, 64) values; r : (2, 64) derivatives of each row's loss by w'x, per learner
-    start : whether to overwrite `partials`
-    width : number of threads in a group, one per feature; the groups share the rows"""
+    stage : (features, 64) values; r : (2, 64) derivatives of the loss by w'x
+    first, size : first feature, number of features; slot : position of the first learner
+    start : whether to overwrite `partials`; width : threads per group, each for one feature"""
+    # The groups share the rows.
     k, segment = cuda.threadIdx.x % width, cuda.threadIdx.x // width
     if k >= size:
         return
@@ -152,11 +155,12 @@ def _back_project(stage, r, first, size, width, start, partials, slot):
 
 @cuda.jit(cache=True, **limit_registers(REGISTERS))
 def _loss_gradient(X, y, f, weight, learners, beta, activation, loss, width, partials):
-    """Write the loss and gradient of several learners, summed per thread block, to `partials`.
+    """Write the loss and gradient of each learner to `partials`, summed per GPU thread block.
 
-    Each learner gets 3 + p numbers: loss, and derivatives by (a, intercept, w).
-    learners : rows (b, a, intercept, w); f : sum of earlier learners; beta : sharpness
-    width : number of threads in a group, one per feature; a block's groups share the rows"""
+    partials : gets loss and derivatives by (a, intercept, w) of each learner, 3 + p numbers
+    learners : rows (b, a, intercept, w) for a + b g(intercept + w'x); beta : sharpness of g
+    f : sum of earlier learners; width : threads per group, one per feature"""
+    # The groups of a thread block share the rows.
     stage = cuda.shared.array((STAGE, PITCH), X.dtype)
     w = cuda.shared.array((GROUP, STAGE), np.float64)
     z = cuda.shared.array((WARPS, GROUP, TILE), np.float64)
@@ -234,9 +238,10 @@ def _add_partials(partials, sums):
 
 @cuda.jit(cache=True)
 def _joint_gradient(X, y, offset, weight, learners, target, beta, loss, room, partials):
-    """Fill `partials` with each thread block's sum of loss and gradient of all learners together.
+    """Write loss and gradient of all learners together to `partials`, summed per thread block.
 
-    learners : rows (b, a, intercept, w); target : classes; beta : sharpness; room : scratch"""
+    learners : rows (b, a, intercept, w) for a + b g(intercept + w'x); target : their classes
+    beta : sharpness of g; room : work array; offset : linear predictors without learners"""
     ends = cuda.shared.array((2, TILE), np.float64)
     block, i, M, K = cuda.blockIdx.x, cuda.threadIdx.x, learners.shape[0], offset.shape[1]
     d = learners.shape[1] - 1

@@ -28,10 +28,10 @@ class DeviceRows:
         return cls(X, y, weight, upload(score), problem)
 
     def margin(self, k, class_table):
-        """Return response and linear predictor for a learner of class k, (n_tiles, 64) each.
+        """Return response and linear predictor to fit a learner of class k, (n_tiles, 64) each.
 
-        With unordered classes, the response is 1 for rows of class k, else 0, and the predictor is
-        the logit of class k. class_table : (2, K) codes and shifts of ordered classes, or (2, 0)"""
+        class_table : (2, K) codes and shifts of ordered classes, or (2, 0)
+        Unordered classes: response 1 for rows of class k, else 0, and the logit of class k."""
         if self.problem is None:
             return self.y, self.score.reshape(*self.y.shape)
         cuda_kernels.margin(self.y, self.score, k, class_table, *self.problem)

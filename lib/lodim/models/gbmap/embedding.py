@@ -52,11 +52,12 @@ class Reference:
 
 
 def drift_indicators(learners, reference, batch, k, numeric, threads):
-    """Return two measures of how far rows are from their k nearest rows of a Reference, as a dict.
+    """Return two measures of how far rows are from their k nearest training rows, as a dict.
 
+    reference : Reference of training rows; numeric : whether the response is a number
     "distance" : (n,) mean distance to the k rows
-    "difference" : (n,) |f(x) - mean response of the k rows|; for classes (`numeric` is False) the
-        largest |f(x) - mean f of the k rows| over classes"""
+    "difference" : (n,) |f(x) - mean response of the k rows|; for classes, |f(x) - their mean f|"""
+    # Classes: the largest difference over classes.
     rows = batch.X, batch.n
     distance, near = reference.nearest(learners.embedding(*rows, threads), k)
     values = reference.y[:, None] if numeric else reference.score
@@ -66,10 +67,11 @@ def drift_indicators(learners, reference, batch, k, numeric, threads):
 
 
 def path_distances(Z, W, learners, tolerance):
-    """Return the path distances (n, r) of n rows from r other rows, with errors up to `tolerance`.
+    """Return path distances (n, r) of n rows from r others: how much f varies on the way.
 
-    A path distance is the integral of |df/dt| between two rows, summed over classes (Eq. 6, Patron
-    et al. 2024); f is the sum of the M `learners`. Z (n, M), W (r, M) : intercept_j + w_j'x"""
+    f : sum of the M `learners`; tolerance : allowed error of a distance
+    Z, W : (n, M) and (r, M) projections intercept_j + w_j'x of the rows"""
+    # The integral of |df/dt| between two rows, summed over classes (Eq. 6, Patron et al. 2024)
     out = np.zeros((len(Z), len(W)))
     shape = learners.beta, learners.activation, tolerance / learners.n_scores
     for k in range(learners.n_scores):

@@ -40,9 +40,11 @@ REFIT_LOG = {  # fields of the log of a joint fit
 
 @forms.record
 class WeakLearners:
-    """M weak learners, f_j(x) = scale (a_j + b_j g(intercept_j + w_j'x)), g the softplus.
+    """M weak learners, f_j(x) = scale (a_j + b_j g(intercept_j + w_j'x)), with a softplus g.
 
-    Methods take n rows x in blocks of 64, `tiles` (n_tiles, p, 64), on `engine` "cpu" or "cuda"."""
+    Methods take the features of n rows in blocks of 64, `tiles` (n_tiles, p, 64)."""
+
+    # `engine` is "cpu" or "cuda".
 
     # (M, 2 + p) parameters a, intercept and w, for standardized features x
     theta: np.ndarray = forms.real("M", "2 + p")
@@ -103,7 +105,7 @@ class WeakLearners:
         return slopes * self.sign > 0.5 * self.scale
 
     def gradients(self, slopes):
-        """Return the gradients in x of the K linear predictors, [(n, p), ...].
+        """Return the gradients of the K linear predictors by the features, a list of (n, p).
 
         slopes : (n, M) derivatives of the learners by w_j'x, from the method `slopes`"""
         groups = [self.target == k for k in range(self.n_scores)]
@@ -115,10 +117,11 @@ class WeakLearners:
         return (E - self.theta[:, 0]) * self.sign
 
     def add_to(self, out, tiles, into, derivative=False, threads=1, runs=None):
-        """Add each learner's values, not multiplied by `scale`, to out (n_tiles, width, 64).
+        """Add each learner's values, without the factor `scale`, to out (n_tiles, width, 64).
 
         into : (M,) column of `out` for each learner; derivative : add derivatives by w_j'x instead
-        tiles : features (n_tiles, p, 64); runs : ranges (lo, hi) of 4,096-row blocks; None: all"""
+        tiles : features (n_tiles, p, 64); runs : ranges (lo, hi) of 4,096-row blocks, None for all
+        """
         shape = self.beta, self.activation, derivative
         how = {"threads": threads, "runs": runs}
         over_rows(forward, tiles, self.theta, self.sign, *shape, into, out, **how)

@@ -68,7 +68,8 @@ def _factor(H, damping, L):
 def _newton_step(H, damping, slope, L, step):
     """Solve (H + damping max(diag H) I) step = slope; return the predicted decrease of the loss.
 
-    The result is -1 if the matrix is not positive definite. L (d, d) is a work array."""
+    step : gets the solution; L : (d, d) work array
+    Return -1 if the matrix is not positive definite."""
     if not _factor(H, damping, L):
         return -1.0
     for k in range(step.size):
@@ -83,9 +84,10 @@ def _newton_step(H, damping, slope, L, step):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _straighten(H, slope, b, beta, intercept, convex):
-    """Convert derivatives for a into derivatives for c = a + b softplus(intercept), in place.
+    """Change the variable a of derivatives to c = a + b softplus(intercept), in place.
 
-    H (d, d), slope (d,) : Hessian and gradient by (a, intercept, w); beta : softplus sharpness
+    H, slope : Hessian and gradient by (a, intercept, w), become those by (c, intercept, w)
+    beta : sharpness of the softplus
     convex : whether to leave out the softplus's curvature if it makes H[1, 1] smaller"""
     e = math.exp(-abs(beta * intercept))
     share = 1.0 / (1.0 + e) if intercept > 0.0 else e / (1.0 + e)
@@ -105,10 +107,11 @@ def _softplus(z, beta):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _set_trial(theta, step, b, beta, unit, exact, trial):
-    """Write the parameters (a, intercept, w) after a step, theta - step, to `trial`.
+    """Write a learner's parameters (a, intercept, w) after a step, theta - step, to `trial`.
 
-    But step[0] is for c = a + b softplus(intercept), not for a; beta : sharpness of the softplus
-    unit : (d,) units, powers of two; exact : if False, round parameters to 2^-12 of the step"""
+    step : its first element is for c = a + b softplus(intercept); beta : sharpness of softplus
+    exact : False rounds the parameters, to about 2^-12 of the length of the step
+    unit : (d,) powers of two, in which parameters are measured for the rounding"""
     longest = 1e-150
     for k in range(2, theta.size):
         longest = max(longest, abs(step[k]) / unit[k])
@@ -123,9 +126,11 @@ def _set_trial(theta, step, b, beta, unit, exact, trial):
 
 
 def rounded(theta, unit, bits=FEW_BITS):
-    """Round each learner's parameters, theta (r, d), to multiples of one power of two per learner.
+    """Return parameters theta (r, d), each learner's rounded to multiples of its power of two.
 
-    unit : (d,) units; bits : bits kept of a learner's largest weight; zero weights: no rounding"""
+    unit : (d,) units in which the parameters are measured for the rounding
+    bits : bits that the learner's largest weight keeps
+    A learner whose weights are all zero is not rounded."""
     u = theta / unit
     exponent = np.frexp(np.abs(u[:, 2:]).max(axis=1, initial=0.0))[1]
     grid = np.ldexp(1.0, np.maximum(exponent, -500) - bits)[:, None]
@@ -248,7 +253,7 @@ def newton(problem, responses, scores, theta, sign, ftol, of_one):
 
 
 def polish(objective, end):
-    """Return one learner's Minimum `end`, refined by Newton steps until gains are rounding errors.
+    """Refine one learner's Minimum `end` by Newton steps, up to rounding errors; return a new one.
 
     objective : function (theta, learners) -> (losses, gradients), with a method `hessian`"""
     theta, one = end.theta, np.arange(1)

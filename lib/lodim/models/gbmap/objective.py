@@ -46,9 +46,9 @@ class BoostObjective:
         return value, gradient
 
     def hessian(self, theta, convex=True):
-        """Return the learners' Hessians (q, d, d) at theta (q, d), for X in main memory.
+        """Return Hessians (q, d, d) of the learners' losses at theta (q, d), for X in main memory.
 
-        With `convex`, terms that could make a Hessian indefinite are left out."""
+        convex : whether to leave out terms that could make a Hessian indefinite"""
         q, d = theta.shape
 
         def lower(i):
@@ -80,7 +80,7 @@ def precision_of(dtype):
 
 
 def penalize(settings, width, p):
-    """Return the ElasticNet for the parameters of a learner: a, intercept, and the weights w.
+    """Return the penalty of a learner's parameters (a, intercept, weights), as an ElasticNet.
 
     width : number of weights; p : number of features that vary, by which the penalty is divided"""
     penalized = np.ones(2 + width)
@@ -91,9 +91,10 @@ def penalize(settings, width, p):
 
 
 def stage_objective(state, rows, penalty):
-    """Return a function: signs (q,) of new learners -> their BoostObjective.
+    """Return a function from signs (q,) of new learners to their BoostObjective, the loss.
 
-    state : BoostState; rows : X, response, linear predictor and weight, in blocks of 64 rows"""
+    state : BoostState; penalty : ElasticNet
+    rows : X, response, linear predictor and weight, in blocks of 64 rows"""
     form, threads = Form(*state.settings.shape, state.loss), state.settings.n_threads
     how = {"threads": threads, "runs": state.runs if rows[0] is state.X else None}
     return partial(BoostObjective, *rows, form=form, penalty=penalty, **how)

@@ -50,10 +50,10 @@ class JointObjective:
 
 
 def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
-    """Yield learners, log and linear predictors after each boost, or once after a joint fit.
+    """Fit weak learners; yield (learners, log, linear predictors) per boost, or once if joint.
 
     eval_batch : rows to predict, or None for no linear predictors
-    warm_start : learners of another fit, as additional starting points"""
+    warm_start : learners of another fit, as additional starting points, or None"""
     if not settings.joint:
         yield from boost.fit_stages(batch, family, settings, eval_batch, warm_start)
         return
@@ -73,7 +73,7 @@ def combine(parts):
 
 
 def joint_refit(batch, family, settings, learners, log, round_start=True):
-    """Optimize all parameters of `learners` together, but not their signs; return learners and log.
+    """Optimize the parameters of all `learners` together, signs fixed; return learners and log.
 
     log : dict, returned with the results added; round_start : whether to round the start values"""
     state = BoostState.from_batch(batch, family, settings)

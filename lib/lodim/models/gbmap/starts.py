@@ -70,10 +70,9 @@ def _minimize_row(objective, theta, c, sign, **limits):
 
 
 def start_by_sample(objective, penalty, state, k, rng, stop, warm_theta, warm_sign):
-    """Return a Start: the best learner of each sign for class k on sampled rows (all rows if few).
+    """Return a Start for class k: the best learner of each sign on sampled rows, all rows if few.
 
-    objective(signs) returns the loss function; penalty : ElasticNet; state : BoostState
-    stop : dict with the optimizer's limits
+    objective : function from signs to the loss; stop : dict of the optimizer's limits
     warm_theta, warm_sign : learners fitted with another penalty, as additional starting points"""
     settings, exact = state.settings, state.exact
     if state.sample is not None:
@@ -98,10 +97,10 @@ def start_by_sample(objective, penalty, state, k, rng, stop, warm_theta, warm_si
 def start_in_subspace(objective, penalty, state, k, warm_theta, warm_sign, rejected):
     """Return a Start for class k with weights in a subspace; None if no weight changes the loss.
 
-    Principal Hessian directions span the subspace, with the weights in warm_theta and `rejected`.
-    objective(signs) : loss function of learners of these signs; penalty : ElasticNet
-    state : BoostState; warm_theta, warm_sign : learners fitted with another penalty
+    objective : function from signs to the loss
+    warm_theta, warm_sign : learners fitted with another penalty, as additional starting points
     rejected : (theta, sign) of the worse learner in the previous step, or None"""
+    # Principal Hessian directions span the subspace, with the weights in warm_theta and `rejected`.
     settings, p = state.settings, state.X.shape[1]
     n_starts = 1 if len(warm_theta) else settings.n_starts
     if rejected is not None:

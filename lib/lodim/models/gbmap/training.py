@@ -58,9 +58,10 @@ class StartRows:
 
     @classmethod
     def from_batch(cls, batch, X, sample, sample_X, family, seed):
-        """Choose rows of positive weight for computing starting learners, from `sample` if given.
+        """Choose rows of positive weight from which starting values of weak learners are computed.
 
-        sample : positions of rows with features sample_X, or None; X : features of all rows"""
+        X : features of all rows
+        sample, sample_X : positions and features of the rows to choose from; None means all"""
 
         def choose():
             rows = np.arange(batch.n) if sample is None else sample
@@ -205,9 +206,10 @@ class BoostState:
         return self.X, y, self.score.astype(self.X.dtype), weight
 
     def class_table(self):
-        """Return (2, K): the code of each of K ordered classes in the loss, and the shift of each.
+        """Return a table (2, K) of how the loss treats each of K ordered classes.
 
-        The shift is added to the linear predictor of the class's rows. Other responses: (2, 0)."""
+        Row 0 is the class's code as response of the loss, row 1 a number added to the linear
+        predictor of its rows. Without ordered classes, the table is empty, (2, 0)."""
         if self.family.shared_slopes:
             return self.family.class_table(self.shift)
         return np.empty((2, 0))

@@ -27,9 +27,9 @@ class WorkerRows:
 
     @classmethod
     def from_batch(cls, batch, family, loss, null, scale):
-        """Return a batch's rows on workers, before any learner is fitted.
+        """Make WorkerRows of a batch on the workers of a cluster, before any learner is fitted.
 
-        loss : tuple as in `losses`; null : (K,) intercepts; scale : divisor of numeric responses"""
+        loss : tuple that defines the loss; null : (K,) intercepts; scale : divisor of numeric y"""
         X, y, axes = batch.X, batch.X.column(batch.y), (family.n_functions, tiles.TILE)
         offset = X.column(batch.offset)
         if family.link == "identity":
@@ -40,9 +40,10 @@ class WorkerRows:
         return cls(family, loss, X, y, batch.worker_weight, score)
 
     def problem(self, k, shift):
-        """Return response, linear predictor and weight for a learner of class k, with X's dtype.
+        """Return response, linear predictor and weight of the rows to fit a learner of class k.
 
-        With several classes, the response is 1 in class k, else 0. shift : class thresholds"""
+        Unordered classes have response 1 in class k, else 0. shift : thresholds of ordered classes
+        """
         to = {"shape": (tiles.TILE,), "dtype": self.X.dtype}
         columns = [
             self.score.map(_margin_tiles, self.y, self.family, k, shift, i, self.X.dtype, **to)
@@ -51,10 +52,10 @@ class WorkerRows:
         return *columns, self.weight.astype(self.X.dtype)
 
     def gram_problem(self, y, score, weight):
-        """Return response, predictor, weight of a squared loss with gradient X' diag(s) X v at v.
+        """Return a squared-loss problem whose gradient at v is X' diag(s) X v, for the workers.
 
-        So workers can compute such products. Response and predictor are 0, the weight is s / 2.
-        s : derivatives of the losses of y by the linear predictors `score`"""
+        The problem is (response, linear predictor, weights), which are (0, 0, s / 2).
+        s : (n,) derivatives of the losses of y by the linear predictors `score`"""
         half = score.map(_half_slope, y, weight, self.loss)
         zero = score.map(np.zeros_like)
         return zero, zero, half
@@ -67,10 +68,10 @@ class WorkerRows:
         return self.score.take(rows)
 
     def margin_spans(self, function, k, shift, *args):
-        """Call `function` for each range of rows, on their worker; return a list of its results.
+        """Call a function on each range of rows, on the worker that has them; return all results.
 
-        function(X, response, predictor, weight, *args) gets those of class k, as `margin` returns
-        them with k and the class thresholds `shift`"""
+        function : called with (X, response, linear predictor, weight, *args) for fitting class k
+        shift : thresholds of ordered classes"""
         columns = self.y, self.score, self.weight
         return self.X.spans(_of_margin, *columns, self.family, k, shift, function, args)
 
@@ -89,11 +90,11 @@ def _null_score(offset, null):
 
 
 def margin(family, y, score, k, shift):
-    """Return response and linear predictor for fitting a learner of class k, (n,) each.
+    """Return response and linear predictor, (n,) each, for fitting a learner of class k.
 
-    Several classes: 1 for rows of class k, else 0; the logit of class k, from score (n, K).
-    Ordered classes: a code and a shifted score, by the row's class and the thresholds `shift`.
-    Other responses: y and the score."""
+    Numeric response or two classes: y and score. Three or more unordered classes: 1 in class k,
+    else 0, and the logit of class k. Ordered classes: a code of the row's class, and score plus a
+    shift of this class. score : (n, K) linear predictors; shift : thresholds of ordered classes"""
     if family.shared_slopes:
         response, middle = family.class_table(shift)[:, y.astype(int)]
         return response, score[:, 0] + middle

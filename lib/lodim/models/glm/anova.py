@@ -66,7 +66,7 @@ def _check(small, large):
 def sequential(fit, data, changes):
     """Test a fit's terms as they are added one after another; return the table of `GlmFit.anova`.
 
-    data : training rows, to fit smaller models; changes : arrays (weights etc.) in the glm call"""
+    data : training rows, to fit smaller models; changes : dict of weights etc., as given to glm"""
     terms = _in_order(fit)
     sets = [terms[:k] for k in range(len(terms))]
     if _by_wald(fit):
@@ -91,7 +91,7 @@ def sequential(fit, data, changes):
 def single(fit, data, changes):
     """Test each term of a fit by dropping it alone; return the table of `GlmFit.drop1`.
 
-    data : training rows, to fit smaller models; changes : arrays (weights etc.) in the glm call"""
+    data : training rows, to fit smaller models; changes : dict of weights etc., as given to glm"""
     # The factors of x are a subset of those of x:z.
     parts = [{(type(part), part.name) for part in term} for term in fit.design.terms]
     every = _in_order(fit)
@@ -125,9 +125,9 @@ def _statistic(fit):
 
 
 def _test(fit, value, df):
-    """Return a test as a dict of df, statistic and p-value; of df alone if df is 0.
+    """Test df coefficients against zero; return a dict of df, statistic and p-value.
 
-    value : decrease of the deviance by terms with df coefficients, or their Wald statistic"""
+    value : Wald statistic, or fall of the deviance; if df is 0, the dict has only df"""
     if not df:
         return {"df": df}
     if not fit.family.dispersed:
@@ -139,10 +139,10 @@ def _test(fit, value, df):
 
 
 def _submodels(fit, sets, data, changes, method):
-    """Return a namespace per list of terms in `sets`: df, df_resid, deviance, log_likelihood.
+    """Fit models with fewer terms; return for each a namespace of df, df_resid, deviance etc.
 
-    data : training rows, or None for least squares; changes : arrays (weights etc.) in the glm call
-    method : name for error messages"""
+    sets : list of terms per model; data : training rows, or None for least squares
+    changes : dict of weights etc., as given to glm; method : name for errors"""
     if fit.family.dispersed and not fit.dispersion > 0.0:
         what = f"{method}() needs residual degrees of freedom, and this fit has none"
         raise ArgumentError(f"{what}: use fewer terms")
@@ -194,9 +194,9 @@ def _wald_frame(fit, terms, tests):
 
 
 def _refitter(fit, data, changes, method):
-    """Return a function from a list of terms to the Estimates and log of a fit with these terms.
+    """Return a function from a list of terms to a fit with them: (Estimates, dict of measures).
 
-    data : the training rows; changes : arrays in the call of `glm`; method : name for errors"""
+    data : training rows; changes : dict of weights etc., as given to glm; method : for errors"""
     if data is None:
         what = f"{method}() refits the model with fewer terms and needs the training rows"
         raise ArgumentError(f"{what}, which a fit does not store: give {method}(data=df)")

@@ -28,9 +28,9 @@ TOLERANCE = 1e-10  # change of the estimates, per standard deviation of the feat
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
-    """Fit the model to the rows `batch`; yield one tuple (Estimates, dict of measures, predictors).
+    """Fit a glm to the rows `batch`; yield one tuple (Estimates, dict of measures, predictors).
 
-    The linear predictors (n, K) are those of the rows `eval_batch`; None if eval_batch is None."""
+    predictors : linear predictors (n, K) of the rows `eval_batch`, or None without such rows"""
     with single_blas():
         estimates, log = _fit(Rows(batch, family), settings)
         scores = None if eval_batch is None else estimates.scores_of(eval_batch, family)
@@ -97,9 +97,9 @@ def _covariance_of_columns(basis, cov):
 
 
 def independent(X):
-    """Find the columns of X that are not aliased: no linear combinations of earlier columns.
+    """Find the columns of X that are not linear combinations of earlier columns.
 
-    Return their positions `kept`, and a matrix C: the other columns are X[:, kept] C."""
+    Return their positions `kept`, and a matrix C with which the other columns are X[:, kept] C."""
     R = np.linalg.qr(X, mode="r")
     size = np.linalg.norm(R, axis=0)
     # The diagonal of R is the part of each column that earlier columns do not explain.
@@ -147,8 +147,8 @@ def theta_error(problem, estimates):
 def maximize(rows, basis, start, at_null, max_iter):
     """Maximize the likelihood by Newton steps; return Sums, whether it converged, number of steps.
 
-    Sums hold coefficients, deviance, gradient and information. start, at_null : Sums of a first
-    guess and of the intercept-only model, the possible starts; basis : Basis of the coefficients"""
+    Sums hold coefficients, with deviance, gradient and information; basis : Basis of these
+    start, at_null : Sums at a guess, and of the intercept-only model; the better one starts"""
     found = start if start.deviance <= at_null.deviance else at_null
     step, reached, n_iter, free = 0.0, False, 0, rows.free_directions(*found.coef.shape)
     while n_iter < max_iter and not reached:
@@ -197,8 +197,8 @@ def _step(found, free):
 def is_separated(family, X, y, H, zero_limit, free=None):
     """Return whether the likelihood has no maximum at finite coefficients (Konis 2007, ch. 4).
 
-    There is a maximum if all eigenvalues of the information H exceed `zero_limit`.
-    X (n, q) : used columns; free : basis of allowed coefficients, in which H is given, or None"""
+    H : information; a maximum exists if all eigenvalues of H exceed `zero_limit`
+    X : (n, q) used columns; free : basis of allowed coefficients, to which H refers, or None"""
     if family.name in ("gaussian", "gamma", "huber"):  # no mean at the edge of its range fits a row
         return False
     if np.linalg.eigvalsh(H).min(initial=np.inf) > zero_limit:
@@ -221,9 +221,10 @@ def is_separated(family, X, y, H, zero_limit, free=None):
 
 
 def _separating_conditions(family, X, y):
-    """Return sparse matrices A, B: d separates the rows if A d >= 0, A d != 0 and B d = 0.
+    """Return sparse matrices A and B that tell whether coefficients d separate the rows.
 
-    d : coefficients (S q,) of the columns of X (n, q), one linear predictor after the other"""
+    They do if A d >= 0, A d is not 0, and B d = 0. X : (n, q) used columns
+    d : (S q,) coefficients of S linear predictors, one after the other"""
     if family.name == "binomial":
         mixed = (y > 0.0) & (y < 1.0)  # proportions strictly between 0 and 1 fix the score
         return csr_array((2.0 * y - 1.0)[~mixed, None] * X[~mixed]), csr_array(X[mixed])
@@ -243,9 +244,9 @@ def _separating_conditions(family, X, y):
 
 
 def maximize_in_memory(family, X, y, weight, offset, max_iter):
-    """Fit by statsmodels; return coefficients (q, S), and the number of iterations (<= max_iter).
+    """Fit a glm by statsmodels; return coefficients (q, S), and the number of iterations.
 
-    Coefficients are NaN if the fit fails or with three or more classes. offset : (n, S)"""
+    Coefficients are NaN if the fit fails or there are three or more classes. offset : (n, S)"""
     unknown = np.full((X.shape[1], family.n_linear), np.nan)
     if family.several_classes:
         return unknown, 0

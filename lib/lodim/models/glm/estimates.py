@@ -43,10 +43,10 @@ LOG = {  # sizes, likelihood, and how the fit ended
 
 @forms.record
 class Estimates:
-    """Coefficients of a glm fit, for centred and scaled features, with their covariance.
+    """Coefficients of a glm fit and their covariance, for centred and scaled features.
 
-    There are S linear predictors: K - 1 for K > 2 classes, otherwise one. Those of ordered classes
-    differ only in the constant. Aliased columns (combinations of others) have no coefficients."""
+    There are S linear predictors: K - 1 for K > 2 classes, otherwise one. Ordered classes have
+    the same slopes in all. Columns that are combinations of others have no coefficients."""
 
     # columns of the design matrix that are not aliased; 0 is the constant
     kept: np.ndarray = forms.ascending(forms.whole("q", most="p"), strictly=True)
@@ -135,9 +135,9 @@ class Diagnostics:
 
 
 def score_nodes(estimates, family, features, offset):
-    """Return two lists of expressions: linear predictors, and conditions for missing predictions.
+    """Return expressions for export: linear predictors, and conditions for missing predictions.
 
-    features, offset : expressions of the features and of the offset, in an export"""
+    Both are lists. features, offset : expressions of the features and of the offset"""
     X = [ONE, *features]
     columns = [X[j] for j in estimates.kept]
     linear = [weighted(0.0, [*b, 1.0], [*columns, offset], "score") for b in estimates.coef.T]

@@ -410,9 +410,9 @@ class GlmFit(Described, Fit):
         return full, offset
 
     def _predictions_of(self, coef, X, offset, type):
-        """Return means (`type` "response") or linear predictors for X and offset from `_matrix`.
+        """Predict rows by given coefficients: means for `type` "response", else predictors.
 
-        coef : coefficients in units of the data, all of the first linear predictor first"""
+        coef : in units of the data, one linear predictor after another; offset : array or None"""
         score = all_scores(X @ coef.reshape(X.shape[1], -1, order="F"), self.family)
         score = score if offset is None else score + offset
         if type == "response":

@@ -79,17 +79,17 @@ def log_likelihood(rows, deviance):
 def bread(H, least):
     """Return the pseudo-inverse of the information H, and the directions without information.
 
-    least : eigenvalue up to which no estimate along a direction is finite (Geyer 2009)"""
+    least : eigenvalues up to `least` count as zero; there no estimate is finite (Geyer 2009)"""
     value, vector = np.linalg.eigh(H)
     known = value > max(least, ROUNDING * value.max(initial=0.0))
     return (vector[:, known] / value[known]) @ vector[:, known].T, vector[:, ~known]
 
 
 def covariance(kind, rows, basis, found, B, dispersion):
-    """Return the covariance of the coefficients of a Basis; NaN if it is undefined.
+    """Return the covariance matrix of the coefficients; NaN if it is undefined.
 
     kind : "nonrobust", "HC0" to "HC3" (White 1980; MacKinnon 1985) or "cluster"
-    found : Sums at the estimates; B : nonrobust covariance divided by the dispersion"""
+    found : Sums at the estimates in `basis`; B : nonrobust covariance divided by the dispersion"""
     if kind == "nonrobust":
         return dispersion * B
     n, q = rows.positive, len(basis.kept)

@@ -24,7 +24,7 @@ def critical(level, df):
 def satterthwaite(one, df_one, two, df_two):
     """Return Satterthwaite's degrees of freedom of the sum of two variances, at most df_two.
 
-    one, two : the variances, which have df_one and df_two degrees of freedom"""
+    one, two : the two variances; df_one, df_two : their degrees of freedom"""
     if df_one == df_two:
         return df_two
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -34,7 +34,7 @@ def satterthwaite(one, df_one, two, df_two):
 
 
 def inference(coef, error, df, level):
-    """Return a dict of arrays: estimates, standard errors, tests and limits of confidence `level`.
+    """Return a dict of arrays: estimates, standard errors, tests and confidence limits.
 
     coef, error : estimates and standard errors; df : degrees of freedom, inf for z tests"""
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -51,10 +51,10 @@ def inference(coef, error, df, level):
 
 
 def of_observation(family, score, error, level, df, dispersion, df_resid):
-    """Return limits (n, 2) that contain a new observation of weight one with probability `level`.
+    """Return prediction limits (n, 2), which contain a new observation with probability `level`.
 
-    score, error : (n,) linear predictors and their standard errors, with df degrees of freedom
-    dispersion : estimated dispersion of the family, with df_resid degrees of freedom"""
+    score, error : (n,) linear predictors, and their standard errors with df degrees of freedom
+    dispersion : estimate with df_resid degrees of freedom; the new observation has weight one"""
     if family.name == "gaussian":
         df = satterthwaite(error**2, df, dispersion, df_resid)
         reach = critical(level, df) * np.sqrt(error**2 + dispersion)

@@ -30,10 +30,11 @@ def scores(X, columns, coef, out):
 
 @njit(**FAST)
 def products(X, columns, T, live, slopes, curvatures, gradient, information):
-    """Add slope times z of all rows to `gradient`, and curvature times z z' to `information`.
+    """Add the rows' parts of a log-likelihood's derivatives to `gradient` and `information`.
 
-    z = T'x, where x are a row's values in `columns` of X (-1: constant 1). slopes (S, n) are for S
-    predictors, curvatures (P, n) for P pairs of them. live : (n,) bool, False for rows to skip"""
+    A row adds slope * z to the gradient, and curvature * zz' to the information; z = T'x.
+    x : values in `columns` of X, 1 for column -1; live : (n,) bool, False for rows to skip
+    slopes, curvatures : (S, n), (P, n), for S linear predictors and P pairs of them"""
     x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)
     z = np.empty_like(x)
     for first in range(0, len(X), TILES):
@@ -51,9 +52,10 @@ def products(X, columns, T, live, slopes, curvatures, gradient, information):
 
 @njit(**FAST)
 def squared_lengths(X, columns, T, live, out):
-    """Write the squared length of T'x to out (n,), where x are a row's values in `columns` of X.
+    """Fill out (n,) with the squared length of T'x for each row x.
 
-    Blocks of rows of which none is marked in `live` get zeros."""
+    x : a row's values in `columns` of X, 1 for column -1
+    live : (n,) bool; blocks of rows without a True get zeros"""
     x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)
     for first in range(0, len(X), TILES):
         _fill(X, columns, live, first, x)
@@ -65,10 +67,10 @@ def squared_lengths(X, columns, T, live, out):
 
 @njit(**FAST)
 def group_sums(X, columns, T, live, slopes, group, out):
-    """Add slope times z of each row to its group's sums, out[group[i]] (S, q).
+    """Sum the rows' gradients of a log-likelihood within groups; add the sums to `out`.
 
-    z = T'x, where x are a row's values in `columns` of X (-1: constant 1). slopes (S, n) are for S
-    linear predictors. Only the rows `live` count."""
+    A row adds slope * z to out[group[i]] (S, q); slopes : (S, n), for S linear predictors
+    z = T'x; x : values in `columns` of X, 1 for -1; live : (n,) bool, rows that count"""
     x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)
     for first in range(0, len(X), TILES):
         _fill(X, columns, live, first, x)
@@ -84,9 +86,9 @@ def group_sums(X, columns, T, live, slopes, group, out):
 
 @njit(**FAST, forceinline=True)
 def _fill(X, columns, live, first, x):
-    """Copy 16 blocks of 64 rows of X, from block `first` on, to x (q, 1024).
+    """Copy 16 blocks of 64 rows of X into x (q, 1024), from block `first` on.
 
-    x[b] gets column columns[b], or 1 if that is -1; zeros for blocks all False in `live` (n,)."""
+    columns : (q,) columns to copy, -1 for ones; live : (n,) bool, blocks without True get zeros"""
     x[:] = 0.0
     for t in range(first, min(first + TILES, len(X))):
         if live[t * TILE : (t + 1) * TILE].any():

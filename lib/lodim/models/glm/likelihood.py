@@ -21,10 +21,10 @@ def working_weights(family, weight, mean):
 
 
 def curvatures(family, y, weight, mean, observed=False):
-    """Return second derivatives of the rows' negative log-likelihoods, times the dispersion.
+    """Return second derivatives (P, n) of negative log-likelihoods of rows, times the dispersion.
 
-    The result is (P, n), for P pairs (s, t) of linear predictors, s >= t. mean : (n,) or (n, K)
-    observed : False for expected derivatives; those of ordered classes are always observed"""
+    P : pairs (s, t) of linear predictors, s >= t; mean : (n,) or (n, K) fitted means
+    observed : False for expected derivatives; ordered classes always get observed ones"""
     if family.shared_slopes:
         u, above = _ordered_slopes(y, mean)
         S, u, bend = u.shape[1], u.T, (u * (1.0 - 2.0 * above)).T
@@ -57,9 +57,9 @@ def slopes(family, y, weight, mean):
 
 
 def _ordered_slopes(y, mean):
-    """Return log-likelihood derivatives by linear predictors, and probabilities above thresholds.
+    """Return log-likelihood derivatives for ordered classes, and P(class above each threshold).
 
-    Both are (n, K - 1), for ordered classes; mean : (n, K), probabilities of the classes"""
+    Both are (n, K - 1); derivatives are by linear predictors. mean : (n, K) class probabilities"""
     below, above = tails(mean)
     code, boundary = y.astype(int), np.arange(1, mean.shape[1])
     side = np.equal.outer(code, boundary) * 1.0 - np.equal.outer(code, boundary - 1)

@@ -31,9 +31,9 @@ class RowBlock:
 
     @classmethod
     def of_span(cls, X, kept, T, *rows):
-        """Divide rows into RowBlocks and yield them; rows : weights and other arrays, or None.
+        """Divide rows into RowBlocks and yield them; rows : weights, then other arrays or None.
 
-        kept : (q,) design columns x in the model; T : (q, q), which combines them to z = T'x"""
+        kept : (q,) columns x of the design in the model; T : (q, q), combines them to z = T'x"""
         for start in range(0, len(rows[0]), ROWS_AT_ONCE):
             part = slice(start, min(start + ROWS_AT_ONCE, len(rows[0])))
             some = rows[0][part] > 0.0
@@ -44,9 +44,10 @@ class RowBlock:
 
     @property
     def basis(self):
-        """Arguments that kernels share: X, its used columns (-1: the constant), T, and a row mask.
+        """Return the arguments that kernels share: X, columns, T and live.
 
-        T combines these columns to z = T'x; the mask is True for rows of positive weight."""
+        columns : used columns of X, -1 for ones; T : combines them to T'x; live : weight positive
+        """
         mask = self.padded(self.weights[None])[0] > 0.0
         return np.asarray(self.X), self.kept - 1, np.ascontiguousarray(self.T), mask
 
@@ -94,10 +95,10 @@ def joined(R, rows):
 
 @np.errstate(all="ignore")
 def sums(X, y, weights, offset, *, kept, T, family, coef, observed):
-    """Return totals (deviance etc.), gradient and information of the log-likelihood, as one vector.
+    """Sum deviance etc., gradient and information of the log-likelihood over rows, as one vector.
 
-    coef : (S, q) coefficients of z = T'x in S linear predictors; x : the design columns `kept`
-    observed : whether to compute the observed information, not the expected one"""
+    kept : (q,) design columns x; T : (q, q); coef : (S, q) of T'x in S linear predictors
+    observed : True for the observed information, False for the expected one"""
     S, q = coef.shape
     totals, gradient, blocks = np.zeros(N_TOTALS), np.zeros((S, q)), _no_blocks(S, q)
     for part in RowBlock.of_span(X, kept, T, weights, y, offset):
@@ -125,11 +126,11 @@ def parts(vector, coef):
 
 @np.errstate(all="ignore")
 def squares(X, y, weights, offset, *, kept, T, family, coef, B, power):
-    """Return one array: number of rows with leverage h = 1, then the middle M of an HC covariance.
+    """Return one array: the number of rows with leverage 1, and the middle M of an HC covariance.
 
-    M = Z' diag(u^2 / (1 - h)^power) Z, (S q, S q). Rows of Z are z = T'x, x the columns `kept`.
-    coef : (S, q) coefficients of z in S predictors; u : derivatives of log-likelihoods by these
-    B : nonrobust covariance of the coefficients, divided by the dispersion"""
+    M = Z' diag(u^2 / (1 - h)^power) Z; h : leverages; rows of Z : T'x, x the columns `kept`
+    u : derivatives of log-likelihoods by S linear predictors; coef : (S, q) coefficients of T'x
+    B : nonrobust covariance divided by the dispersion"""
     (S, q), whole = coef.shape, 0
     blocks, (value, vector) = _no_blocks(S, q), np.linalg.eigh(B)
     for part in RowBlock.of_span(X, kept, T, weights, y, offset):
@@ -149,10 +150,10 @@ def squares(X, y, weights, offset, *, kept, T, family, coef, B, power):
 
 @np.errstate(all="ignore")
 def cluster_sums(X, y, weights, offset, clusters, *, bounds, kept, T, family, coef):
-    """Sum the gradients of the rows' log-likelihoods over the rows of each cluster.
+    """Sum the gradients of the rows' log-likelihoods within each cluster.
 
-    Return the codes of the clusters, from bounds[0] to bounds[1] - 1, and the sums (clusters, S q).
-    coef (S, q) : coefficients of z = T'x in S linear predictors, x the design columns `kept`."""
+    Return the codes of the clusters, from bounds[0] to bounds[1] - 1, and sums (clusters, S q).
+    coef : (S, q) coefficients of T'x in S linear predictors; kept : (q,) design columns x"""
     known, group = np.unique(clusters.astype(np.int64), return_inverse=True)
     first, last = np.searchsorted(known, bounds)
     weights = np.where((first <= group) & (group < last), weights, 0.0)

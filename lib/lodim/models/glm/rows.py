@@ -55,10 +55,10 @@ class Rows:
         return int(seen.sum())
 
     def free_directions(self, S, q):
-        """Return a basis (S q, r) of the steps that coefficients may take; None if all are allowed.
+        """Return a basis (S q, r) of the changes allowed for coefficients; None if all are allowed.
 
-        Each of S predictors has q coefficients. An unordered class without rows keeps them.
-        Ordered classes share slopes, and thresholds without rows between them change together."""
+        Each of S linear predictors has q coefficients. Unordered classes without rows keep theirs.
+        Ordered classes share slopes; thresholds without rows between them change together."""
         if S == 1:
             return None
         present = self.sizes > 0.0
@@ -102,10 +102,10 @@ class Rows:
         return over_spans(work, self.batch.X, self.batch.n, *arrays, threads=None)
 
     def at(self, basis, coef, work, *arrays, **options):
-        """Yield the results of `work`, a function of the module `passes`, for ranges of rows.
+        """Apply a function to each range of rows, at given coefficients; yield the results.
 
-        coef : (S, q), q coefficients in a Basis for each of S linear predictors
-        arrays, options : arguments of `work` other than rows, basis, family and coef"""
+        work : function of the module `passes`; coef : (S, q) in a Basis, for S linear predictors
+        arrays, options : other arguments of `work`; arrays have an entry per row"""
         model = {"kept": basis.kept, "T": basis.T, "family": self.family, "coef": coef}
         rows = self.batch.y, self.weights, self.batch.offset, *arrays
         return self.over_spans(partial(work, **model, **options), *rows)
@@ -113,9 +113,9 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """Nearly orthogonal combinations z = T'x of the design columns x at positions `kept`.
+    """Nearly orthogonal combinations z = T'x of design columns x, used to fit a glm.
 
-    R is the triangular factor of the QR decomposition of these columns, T its inverse."""
+    kept : positions of x in the design; R : triangular factor of x = QR; T : inverse of R"""
 
     kept: np.ndarray
     R: np.ndarray

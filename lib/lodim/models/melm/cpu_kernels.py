@@ -45,12 +45,13 @@ def invert_root(S, root):
 
 @njit(cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
 def prepare(lo, hi, active, V, Z, cov, h2, results):
-    """Compute what `pair_sums` needs for projections v = V[active[q]] (r, k), q from lo to hi - 1.
+    """Project the rows and compute covariances of kernels, for projections q from lo to hi - 1.
 
-    Z : (r, n) rows; cov : (C, r, r) class covariances; h2 : (C,) squared bandwidths
-    results : arrays to fill: P, spread, root, log_det. P[q] gets the projected rows v'Z, and
-        spread[q, A] gets cov_A v. root[q, A, B] gets L^-1, and log_det[q, A, B] gets log det(L L'),
-        where L L' = h2_A v'cov_A v + h2_B v'cov_B v for classes A <= B"""
+    V : projections, v = V[active[q]] (r, k); Z : (r, n) rows; h2 : (C,) squared bandwidths
+    cov : (C, r, r) class covariances; results : arrays to fill, (P, spread, root, log_det)
+    P[q] : v'Z; spread[q, A] : cov_A v
+    root[q, A, B], log_det[q, A, B] : inverse Cholesky factor and log determinant of the kernel
+        covariance h2_A v'cov_A v + h2_B v'cov_B v, for classes A <= B"""
     P, spread, root, log_det = results
     r, k = V.shape[1:]
     C, S = h2.size, np.empty((k, k))
@@ -123,9 +124,9 @@ def weigh_kernels(scale, w, shift, e):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def subtract_forces(x, U, e, T):
-    """Subtract the forces e_i * (x - U_i) from T_i, in one dimension; return the sum of the forces.
+    """Subtract terms e_i (x - U_i) of a gradient from T_i, and return the sum of the terms.
 
-    x : a point; U : points; e : kernels between x and each point of U"""
+    x, U : one coordinate of a point, and of others; e : kernels between x and the others"""
     total = 0.0
     for i in range(e.size):
         t = e[i] * (x - U[i])
@@ -136,12 +137,13 @@ def subtract_forces(x, U, e, T):
 
 @njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
 def row_sums(u, scale, U, w, after, size, shift, e, T, R):
-    """Return the sum of kernels over the pairs of points u[:, a] and U[:, i] with i >= after + a.
+    """Return the sum of kernels over pairs of a point u[:, a] and a point U[:, i].
 
-    A pair's kernel is scale[a] w[i] exp(shift - distance^2 / 2). Its force, the kernel times
-    (u[:, a] - U[:, i]), is added to R[:, a] and subtracted from T[:, i].
-    after : position in U of the row after u[:, 0] if both have the same rows; -scale.size if not
-    size : number of columns of U without padding; e : work space, a number per column of U"""
+    Also add kernel * (u[:, a] - U[:, i]) to R[:, a], and subtract it from T[:, i].
+    A kernel is scale[a] w[i] exp(shift - distance^2 / 2).
+    after : only pairs with i >= after + a count; the position in U of the point after u[:, 0], if
+        u is a part of U; -scale.size for all pairs
+    size : points in U without padding; e : work array, a number per point of U"""
     k, total = len(u), 0.0
     for a in range(scale.size):
         first = max(0, after + a)
@@ -201,13 +203,14 @@ def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, force
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
-    """Sum kernels and forces over pairs of rows, for parallel tasks t from lo to hi - 1.
+    """Sum kernels, and kernels times differences, over pairs of projected rows.
 
-    Tasks q * stripes to (q + 1) * stripes - 1 share the pairs of rows in projection q.
-    P[q], root[q] : projected rows and inverse Cholesky factors of the kernels, from `prepare`
-    w : row weights; shift : added to the kernels' exponents; start : first row of each class
-    totals[t] (C, C) gets the sums of kernels between classes
-    forces[t, c] (k, n) gets, per row, the sum of kernel times difference to the rows of class c"""
+    Projection q has `stripes` tasks, each for some pairs; task t belongs to q = t // stripes. This
+    call does tasks lo to hi - 1. P[q] : projected rows (k, n); w : row weights
+    root[q] : inverse Cholesky factors of kernels; shift : added to the kernels' exponents
+    start : first row of each class
+    totals[t] (C, C) : filled with sums of kernels between classes
+    forces[t, c] (k, n) : filled with each row's sum of kernel * difference to rows of class c"""
     k, C, wide = P.shape[1], start.size - 1, CHUNK + LANES
     u, R = np.empty((k, BLOCK)), np.empty((k, BLOCK))
     U, T = np.empty((k, wide)), np.empty((k, wide))
@@ -228,10 +231,11 @@ def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def add_forces(P, F, first, stop, share, root, M, g):
-    """Add what rows first to stop - 1 contribute to a gradient, given the forces F on them.
+    """Add what rows first to stop - 1 contribute to two sums from which a gradient is computed.
 
-    share * root' F is added to g (k, n), the gradient by projected rows, and P F' to M (k, k).
-    P, F : (k, n), projected rows and forces; root : (k, k) kernel's inverse Cholesky factor"""
+    g : (k, n) gets share * root' F, the derivatives by projected rows; M : (k, k) gets P F'
+    P, F : (k, n) projected rows, and each row's sum of kernel * difference to other rows
+    root : (k, k) inverse Cholesky factor of the kernel; share : weight of the pair of classes"""
     for j in range(M.shape[0]):
         for m in range(M.shape[0]):
             s, x = 0.0, share * root[m, j]
@@ -243,10 +247,10 @@ def add_forces(P, F, first, stop, share, root, M, g):
 
 @njit(cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
 def finish(lo, hi, active, stripes, rows, sums, potential, gradient):
-    """Compute log integrals of products of two class densities, and the gradient of a weighted sum.
+    """Compute log integrals of products of class densities, and the gradient of a weighted sum.
 
-    For q from lo to hi - 1, potential[q] (C, C) gets the logs, and gradient[active[q]] (r, k) gets
-    the derivative of sum(share * potential[q]) by the projection. stripes : tasks per projection
+    Fill potential[q] (C, C) with the logs, and gradient[active[q]] (r, k) with derivatives of
+    sum(share * potential[q]) by the projection, for q from lo to hi - 1; stripes : tasks per q
     rows : (Z, P, start, class sizes, h2, share (C, C)); see `prepare` and `pair_sums`
     sums : (spread, root, log_det) of `prepare`, then (shift, totals, forces) of `pair_sums`"""
     Z, P, start, size, h2, share = rows
@@ -337,11 +341,11 @@ def gap(u, low, high):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def log_sum(u, classes, c, tile, place, gaps, e):
-    """Return the log of the sum of w_i exp(-1/2 |u - U_i|^2) over the rows U_i of class c.
+    """Return the log of the sum of kernels w_i exp(-|u - U_i|^2 / 2) over the rows U_i of class c.
 
-    classes : (_, U, w, low, high, start). U, w : rows and weights in blocks of 64 rows; low, high :
-        smallest and largest coordinates per block; start : first block of each class
-    tile, place : block and position in it of a row to leave out, or -1; gaps, e : work arrays"""
+    classes : (_, U, w, low, high, start), with rows U and weights w in blocks of 64 rows
+    low, high : smallest and largest coordinates per block; start : first block of each class
+    tile, place : block of a row to leave out, and place in it, or -1; gaps, e : work arrays"""
     _, U, w, low, high, start = classes
     first, stop = start[c], start[c + 1]
     nearest = first
@@ -372,10 +376,11 @@ def log_sum(u, classes, c, tile, place, gaps, e):
 
 @njit(cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
 def log_sums(lo, hi, step, P, classes, tile, place, out):
-    """Fill out[i, c] with the log of class c's summed kernels at points P[:, i].
+    """Fill out[i, c] with the log of the sum of class c's kernels at the point P[:, i].
 
-    Chunks lo to hi - 1 of `step` points are processed; classes : as in `log_sum`, with `root` first
-    tile, place : per point, block and position in it of a training row to leave out, or -1"""
+    Points lo * step to hi * step - 1 are processed.
+    classes : as in `log_sum`, with `root` first, a matrix per class that scales points
+    tile, place : (m,) block of a training row to leave out, and place in it, or -1"""
     root, _, _, _, _, start = classes
     k, m = P.shape
     u, at, e = np.empty((k, 1)), np.empty(k), np.empty(TILE)

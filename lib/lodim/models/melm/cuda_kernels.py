@@ -37,12 +37,12 @@ def projections_at_once(n_tiles, C, k):
 
 
 def pair_sums(X, weight, owner, begin, V, root, shift):
-    """Return sums of kernels over pairs of rows, (q, C, C), and moments of forces, (q, C, k, C r).
+    """Sum kernels, and kernels times differences, over pairs of rows on the GPU; return both.
 
-    The force of class b on a row, (k,), is the sum of kernel times difference to the rows of b.
-    moments[i, b, :, a r + d] sums feature d times this force over the rows of class a.
+    Kernels (q, C, C) are sums for two classes. Moments (q, C, k, C r) at [i, b, :, a r + d] are
+    the sum over class a of feature d times a row's sum of kernel times difference to class b.
     X : rows on the GPU; weight, owner, begin : from `upload_classes`; V : (q, r, k) projections
-    root : inverse Cholesky factor of the kernel per pair of classes; shift : added to exponents"""
+    root : inverse Cholesky factors of kernels, per pair of classes; shift : added to exponents"""
     (q, r, k), C = V.shape, root.shape[1]
     U = X.scratch("coordinates", (projections_at_once(len(X), C, k), C, k, len(X), TILE))
     maps = np.einsum("qdm,qabjm->qabdj", V, root)
@@ -163,9 +163,9 @@ def _pair_sums(U, weight, owner, begin, shift, forces, sums):
 
 @cuda.jit(cache=True)
 def _moments(X, forces, begin, out):
-    """Write to `out` the sums of feature times force over the rows of each class.
+    """Sum products of features and forces over the rows of each class; write the sums to `out`.
 
-    forces[i, b] : per row, the sum over rows of class b of kernel times difference, projection i
+    forces[i, b] : each row's sum over class b of kernel times difference, in projection i
     out[i, b, :, a r + d] : sum for feature d over class a; begin : first block of each class"""
     parts = cuda.shared.array((CHUNK, WARPS, LANES), np.float64)
     totals = cuda.local.array(CHUNK, np.float64)

@@ -57,11 +57,11 @@ class Densities:
 
 
 def fit_densities(Z, code, weight, options, cells=True):
-    """Fit a kernel density to each class's coordinates Z (n, k); return Densities and positions.
+    """Fit a kernel density to the coordinates of each class; return Densities and positions.
 
-    Positions are two arrays (n,): the block of 64 kernels in which a row's kernel is stored, and
-    the place in this block; -1 for a row without a kernel. code : (n,) classes
-    cells : whether to replace the rows of a large class by means of small cells"""
+    Positions are two arrays (n,): the block of a row's kernel, and place in it; -1 if none.
+    Z : (n, k) coordinates; code : (n,) classes; options : DensityOptions
+    cells : whether means of small cells replace the rows of a large class"""
     C, k = int(code.max()) + 1, Z.shape[1]
     size = np.bincount(code, weight, C)
     h2 = bandwidths(size, k, options.gamma)
@@ -111,7 +111,7 @@ def _cells(u, w):
 def log_densities(densities, Z, threads=1, place=None):
     """Return log densities (m, C) of the classes at points Z (m, k).
 
-    place : positions (2, m) of training rows, from `fit_densities`, if each is to be left out"""
+    place : (2, m) positions from `fit_densities`, to leave each training row out, or None"""
     d, P = densities, np.ascontiguousarray(np.clip(Z, -FARTHEST, FARTHEST).T)
     classes = d.root, d.U, d.w, d.low, d.high, d.start
     place = np.full((2, len(Z)), -1) if place is None else place
@@ -148,10 +148,10 @@ def evaluation_weights(code, weight, equal):
 
 
 def leave_one_out_scores(rows, background, width, options, threads, known=None):
-    """Return log prior plus log density (m, C) of training rows, each left out of its own density.
+    """Return log prior + log density (m, C) of training rows, each left out of its own density.
 
-    rows : Rows; background : Background to mix in; width : factor of the kernels' width
-    options : DensityOptions; known : result of `fit_densities`, by default computed here"""
+    rows : training Rows; background : Background to mix in; width : factor of kernel widths
+    options : DensityOptions; known : result of `fit_densities`, None to compute it"""
     known = known or fit_densities(rows.Z, rows.code, rows.weight, options, cells=False)
     (d, place), k = known, rows.Z.shape[1]
     spread = {name: getattr(d, name) / width for name in ("U", "low", "high", "root")}
@@ -167,9 +167,9 @@ def leave_one_out_scores(rows, background, width, options, threads, known=None):
 
 
 def select_width(rows, background, options, threads):
-    """Return the factor of the kernel width that gives the lowest leave-one-out log-loss of `rows`.
+    """Choose the factor of the kernel width with the lowest leave-one-out log-loss; return it.
 
-    rows : Rows; background : Background, mixed into the densities; options : DensityOptions"""
+    rows : training Rows; background : mixed into the densities; options : DensityOptions"""
     of_class = np.arange(len(rows.Z)), rows.code
     share, loss = evaluation_weights(rows.code, rows.share, options.equal), []
     widths = WIDTHS / options.gamma

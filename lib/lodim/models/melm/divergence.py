@@ -16,10 +16,10 @@ MIN_GPU_PAIRS = 2**22  # pairs of rows from which "auto" uses a GPU
 
 
 def shares(size, average=False):
-    """Return weights s (C, C): the divergence is the sum of s[A, B] log int f_A f_B over A <= B.
+    """Return weights s (C, C) of the pairs of classes in the Cauchy-Schwarz divergence.
 
-    size : (C,) total weights of classes A with densities f_A; for one class, the sum is the entropy
-    average : whether to average over pairs of classes, by products of sizes, instead of adding"""
+    The divergence is the sum of s[A, B] log int f_A f_B over A <= B; entropy for one class.
+    size : (C,) class sizes; average : whether to average over pairs, instead of adding"""
     C = len(size)
     if C == 1:
         return -np.ones((1, 1))
@@ -35,9 +35,9 @@ def shares(size, average=False):
 class Divergence:
     """Minus the Cauchy-Schwarz divergence of C classes, as a function of their projection.
 
-    For one class it is minus the entropy. A call for q projections, from r coordinates to k,
-    returns q values and q gradients. sample : Sample of the rows, in r coordinates
-    share : (C, C) weights of the pairs of classes; h2 : (C,) squared bandwidths
+    For one class it is minus the entropy. A call returns values and gradients at q projections.
+    sample : Sample of rows in r coordinates; k : dimensions of a projection
+    share : (C, C) weights of pairs of classes; h2 : (C,) squared bandwidths
     engine : "cpu", "auto" or "cuda", where sums are computed"""
 
     precision, scaled = 1e-14, False
@@ -65,9 +65,10 @@ class Divergence:
                 self._together = cuda_kernels.projections_at_once(len(tiles), C, k)
 
     def __call__(self, theta, active):
-        """Return values (q,) and gradients (q, r k) of q projections; zero if not in `active`.
+        """Return values (q,) and gradients (q, r k) of the function at q projections.
 
-        theta : (q, r k), a projection V (r, k) per row; active : positions of those to compute"""
+        theta : (q, r k), a projection (r, k) per row; active : positions to compute, others get 0
+        """
         V = theta.reshape(-1, self.r, self.k)
         value, gradient = np.zeros(len(V)), np.zeros_like(V)
         for first in range(0, len(active), self._together):
@@ -87,7 +88,7 @@ class Divergence:
         return self._potentials(V, np.zeros(1, np.int64), np.zeros_like(V))[0]
 
     def _potentials(self, V, active, gradient):
-        """Return logs of integrals of f_A f_B, (len(active), C, C), for class densities f_A.
+        """Return logs of integrals of products of two class densities, (len(active), C, C).
 
         V : (q, r, k) projections, of which those at positions `active` are used
         gradient : (q, r, k), filled at `active` with derivatives of sum(self._share * logs)"""
@@ -117,11 +118,12 @@ class Divergence:
         return potential
 
     def _sum_pairs(self, rows, root, shift, totals, forces, threads):
-        """Fill `totals` (..., C, C) with sums of kernels over pairs of rows, per pair of classes.
+        """Sum kernels over pairs of rows, for each projection and pair of classes.
 
-        forces : (..., C, k, n), filled with each row's sums of kernels times differences of rows
-        rows : projected rows (q, k, n), or on a GPU the projections (q, r, k)
-        root : kernels' inverse Cholesky factors; shift : numbers added to the kernels' exponents"""
+        totals : (..., C, C), filled with the sums; root : inverse Cholesky factors of the kernels
+        forces : (..., C, k, n), filled with each row's sums of kernel times difference
+        rows : projected rows (q, k, n), on a GPU projections (q, r, k); shift : added to exponents
+        """
         if self._tiles is not None:
             totals[:], forces[:] = self._tiles.run(pair_sums, *self._classes, rows, root, shift)
             return
@@ -138,17 +140,18 @@ def normal_entropy(cov, V):
 
 
 def bound(log_potential, log_volume):
-    """Bound the integral of min(f, g), for densities f and g, over a region from above (Theorem 3).
+    """Return an upper bound of the integral of min(f, g) over a region, for densities f and g.
 
     log_potential : log of the integral of f g; log_volume : log of the region's volume"""
+    # This is the bound of Theorem 3.
     return np.exp(np.minimum(0.0, 0.5 * (log_potential + log_volume)))
 
 
 def overlaps(Z, code, weight, width, potential):
-    """Return upper bounds (C, C) of the integrals of min(f_A, f_B), the overlap of classes A < B.
+    """Return upper bounds (C, C) of the overlap of classes A < B, the integral of min(f_A, f_B).
 
-    Z, code, weight : projected rows, classes, weights; width (C, k) : SDs of the kernels
-    potential (C, C) : log integrals of f_A f_B, with f_A the density of class A"""
+    Z, code : projected rows and their classes; width : (C, k) SDs of the kernels
+    potential : (C, C) log integrals of f_A f_B, with f_A the density of class A"""
     C, boxes, out = len(potential), [], np.zeros_like(potential)
     for c, sd in enumerate(width):
         z, share = Z[code == c], weight[code == c] / weight[code == c].sum()

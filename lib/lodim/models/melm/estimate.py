@@ -31,8 +31,9 @@ CLOSE = {"rough": 1e-7, "refined": 1, "ftol": 1e-7}  # the same, starting close 
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
-    """Fit the View and its classifier; yield one tuple (View, dict of results by start, None).
+    """Fit a projection and its classifier; yield one tuple (View, results, None).
 
+    results : dict from each start of the search to its result
     With held-out rows `eval_batch`, yield (None, None, linear predictors) per kernel width."""
     if eval_batch is None:
         yield *fit_view(batch, settings, family), None
@@ -164,10 +165,10 @@ class ClassRows:
 
 
 def fit_view(batch, settings, family, first_gamma=None):
-    """Fit the View in which classes overlap least; return it, and a dict of results by start.
+    """Find the projection in which classes overlap least; return a View and a dict of results.
 
-    The View includes the fitted classifier; without classes, it shows principal components.
-    first_gamma : kernel width of a first search, from which others start; None for one search"""
+    The View has a fitted classifier; without classes, it shows principal components.
+    first_gamma : kernel width of a first search, from which others start, None for one search"""
     n_classes = count_classes(family)
     if n_classes == 1 and settings.gamma is not None:
         raise ArgumentError("gamma= needs a response with classes; the formula has no response")
@@ -211,9 +212,9 @@ def _rows(batch):
 
 
 def _view(V, Z, rule, rows, manifold, settings):
-    """Return the View of directions V (p, k), in which ClassRows `rows` have coordinates Z (m, k).
+    """Make the View of a projection V (p, k): statistics of rows and classes, and the classifier.
 
-    manifold is the result of the search, rule the classifier in the view."""
+    rows : ClassRows with coordinates Z (m, k); manifold : search result; rule : classifier"""
     code, weight, share = rows.code, rows.weight, rows.weight / rows.weight.sum()
     X, centred = rows.X - share @ rows.X, Z - share @ Z
     deviation, spread = np.sqrt(share @ X**2), np.sqrt(share @ centred**2)
@@ -280,10 +281,11 @@ def training_measures(problem, view):
 
 
 def calibrate(problem, view, log):
-    """Calibrate class probabilities of `view` by held-out rows; return a new Rule, and measures.
+    """Calibrate the class probabilities of `view` by held-out rows; return a new Rule and a dict.
 
-    measures : dict, held-out deviance (each fold calibrated by the others) and balanced accuracy
+    The dict has the deviance and balanced accuracy of held-out rows.
     log : dict of results by start, from the search for the view"""
+    # For the deviance, each fold is calibrated by the others.
     problem = for_folds(problem)
     settings, family = problem.settings, problem.family
     y, weight, score, part, draw = _held_out(problem, view, log)

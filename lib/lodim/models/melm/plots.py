@@ -17,9 +17,11 @@ LOADINGS, CORRELATIONS = "loadings", "correlations"
 
 
 def view(fit, ax, *, data=None, dimensions=None, arrows=LOADINGS, top=8, contours=True):
-    """Draw projected rows, class densities and boundaries (`contours`), and `top` longest arrows.
+    """Draw projected rows, densities and boundaries of classes, and arrows of features.
 
-    arrows : "loadings", "correlations" or None; dimensions : one to three numbers, from 1"""
+    data : rows to draw, None for the training rows; dimensions : numbers of one to three axes
+    arrows : "loadings", "correlations" or None; top : number of arrows, the longest ones
+    contours : whether to draw densities and boundaries"""
     v, which, training = fit.estimates, _dimensions(fit, dimensions), _rows(fit, None)
     rows = training if data is None else _rows(fit, data)
     classes = legend.Legend("" if fit.levels is None else fit.design.response.name, fit.levels)
@@ -157,9 +159,9 @@ def _contour_levels(density, rows):
 def _curves(fit, rule, rows, shown):
     """Return what a one-dimensional view shows, as a dict of arrays x, density and best.
 
-    density : (n, C) class densities at x
-    best : (n,) codes of the likeliest classes, -1 if all densities are small; None without classes
-    rule : Rule of this view; rows : Rows to draw; shown : (m, 1) training rows, all within x"""
+    density : (n, C) class densities at x; rule : Rule of this view; rows : Rows to draw
+    best : (n,) likeliest classes, -1 if all densities are small; None without classes
+    shown : (m, 1) training rows to include in x"""
     ends = biplot.frame(np.vstack([shown, rows.xy]))[:, 0]
     # A class narrower than the spacing has its peak only at its rows.
     x = np.union1d(np.linspace(*ends, LINE), shown[(shown >= ends[0]) & (shown <= ends[1])])

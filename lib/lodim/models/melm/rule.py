@@ -68,8 +68,8 @@ def sample_rows(Z, code, weight, n_rows, seed):
 class Background:
     """Wide normal densities around the class means, which decide the class far from all rows.
 
-    A class density f becomes (1 - share) f + share g, where g is the class's background.
-    share : 1 / (1 + sum of row weights); root : R, where R'R is the inverse covariance of each g"""
+    A class density f becomes (1 - share) f + share g, with the wide density g of the class.
+    mean : (C, k) centres; root : R, with R'R the inverse covariance of each g"""
 
     mean: np.ndarray = forms.real(N_CLASSES, "k")
     root: np.ndarray = forms.real("k", "k")
@@ -185,10 +185,10 @@ class Rule:
 
 
 def fit_rule(settings, Z, code, weight, present, n_classes, n_scores):
-    """Return the Rule fitted to rows with coordinates Z (n, k) and class codes (n,).
+    """Fit a Rule, which classifies rows, to coordinates Z (n, k); return it.
 
-    settings : those of the melm fit; present : classes (of n_classes) that have rows
-    code : each row's class as a position in `present`; n_scores : number of linear predictors"""
+    code : (n,) class of each row, a position in `present`; present : classes that have rows
+    n_classes, n_scores : number of all classes, and of linear predictors"""
     rows = Rows.draw(Z, code, weight, settings.reference_rows, settings.seed)
     background = Background.from_rows(Z, code, weight)
     options, width = density_options(settings), 1.0

@@ -63,12 +63,12 @@ class Manifold:
 
 
 def search_gammas(X, code, weight, plan, gammas, first_gamma=None, warm_start=None, within=None):
-    """Search the best projection for each of several gammas; return a dict gamma -> Manifold.
+    """Search the best projection for each of several kernel widths; return {gamma: Manifold}.
 
-    X : (n, p) features; code : (n,) classes; plan : other settings; within : Basis of X, if known
-    gammas : factors of the kernel widths; first_gamma : the first one (default: closest to 4)
-    warm_start : (p, k) start for first_gamma; by default there are many
-    The search for another gamma starts from the result for its neighbour."""
+    code : (n,) classes; plan : other settings; within : Basis of X, None to compute it
+    gammas : factors of kernel widths; first_gamma : the one to search first, None to choose it
+    warm_start : (p, k) projection where the first search starts, None for many starts"""
+    # The search for another gamma starts from the result for its neighbour.
     with single_blas(), progress.bar(len({*gammas, first_gamma} - {None}), "views") as shown:
         basis = within or make_basis(X, code, weight, plan)
         sample = Sample.from_rows(X, code, weight, basis, plan.covariance)
@@ -107,9 +107,9 @@ def make_basis(X, code, weight, settings):
 
 
 def _search(sample, basis, plan, theta, names):
-    """Search from each start theta[i], (r, k), called names[i]; return the best result, a Manifold.
+    """Search the best projection from several starts; return the best result, a Manifold.
 
-    sample : Sample of rows in the coordinates of `basis` (Basis); plan : Plan"""
+    theta : (starts, r, k); names : kinds of starts; sample : Sample in coordinates of `basis`"""
     few = sample.thinned(COARSE, plan.seed)
     objective = make_objective(few, plan)
     once = few is sample and len(theta) == 1
@@ -156,7 +156,7 @@ def make_objective(sample, plan):
 def principal_axes(V, basis, sample):
     """Rotate V (p, k) within its span to the principal axes of projected rows; return these axes.
 
-    The largest loadings are positive. sample : Sample of rows, in coordinates of the Basis"""
+    The largest loading of each is positive. sample : Sample of rows, in coordinates of `basis`"""
     Q = np.linalg.qr(V)[0]
     theta = basis.back @ Q
     turned = Q @ np.linalg.eigh(theta.T @ sample.total_covariance() @ theta)[1][:, ::-1]
@@ -178,9 +178,9 @@ def _extreme_entropy(sample, basis, plan):
 
 
 def starting_projections(sample, basis, plan):
-    """Return q orthonormal starting projections (q, r, k), and the list of their kinds.
+    """Return q orthonormal projections (q, r, k) to start a search, and the list of their kinds.
 
-    They map the r coordinates of `basis` to plan.k dimensions: principal components of the Sample,
+    They map r coordinates of `basis` to plan.k dimensions: principal components of the Sample,
     directions in which class means or covariances differ, and random sums of rows."""
     k, (mean, cov), share = plan.k, sample.moments, sample.share
     # Directions in which class means or covariances differ, best first.

@@ -64,10 +64,10 @@ def project(V, tiles, n):
 
 
 def orient(V, X, code, weight):
-    """Return directions V (p, k) rotated and scaled to the printed axes of the projection.
+    """Return directions V (p, k), rotated and scaled to the axes in which a projection is shown.
 
-    Coordinates of rows X (n, p) get unit covariance within the classes `code` (n,). Class means
-    differ most along the first axes, spreads of classes along the others."""
+    Coordinates of rows get unit covariance within classes, `code` (n,). Class means differ most
+    along the first axes, spreads of classes along the others."""
     Z, C = X @ V, int(code.max()) + 1
     share = np.bincount(code, weight, C) / weight.sum()
     residual, means = center_by_class(Z, code, weight)
@@ -95,7 +95,7 @@ def orient(V, X, code, weight):
 def upright(V, Z, share):
     """Return signs (k,) that make the largest loading in each column of V (p, k) positive.
 
-    In a tie, the sign skews coordinates Z (n, k) to the right; share (n,) are row weights."""
+    share : (n,) row weights; in a tie, the sign skews the coordinates Z (n, k) to the right"""
     up, down = V.max(axis=0), -V.min(axis=0)
     lean, tail = up - down, share @ (Z - share @ Z) ** 3
     tied = np.abs(lean) <= TIE * np.maximum(up, down)

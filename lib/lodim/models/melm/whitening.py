@@ -33,10 +33,10 @@ class Basis:
 
     @classmethod
     def from_rows(cls, X, code, weight, shrinkage_factor=0.0):
-        """Return the Basis of rows X (n, p), from their pooled covariance within classes `code`.
+        """Make the Basis of rows X (n, p), from their pooled covariance within classes.
 
-        shrinkage_factor : if positive, the covariance is shrunk towards its diagonal, and
-            directions in which only class means differ are kept"""
+        code : (n,) classes; shrinkage_factor : if positive, the covariance is shrunk towards its
+            diagonal, and directions in which only class means differ are kept"""
         share = weight / weight.sum()
         mean = share @ X
         residual, means = center_by_class(X, code, weight)
@@ -111,9 +111,9 @@ def empirical(X, weight):
 
 
 def ledoit_wolf(X, weight, kept=1.0, added=0.0):
-    """Return the covariance shrunk by Ledoit and Wolf, (1 - s) cov + s (tr cov / p) I.
+    """Return a covariance C shrunk by Ledoit and Wolf, (1 - s) C + s (tr C / p) I.
 
-    cov is `kept` times the covariance of the rows X (n, p), plus `added`; s is computed from X."""
+    C is `kept` times the covariance of the rows X (n, p), plus `added`. X alone determines s."""
     n, p = weight.sum(), X.shape[1]
     centred = X - weight @ X / n
     cov = (centred.T * weight) @ centred / n
@@ -124,9 +124,9 @@ def ledoit_wolf(X, weight, kept=1.0, added=0.0):
 
 
 def _intensity(mean, square, fourth, n, p):
-    """Return Ledoit and Wolf's shrinkage intensity for a covariance of n rows of p features.
+    """Return Ledoit and Wolf's shrinkage intensity, from 0 to 1, for a covariance matrix.
 
-    mean : mean variance; square : sum of squared covariances
+    mean : mean variance; square : sum of squared covariances; n, p : numbers of rows, features
     fourth : mean fourth power of the lengths of centred rows"""
     distance = square - p * mean**2
     error = min(distance, (fourth - square) / n)
@@ -229,9 +229,10 @@ class Sample:
 
 
 def draw_by_class(key, code, n_rows, least, seed):
-    """Return positions of about `n_rows` random rows, at least `least` per class, class by class.
+    """Draw about `n_rows` random rows, at least `least` per class; return positions by class.
 
-    key (n,) : numbers computed from the rows' content, so that the order of rows has no effect"""
+    code : (n,) classes; key : (n,) numbers that depend only on the content of each row"""
+    # The key makes the result independent of the order of rows.
     rows = []
     for c in np.unique(code):
         of_class = np.flatnonzero(code == c)

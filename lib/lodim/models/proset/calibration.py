@@ -16,9 +16,10 @@ RARE = 1e-4  # smallest level of a response; more extreme levels are not reliabl
 
 
 def calibrate(problem, prototypes, widen=True):
-    """Return a fit's Calibration: percentiles of familiarity, and of errors for a numeric response.
+    """Return a fit's Calibration: percentiles of familiarity, and of errors if y is numeric.
 
-    widen : whether to multiply errors by held-out error divided by training error, of refits"""
+    Familiarity is a row's weighted sum of similarities with prototypes.
+    widen : whether to multiply errors by the ratio of held-out to training error"""
     state = _state_with(problem, problem.batch, prototypes)
     familiarity = _percentiles(state.b - 1.0, state.weight)
     none = np.empty(0)

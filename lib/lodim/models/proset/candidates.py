@@ -28,7 +28,7 @@ class Split:
 def allocate(sizes, n_candidates, max_fraction):
     """Return how many of n_candidates to draw from each group of rows, as equally as possible.
 
-    sizes : rows per group; max_fraction : largest share drawn of a group (never all), or None"""
+    sizes : rows per group; max_fraction : largest share to draw, never a whole group, or None"""
     most = sizes
     if max_fraction is not None:
         most = np.minimum(np.rint(max_fraction * sizes), np.maximum(sizes - 1, 0)).astype(int)
@@ -40,10 +40,10 @@ def allocate(sizes, n_candidates, max_fraction):
 
 
 def draw_split(groups, weight, content, settings, seed):
-    """Draw candidates and scoring rows (whose loss counts) from each group of rows; return a Split.
+    """Draw candidate prototypes, and scoring rows whose loss counts, from each group of rows.
 
-    groups, weight : (n,) per row; content : (n,) hashes of rows, so that row order has no effect
-    If settings.max_fraction is given, no candidate is a scoring row."""
+    Return a Split. If settings.max_fraction is given, no candidate is a scoring row.
+    groups, weight : (n,) per row; content : (n,) numbers that depend only on each row's content"""
     within = [np.flatnonzero(groups == g) for g in np.unique(groups)]
     # Groups of equal size are ordered by content, not by class names.
     within.sort(key=lambda rows: content[rows].sum())

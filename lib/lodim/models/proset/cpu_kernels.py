@@ -62,8 +62,8 @@ def multiply(V, T, Z):
 def similarity_matrix(x, v, rows, columns):
     """Return a matrix V such that V q are the log similarities of J points with a data row.
 
-    Row j of V is (z, -|z|^2 / 2, 1), with z = v * x[rows[j], columns] for feature weights v. q is
-    (t, 1, -|t|^2 / 2), with t = v times the features of the data row. V is padded with zeros."""
+    Row j of V is (z, -|z|^2 / 2, 1), with z = v * x[rows[j], columns] for feature weights v.
+    q is (t, 1, -|t|^2 / 2), with t = v * features of the data row; zeros pad V."""
     J, D = rows.size, columns.size
     V = np.zeros((-(-J // FOUR) * FOUR, -(-(D + 2) // FOUR) * FOUR), v.dtype)
     for j in range(J):
@@ -78,10 +78,10 @@ def similarity_matrix(x, v, rows, columns):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def similarities(tile, points, T, G):
-    """Fill G with similarities exp(-1/2 sum_d v_d^2 (x_id - x_jd)^2) of points and rows (Eq. 2.3).
+    """Fill G with similarities exp(-1/2 sum_d v_d^2 (x_id - x_jd)^2), row i to point j (Eq. 2.3).
 
-    tile (p, 64) has the features of rows i; `points` (Points) has those of points j, and weights v.
-    G is flat, 64 values per point; T gets the weighted features of the rows."""
+    tile : (p, 64) features of the rows; points : Points, with features and feature weights v
+    G : flat, 64 values per point; T : filled with weighted features of the rows"""
     active, v, V, w, _ = points
     zero, minus_half, D = tile.dtype.type(0), tile.dtype.type(-0.5), active.size
     half_norm = T[(D + 1) * TILE : (D + 2) * TILE]
@@ -110,10 +110,10 @@ def leave_out(own, G):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def agreement(y, target, u, loss, h):
-    """Fill h (64,) with the agreement of y of 64 rows with a prototype's response, `target`.
+    """Fill h (64,) with the agreement of responses y of 64 rows with a prototype's, `target`.
 
-    For loss=CLASSES it is 1 if they are equal, else 0. For DENSITY it is the normal density of y
-    around the target with SD 1 / u. For SQUARED it is the target, so that estimates are means."""
+    loss : CLASSES means 1 if equal, else 0; DENSITY, the normal density of y around the target
+        with SD 1 / u; SQUARED, the target itself, so that estimates are means"""
     zero, one = h.dtype.type(0), h.dtype.type(1)
     if loss == DENSITY:
         half, height = h.dtype.type(0.5), u / h.dtype.type(ROOT_TAU)
@@ -131,7 +131,7 @@ def agreement(y, target, u, loss, h):
 def slopes(y, weight, A, B, loss, alpha, beta):
     """Return the loss of estimates A / B of 64 rows; fill alpha and beta with its derivatives.
 
-    alpha (64,) gets the derivatives by A, beta (64,) those by B; y are responses."""
+    y, weight : (64,) of the rows; alpha, beta : (64,) derivatives by A and B; loss : its kind"""
     value = 0.0
     for i in range(TILE):
         a, b, weight_i = float(A[i]), float(B[i]), float(weight[i])
@@ -153,8 +153,8 @@ def slopes(y, weight, A, B, loss, alpha, beta):
 def add_impacts(G, first, stop, w, h, A, B):
     """Add points `first` to `stop` - 1 to numerators A and denominators B of 64 estimates A / B.
 
-    B_i grows by sum_j w_j G_ij, and A_i by h_i times this: w are weights, G similarities. h (64,)
-    is the agreement of the points' common response with those of the rows."""
+    B_i grows by sum_j w_j G_ij, and A_i by h_i times this; w : weights of points
+    G : similarities, 64 per point; h : (64,) agreement of each row's response with the points'"""
     for j in range(first, stop):
         row, wj = G[j * TILE : (j + 1) * TILE], w[j]
         for i in range(TILE):
@@ -167,8 +167,8 @@ def add_impacts(G, first, stop, w, h, A, B):
 def weight_slope(G, j, w, slope):
     """Return the derivative of the loss of 64 rows by the weight w of candidate j.
 
-    G : similarities G_ij, 64 per candidate; slope (64,) : derivatives of row i's loss by w G_ij
-    The 64 values of j in G become w * slope * G_ij, for the gradient by feature weights."""
+    G : similarities, 64 per candidate; slope : (64,) derivative of each row's loss by w * G
+    The values of candidate j in G become w * slope * G, for the gradient by feature weights."""
     row, s = G[j * TILE : (j + 1) * TILE], w - w
     for i in range(TILE):
         c = row[i] * slope[i]
@@ -179,10 +179,10 @@ def weight_slope(G, j, w, slope):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def width_slope(G, j, y, target, u, h, alpha):
-    """Return what prototype j of weight 1 adds to the derivative of 64 rows' loss by u.
+    """Return what prototype j adds, per unit of weight, to the derivative of 64 rows' loss by u.
 
-    u : inverse SD of normal densities; h (64,) : density of responses y around `target`
-    G : similarities, 64 per prototype; alpha (64,) : derivatives by the estimates' numerators"""
+    u : inverse SD of normal densities; h : (64,) density of responses y around `target`
+    G : similarities, 64 per prototype; alpha : (64,) derivatives by the estimates' numerators"""
     row, narrow, s = G[j * TILE : (j + 1) * TILE], h.dtype.type(1) / u, u - u
     for i in range(TILE):
         d = y[i] - target
@@ -192,11 +192,12 @@ def width_slope(G, j, y, target, u, h, alpha):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def feature_sum(T, Y, k, last):
-    """Return sum_ij C_ij (t_ik^2 - 2 t_ik z_jk) over 64 rows i and all points j, for feature k.
+    """Return a part of the loss gradient by the weight of feature k, over 64 rows and all points.
 
-    It is a part of the gradient by feature weights v. t and z are v times features of rows and of
-    points; C_ij is w_j times the derivative of row i's loss by the point's weight w_j.
-    T : t, 64 values per feature; Y : sum_j C_ij z_jk likewise, and in row `last` sum_j C_ij"""
+    It is sum_ij C_ij (t_ik^2 - 2 t_ik z_jk), where t and z are weighted features of row i and of
+    point j, and C_ij is w_j times the derivative of row i's loss by the weight w_j of point j.
+    T : t, 64 values per feature
+    Y : sum_j C_ij z_jk, 64 values per feature; in row `last`, sum_j C_ij"""
     t, y = T[k * TILE : (k + 1) * TILE], Y[k * TILE : (k + 1) * TILE]
     reach, s = Y[last * TILE : (last + 1) * TILE], T[0] - T[0]
     for i in range(TILE):
@@ -261,10 +262,11 @@ def loss_gradient(lo, hi, partials, scoring, step, points, runs, u, loss):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def kernel_sums(lo, hi, X, step, points, values, out):
-    """Add sum_j values[q, j] G_ij over prototypes j to out[t, q, i], for row i of each block t.
+    """Add up values of prototypes, weighted by their similarities with each row, into `out`.
 
-    G_ij is the similarity to prototype j of `points`. Blocks of 64 rows from lo * step to hi * step
-    - 1 are processed. values (Q, J) include the weights; zeros pad Q and J to multiples of four."""
+    out[t, q, i] grows by sum_j values[q, j] G_ij, with similarity G_ij of row i of block t to
+    prototype j of `points`. values : (Q, J), padded with zeros to multiples of four
+    Blocks of 64 rows from lo * step to hi * step - 1 are processed."""
     V, kind = points.V, X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.zeros(V.shape[0] * TILE, kind)
     S = np.empty(values.shape[0] * TILE, kind)
@@ -278,11 +280,11 @@ def kernel_sums(lo, hi, X, step, points, values, out):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def agreement_sums(lo, hi, X, step, y, points, u, loss, A, B):
-    """Add prototypes j of `points` to the numerators A and denominators B of rows' estimates A / B.
+    """Add prototypes to the numerators A and denominators B of the rows' estimates A / B.
 
-    A_i grows by sum_j w_j h_ij G_ij, and B_i by sum_j w_j G_ij: w are weights, G similarities, h is
-    the `agreement` with responses y, which depends on u and loss. X, y, A and B are in blocks of 64
-    rows; those from lo * step to hi * step - 1 are processed."""
+    B_i grows by sum_j w_j G_ij, and A_i by sum_j w_j h_ij G_ij; w : weights; G : similarities
+    h : agreement with responses y, depends on u and loss; points : prototypes
+    X, y, A, B : in blocks of 64 rows; blocks lo * step to hi * step - 1 are processed"""
     V, w, kind = points.V, points.w, X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.empty(V.shape[0] * TILE, kind)
     h = np.empty(TILE, kind)
@@ -297,7 +299,7 @@ def agreement_sums(lo, hi, X, step, y, points, u, loss, A, B):
 def kernel_rows(lo, hi, X, step, points, out):
     """Fill out[t, j, i] with weight times similarity of prototype j, for row i of block t of X.
 
-    Blocks t = lo * step to hi * step - 1, of 64 rows, are processed; points : the prototypes"""
+    points : the prototypes; blocks of 64 rows, t = lo * step to hi * step - 1, are processed"""
     V, w, kind = points.V, points.w, X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.empty(V.shape[0] * TILE, kind)
     for t in range(lo * step, min(hi * step, X.shape[0])):

@@ -36,10 +36,10 @@ def padded_size(J):
 
 
 def loss_gradient(X, rows, own, candidates, points, v, w, u, active, order, loss):
-    """Return one vector: the loss of the scoring rows, and its derivatives by u, v (D,) and w (J,).
+    """Return one array: the loss of the scoring rows, and its derivatives by u, v (D,) and w (J,).
 
     X : features on the GPU; rows, own, candidates, points : arrays that `upload_rows` returns
-    v : weights of the features at positions `active`; u : inverse width of normal densities
+    v : weights of the features at positions `active`; u : inverse SD of normal densities
     w : weights of the candidates at positions `order`, positive weights first
     loss : CLASSES, SQUARED or DENSITY, the kind of loss"""
     D, J, n_blocks = active.size, order.size, count_blocks(len(X))
@@ -61,9 +61,10 @@ def loss_gradient(X, rows, own, candidates, points, v, w, u, active, order, loss
 
 
 def kernel_sums(X, points, values, out):
-    """Add sum_j values[q, j] G_ij to out[t, q, i], for row i of each block t of 64 rows of X.
+    """Add up values of prototypes, weighted by their similarities with each row, into `out`.
 
-    G_ij is the similarity with prototype j; `points` (Points) has the prototypes."""
+    out[t, q, i] grows by sum_j values[q, j] G_ij, with similarity G_ij of row i of block t to
+    prototype j of `points`."""
     active, v, V, w, _ = points
     D, J, Q = active.size, w.size, out.shape[1]
     x, weights = np.zeros((D, padded_size(J)), X.dtype), np.zeros((Q, padded_size(J)), X.dtype)
@@ -78,8 +79,8 @@ def kernel_sums(X, points, values, out):
 def _gather_points(candidates, theta, index, D, J, points):
     """Fill column j of `points` with candidate j: weighted features (D), weight and response.
 
-    theta has the D feature weights, then the J candidates' weights; `index` has the positions of
-    the features, then of the candidates. Columns from J on become zero."""
+    theta : weights of D features, then of J candidates; columns from J on become zero
+    index : positions of the features, then of the candidates"""
     j, k = cuda.grid(1), cuda.blockIdx.y
     if j >= J:
         points[k, j] = 0.0
@@ -95,7 +96,7 @@ def _gather_points(candidates, theta, index, D, J, points):
 def _stage(tile, j, first, size, stage):
     """Copy weighted features of 64 rows and 64 points to shared memory, `stage`.
 
-    Copied are features first to first + size - 1 of the block's rows and of points j to j + 63.
+    first, size : first feature, number of features; j : first point
     tile : (X, number of the block, active features, their weights, points, number of features)"""
     (X, t, active, v, points, _), (row, point) = tile, stage
     for e in range(cuda.threadIdx.x, size * TILE, THREADS):
@@ -108,7 +109,7 @@ def _stage(tile, j, first, size, stage):
 def _similarities(tile, j, stage, G):
     """Fill this thread's G (4, 4) with the similarities of four rows in `tile` and four points.
 
-    The points are among the 64 from j on. `_stage` describes tile; `stage` is shared memory."""
+    tile : described in `_stage`; j : first of 64 points; stage : shared memory"""
     D, (row, point) = tile[5], stage
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     for r in range(ROWS_PER_THREAD):
@@ -146,10 +147,10 @@ def _leave_out(own, t, index, D, J, first, G):
 
 @cuda.jit(device=True)
 def _agreement(y, target, normal, loss):
-    """Return a point's agreement h with a row's response y, and dh/du for the inverse width u.
+    """Return the agreement h of a point with a row's response y, and dh/du for the inverse SD u.
 
-    h is 1 or 0 for classes (equal to `target` or not), `target` for squared loss, and else a normal
-    density: mean `target`, SD 1/u. normal = (1, u / sqrt(2), u / sqrt(2 pi), 1 / sqrt(2 pi))."""
+    h : for classes 1 if y is `target`, else 0; for squared loss `target`; else the density of y
+    around `target` with SD 1 / u. normal : (1, u / sqrt(2), u / sqrt(2 pi), 1 / sqrt(2 pi))"""
     one, narrow, height, peak = normal
     if loss == CLASSES:
         return one if y == target else one - one, one - one
@@ -173,10 +174,10 @@ def _slopes(y, a, b, weight, loss):
 
 @cuda.jit(device=True)
 def _estimates(tile, rows, own, J, live, normal, loss, stage, G, A, B, room):
-    """Compute this thread's part of the sums A_i, B_i for 64 rows i, and write them to `room`.
+    """Compute this thread's part of the sums A_i and B_i for 64 rows i; write it to `room`.
 
-    A_i / B_i estimates row i: A_i = sum_j w_j G_ij h_ij and B_i = sum_j w_j G_ij over the first
-    `live` of J points j, with weights w_j, similarities G_ij and agreements h_ij.
+    The estimate of row i is A_i / B_i: A_i = sum_j w_j G_ij h_ij, B_i = sum_j w_j G_ij over the
+    first `live` of J points j, with weights w_j, similarities G_ij and agreements h_ij.
     tile : see `_stage`; own : see `_leave_out`; normal, loss : see `_agreement`
     stage, room : shared memory; A, B, G : this thread's arrays"""
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
@@ -211,11 +212,12 @@ def _column_sum(room, start, i):
 
 @cuda.jit(device=True)
 def _feature_sums(tile, j, stage, C, zero, room, out):
-    """Add sum_ij C_ij (v_d (x_id - x_jd))^2 / 2 over 64 rows i and 64 points j to out[d].
+    """Add to out (D,) a part of the gradient by feature weights, over 64 rows and 64 points.
 
-    C_ij is w_j dL_i/dw_j, for the weight w_j of point j and the loss L_i of row i. C (4, 4) is the
-    part of this thread. tile : see `_stage`, has features x and weights v; j : the first point
-    zero : 0 in the precision of the sums; stage, room : shared memory for features and sums"""
+    out[d] grows by sum_ij C_ij (v_d (x_id - x_jd))^2 / 2, with C_ij = w_j dL_i/dw_j.
+    L_i : loss of row i; w_j : weight of point j; C : (4, 4), this thread's part of C_ij
+    tile : see `_stage`; j : first point; stage, room : shared memory
+    zero : 0 in the precision of the sums"""
     D, (row, point) = tile[5], stage
     thread = cuda.threadIdx.x
     mine, yours = thread % SIDE, thread // SIDE
@@ -250,9 +252,9 @@ def _feature_sums(tile, j, stage, C, zero, room, out):
 
 @cuda.jit(cache=True, **limit_registers(REGISTERS))
 def _loss_gradient(X, rows, own, index, theta, points, D, J, live, loss, partials):
-    """Write the loss of a thread block's rows, and its derivatives, to a row of `partials`.
+    """Compute the loss of a thread block's rows, and its derivatives; fill a row of `partials`.
 
-    The row has the loss, the derivative by u, D `_feature_sums`, and J derivatives by weights.
+    The row has the loss, the derivative by u, D `_feature_sums`, J derivatives by weights.
     theta : D feature weights, the J candidates' weights, and the four numbers `normal`
     index : positions of D features, then of J candidates; live : number of positive weights"""
     row = cuda.shared.array((CHUNK, TILE), X.dtype)
@@ -323,9 +325,10 @@ def _add_partials(partials, sums):
 
 @cuda.jit(cache=True, **limit_registers(REGISTERS))
 def _kernel_sums(X, active, v, points, values, out):
-    """Add sum_j values[q, j] G_ij to out[t, q, i], for row i of each block t of 64 rows.
+    """Add up values of prototypes, weighted by their similarities with each row, into `out`.
 
-    G_ij is the similarity with prototype j, whose `active` features times v are points[:, j]."""
+    out[t, q, i] grows by sum_j values[q, j] G_ij, with similarity G_ij of row i of block t to
+    prototype j. points[:, j] : features `active` of prototype j, times v"""
     row = cuda.shared.array((CHUNK, TILE), X.dtype)
     point = cuda.shared.array((CHUNK, TILE), X.dtype)
     held = cuda.shared.array((TILE, TILE), X.dtype)
@@ -348,11 +351,11 @@ def _kernel_sums(X, active, v, points, values, out):
 
 
 def upload_rows(X, scoring, x, target):
-    """Copy rows and candidate prototypes to the GPU; return arrays (rows, own, candidates, points).
+    """Copy rows and candidate prototypes to the GPU; return (rows, own, candidates, points).
 
-    rows : (n_tiles, 4, 64), fields y, a, b and weight of the ScoringRows `scoring`
-    own : (n_tiles, 64) position of each row among the J candidates, or -1
-    candidates : (p + 1, J) from features x (J, p) and responses `target`; points : zeros to fill"""
+    rows : (blocks, 4, 64) fields y, a, b and weight of the ScoringRows `scoring`
+    own : (blocks, 64) position of each row among the J candidates, or -1
+    candidates : (p + 1, J) of features x (J, p) and responses `target`; points : zeros to fill"""
     rows = np.stack([scoring.y, scoring.a, scoring.b, scoring.weight], axis=1)
     room = np.zeros((x.shape[1] + 2, padded_size(len(x))), X.dtype)
     return upload(rows), upload(scoring.own), upload(np.vstack([x.T, target])), upload(room)

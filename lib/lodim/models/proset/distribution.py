@@ -64,9 +64,10 @@ def quantiles(prototypes, calibration, X, n, levels, threads):
 
 
 def _inverse_cdf(prototypes, W, total, p):
-    """Return the quantile at level p of each row's mixture of normals, (r,), by bisection.
+    """Return the quantile at level p of each row's mixture of normals, (r,).
 
-    W (r, M) are weights of the prototypes' normals; total (r,) is their sum + 1 (null model)."""
+    W : (r, M) weights of the prototypes' normals; total : (r,) sum of weights, plus 1"""
+    # The 1 is the weight of the null model's normal.
     y, width = prototypes.y, _widths(prototypes)
     # A mixture's quantile lies between the quantiles of its normals. Bisection in arcsinh keeps
     # steps fine for narrow normals although others are wide.
@@ -95,9 +96,9 @@ def density(prototypes, X, n, y, threads):
 
 
 def _mixed(prototypes, X, n, y, threads, normal):
-    """Return the weighted mean, per row (n,), of a function over the normals in the row's mixture.
+    """Return the weighted mean of a function over the normals in each row's mixture, (n,).
 
-    normal(z, SD) is the function, with z = (y - mean) / SD; y : (n,) standardized responses"""
+    normal : the function of z = (y - mean) / SD and SD; y : (n,) standardized responses"""
     width, out = _widths(prototypes), np.empty(n)
     for rows, W, total in _mixtures(prototypes, X, n, threads):
         values = normal((y[rows, None] - prototypes.y) / width, width)
@@ -106,9 +107,10 @@ def _mixed(prototypes, X, n, y, threads, normal):
 
 
 def _mixtures(prototypes, X, n, threads):
-    """Yield the n rows of X in blocks, with mixtures of normals: (slice of rows, W, total).
+    """Yield blocks of rows with their mixtures of normals: (slice of rows, W, total).
 
-    W (r, M) are weights of the prototypes' normals; total (r,) is their sum + 1 (null model)."""
+    W : (r, M) weights of the prototypes' normals; total : (r,) sum of weights, plus 1"""
+    # The 1 is the weight of the null model's normal.
     for lo in range(0, len(X), CHUNK):
         rows = slice(lo * TILE, min(n, (lo + CHUNK) * TILE))
         W = impacts(prototypes, X[lo : lo + CHUNK], rows.stop - rows.start, threads)

@@ -32,8 +32,8 @@ ROUNDS = 10, 10, 10, 20, 30, 60, 100, 200  # evaluations per round of `_descend`
 def fit_stages(batch, family, settings, eval_batch=None, previous=None):
     """Fit sets of prototypes in turn; after each, yield (Prototypes, results, linear predictors).
 
-    Each set minimizes Eq. 2.8 of Ruf (2022), given the earlier sets; `results` is a dict with the
-    set's deviance etc. After an empty set, Prototypes and results are None.
+    Each set minimizes Eq. 2.8 of Ruf (2022), given the earlier sets.
+    results : dict of measures; after an empty set, Prototypes and results are None
     batch : training rows; eval_batch : rows whose linear predictors (n, K) are yielded, or None
     previous : (prototypes, results) of a fit to the same rows, whose sets come first; or None"""
     state = BatchState(batch, family, settings)
@@ -91,9 +91,9 @@ def _fit_batch(state, c, used):
 
 
 def _fit_features(state, split, features):
-    """Fit a batch of prototypes; return Prototypes, and the optimizer's results (Minimum).
+    """Fit a batch of prototypes; return Prototypes, and the optimizer's results, a Minimum.
 
-    state : BatchState with the earlier batches; features : (p,) bool, which may be used
+    state : BatchState with the earlier batches; features : (p,) bool, features to use
     split : positions of candidate rows, and of the rows whose loss is minimized"""
     s, j = state.settings, split.candidates
     X, p, J = state.batch.X, len(features), len(split.candidates)
@@ -137,10 +137,10 @@ def _previous_batch(prototypes, c, state):
 
 
 def minimize(objective, loss, features, J, settings):
-    """Minimize the loss of one batch; return the parameters (p + J + 1,) and a Minimum.
+    """Minimize the loss of one batch of prototypes; return parameters (p + J + 1,), and a Minimum.
 
-    Parameters: p feature weights (0 outside `features`), weights of J candidates, inverse width.
-    objective : BatchObjective; loss : its code, such as CLASSES; features : (p,) bool mask"""
+    Parameters: p feature weights, 0 outside `features`; weights of J candidates; inverse SD
+    objective : BatchObjective; loss : code, such as CLASSES; features : (p,) bool"""
     D, p = int(features.sum()), len(features)
     w_unit = np.sqrt(J) * (10.0 if loss == CLASSES else 1.0)
     unit = np.concatenate([np.ones(D), np.full(J, w_unit), [1.0]])
@@ -181,10 +181,10 @@ def minimize(objective, loss, features, J, settings):
 
 
 def _descend(function, t, lower, D, max_iter, stop):
-    """Minimize `function` from the starting point t, with t >= `lower`; return a Minimum.
+    """Minimize `function` over t >= `lower` from the starting point t; return a Minimum.
 
     function(t, kept) : value and gradient; `kept` is a bool mask of parameters to vary, or None
-    D : number of feature weights, the first parameters; stop : the optimizer's tolerances"""
+    D : number of feature weights, the first parameters; stop : dict of optimizer tolerances"""
     t = np.maximum(to_multiples(t, stop["spacing"]), lower)
     (value, gradient), n_eval, n_iter, steps = function(t, None), 1, 0, Steps(len(t))
     keep = (t > lower) | (gradient < 0.0)

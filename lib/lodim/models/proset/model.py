@@ -119,9 +119,9 @@ MODEL = Proset()
 
 
 def _choose_lambda_v(problem):
-    """Choose lambda_v by cross-validation; return the problem with it, and the table of values.
+    """Choose lambda_v by cross-validation; return the problem with it, and a table of the values.
 
-    The largest value (nearly the null model) is chosen unless another one is clearly better."""
+    The largest value, nearly the null model, is chosen unless another one is clearly better."""
     s, n = problem.settings, problem.batch.n_positive
     null = largest_v(problem.batch, problem.family, s)
     # Values in between hardly improve the held-out loss; with finer steps the predictions would
@@ -144,8 +144,8 @@ def _choose_lambda_v(problem):
 def _beats_null(losses, draws=1):
     """Return whether the lowest loss is below the null model's by two SE of the difference.
 
-    losses : (values, folds, 3), mean loss, weight and SE per fold; the null model comes first
-    draws : how often rows were divided into folds"""
+    losses : (values, folds, 3) mean loss, weight and SE per fold; the null model comes first
+    draws : number of divisions of the rows into folds"""
     change = losses[fold_means(losses).argmin()].copy()
     change[:, 0] -= losses[0, :, 0]
     mean = fold_means(change[None])[0]

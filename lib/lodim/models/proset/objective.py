@@ -49,9 +49,9 @@ def penalize(p, J, settings):
 
 
 class BatchObjective:
-    """Penalized loss that a batch of prototypes minimizes, as a function of v (p,), w (J,) and u.
+    """Penalized loss of a batch of prototypes to minimize, as a function of v (p,), w (J,) and u.
 
-    v : feature weights; w : weights of candidate prototypes; u : inverse width of densities
+    v : feature weights; w : weights of candidate prototypes; u : inverse SD of densities
     scoring : rows whose loss counts; x, target : features (J, p), responses (J,) of candidates"""
 
     def __init__(self, scoring, x, target, loss, penalty, threads, engine="cpu"):
@@ -66,9 +66,9 @@ class BatchObjective:
             self._on_device = upload_rows(self._X, scoring, self._x, self._target)
 
     def __call__(self, theta, among=None):
-        """Return the objective and its gradient at theta (p + J + 1,), which joins v, w and u.
+        """Return the penalized loss and its gradient at theta (p + J + 1,), which joins v, w and u.
 
-        among : (J,) bool, the candidates to use, by default all; others must have weight zero"""
+        among : (J,) bool, candidates to use, None for all; the others must have weight zero"""
         p, J = self._x.shape[1], len(self._x)
         v, w, u = theta[:p], theta[p : p + J], theta[-1]
         active, order = np.flatnonzero(v), self._by_target
@@ -90,10 +90,10 @@ class BatchObjective:
         return value + sums[0], gradient
 
     def _sums(self, v, w, u, active, order, loss):
-        """Return a vector: the loss, and its derivatives by u, v (D,) and w (J,).
+        """Return a vector: the loss without penalty, and its derivatives by u, v (D,) and w (J,).
 
-        u : inverse width; v : weights of the features at positions `active`; loss : code of loss
-        w : weights of the candidates at positions `order`"""
+        v, active : feature weights, and positions of these features; u : inverse SD of densities
+        w, order : weights of candidates, and their positions; loss : code of the loss"""
         rows, kind, D = self._scoring, self._X.dtype, len(active)
         small_w, small_v, target = w.astype(kind), v.astype(kind), self._target[order]
         V = similarity_matrix(self._x, small_v, order, active)

@@ -128,10 +128,10 @@ def shapley(fit, ax, *, data, row=0, reference=None, level=None, top=15):
 
 
 def _plane(fit, ax, to_plane, names, of, data, row, named, title=None):
-    """Draw the prototypes at positions `of` in a plane, with rows of `data` and one `row` if given.
+    """Draw prototypes in a plane, and if given, the rows of `data` and one `row`.
 
-    to_plane : function from features (n, A) to coordinates (n, 2); names : labels of the axes
-    named : number of prototypes to label, those drawn largest"""
+    of : positions of the prototypes; named : number of prototypes to label, the largest ones
+    to_plane : function from features (n, A) to coordinates (n, 2); names : labels of the axes"""
     t, levels = fit.estimates, fit.levels
     size, meaning, star, faint = t.w[of], "prototype weight", None, None
     if row is not None:
@@ -186,7 +186,8 @@ class BatchMap:
 def surface_over(fit, two, r):
     """Return a grid over two features: x, y (G,), estimates (G, G, K), familiarity (G, G).
 
-    two : positions of the features; r : (A,) standardized active features of a reference row"""
+    Familiarity is the weighted sum of similarities with the prototypes. two : positions of the
+    features; r : (A,) standardized features of positive weight, of a reference row"""
     t, d = fit.estimates, fit.design
     on = t.features[two]
     low = np.minimum(t.x[:, two].min(axis=0), r[two])

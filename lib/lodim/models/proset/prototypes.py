@@ -111,10 +111,10 @@ def join(parts):
 
 
 def merge(points, w):
-    """Group points (J, D + 1) that are equal up to rounding; w : (J,) weights.
+    """Group points (J, D + 1) that are equal up to rounding; add up their weights w (J,).
 
-    A point has D weighted features and a response. Return the position of each group's first point
-    (M,), the group's total weight (M,), and the group of each point (J,)."""
+    points : D weighted features and a response; return for M groups the position of the first
+    point (M,) and the total weight (M,), and the group of each point (J,)"""
     # Points in one small cell enter the tree once, since the number of pairs grows quadratically.
     cells = np.floor(points / (SAME / 16))
     distinct, cell = np.unique(cells, axis=0, return_index=True, return_inverse=True)[1:]
@@ -132,9 +132,9 @@ def merge(points, w):
 
 
 def weighted_sums(prototypes, values, X, n, threads=1, engine="cpu"):
-    """Return sum_j w_j G_j(x) values_jq over the prototypes j, (n, Q), for the n rows x of X.
+    """Return sums of values over prototypes, weighted by similarity, (n, Q), for the n rows of X.
 
-    w_j : weight of prototype j; G_j(x) : similarity of row x with prototype j; values : (M, Q)"""
+    values : (M, Q); they are also multiplied by the weights of the prototypes"""
     out, kernels = np.zeros((len(X), values.shape[1], TILE)), []
     for c, of in _nonempty_batches(prototypes):
         weighted = np.ascontiguousarray((prototypes.w[of, None] * values[of]).T)
@@ -196,10 +196,10 @@ def response_values(prototypes):
 
 
 def null_sums(null, base):
-    """Return the sums (n, Q) per row to which weighted sums over prototypes are added.
+    """Return the null model's part of the sums (n, Q) from which each row's estimate is computed.
 
-    For classes these are the Q = K class probabilities of the null model. For a numeric response
-    they are 1 (sum of weights) and 0 (weighted sum of standardized responses).
+    For classes, these are K probabilities; for a numeric response, 1 and 0: the sum of weights
+    and the weighted sum of responses.
     null : Prototypes or BatchState, with the null intercepts; base : (n, n_scores) offsets"""
     if null.loss == CLASSES:
         return prior(null.level, base, null.n_classes)
@@ -207,7 +207,7 @@ def null_sums(null, base):
 
 
 def link_scores(null, sums, base):
-    """Return linear predictors (n, n_scores), given each row's sums (Eq. 2.6 of Ruf 2022).
+    """Turn sums over prototypes into linear predictors (n, n_scores) (Eq. 2.6 of Ruf 2022).
 
     sums : (n, Q), result of `null_sums` plus the weighted sums of `response_values`
     null : Prototypes or BatchState, with the null intercepts; base : (n, n_scores) offsets"""
@@ -232,8 +232,8 @@ def prior(intercept, offset, n_classes):
 class Mixture:
     """Mixture of the null model and M prototypes that gives the estimates of n rows (Eq. 2.4).
 
-    The estimate is shift + (prior + sum_j W_j targets_j) / (1 + sum_j W_j). W_j is the weight of
-    prototype j times its similarity with the row."""
+    An estimate is shift + (prior + sum_j W_j targets_j) / (1 + sum_j W_j), where W_j is the
+    weight of prototype j times its similarity with the row."""
 
     shift: np.ndarray  # zero for classes; for a number, the null model's mean plus the offset
     prior: np.ndarray  # class probabilities of the null model; zero for a number
@@ -286,9 +286,9 @@ def score_nodes(prototypes, features, offset):
 
 
 def _kernel_sum(t, values, features):
-    """Return an expression: the sum over prototypes of values (M,) times weight times similarity.
+    """Return an export expression: the sum of values over prototypes, weighted by similarity.
 
-    t : Prototypes; features : expressions of the features of a row"""
+    t : Prototypes; values : (M,), also multiplied by weights; features : expressions"""
     parts = []
     for c in range(1, t.n_batches + 1):
         of = t.of_batch(c)

@@ -21,10 +21,12 @@ from lodim.models.proset.prototypes import TILES_ON_GPU, batch_points, prior, ru
 
 
 class BatchState:
-    """Training rows, and each row's estimate a / b by the prototypes so far.
+    """Training rows of a fit, and each row's estimate a / b from the prototypes so far.
 
-    A row that is a prototype is left out of its own estimate, so that later batches also fit it.
-    Rows of weight zero are dropped, unless there are more than 65,536 rows."""
+    A row that is a prototype does not count in its own estimate.
+    In small data, rows of weight zero are dropped."""
+
+    # A prototype's row is left out of its own estimate, so that later batches also fit it.
 
     def __init__(self, batch, family, settings):
         if batch.n <= SPAN_ROWS:
@@ -112,10 +114,11 @@ class BatchState:
         return a if self.loss == SQUARED else np.maximum(a, self.a), np.maximum(b, self.b)
 
     def _with_sums(self, prototypes, loss, numerators):
-        """Add prototypes to the rows' estimates a / b, without changing self; return a and b, (n,).
+        """Add prototypes to the rows' estimates a / b; return new numerators and denominators.
 
-        numerators : (n,) a without these prototypes; b is then self.b
-        loss : CLASSES, SQUARED or DENSITY: a / b is P(class), mean, or density at the response"""
+        Both are (n,). numerators : a before the addition; b before it is self.b; self does not
+            change
+        loss : CLASSES, SQUARED or DENSITY; a / b is P(class), mean, or density at the response"""
         X, n = self.batch.X, self.batch.n
         y, a, b = (tiles.pad(z, len(X)) for z in (self.y, numerators, self.b))
         points = batch_points(prototypes, 1, np.arange(len(prototypes)))

@@ -26,7 +26,8 @@ class AssignedViews(Ensemble):
     def nearest(self, j, X=None, k=None):
         """Return distances and positions (rows, k) of the nearest training rows in view j.
 
-        X : rows, by default the training rows, each left out; a position of -1 means none"""
+        View j is a set of features. X : rows, None for the training rows, each left out
+        A position of -1 means none."""
         refs, (X, own) = self.references, self.queried(X)
         k = min(k or self.k, max(1, len(refs)))
         distance, position = nearest(X, self.X[refs], self.views[j], k, like=self.y[refs], own=own)
@@ -46,12 +47,14 @@ class ClassViews(AssignedViews):
     task = CLASSES
 
     def evidence(self, X=None, threads=1):
-        """Return arrays ratio and vote, (rows, views, classes): evidence for each class per view.
+        """Return two measures of how each view (feature set) supports each class: ratio and vote.
 
-        ratio : d log(own / other) in d features, low for likely classes; own, other are distances
-            to the k-th nearest row of the class and of others; infinite if a feature is missing
-        vote : log share of the class among the k nearest rows, with one row of each class added
-        X : rows, by default the training rows, each left out"""
+        Both are (rows, views, classes). X : rows, None for the training rows, each left out
+        ratio : number of features * log(own / other), where own and other are the distances to the
+            k-th nearest row of the class, and of all other classes; infinite if a feature is
+            missing
+        vote : log of the class's share among the k nearest rows, with one row added to each class
+        """
         how = {"n_classes": self.n_classes, "balanced": self.balanced, "threads": threads}
         counted = self.weight > 0
         ratio = losses.class_ratios(

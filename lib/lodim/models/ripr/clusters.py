@@ -10,9 +10,9 @@ from lodim.models.ripr.views import rows_by_content
 
 
 def fit_clusters(e, n_clusters, seed):
-    """Return the ensemble e with k-means centres of the rows assigned to each feature set.
+    """Cluster the rows assigned to each feature set by k-means; return the Ensemble with centres.
 
-    n_clusters : number of clusters per feature set; None to choose it by prediction strength"""
+    e : Ensemble; n_clusters : clusters per feature set, None to choose by prediction strength"""
     D, centres, of = e.views.shape[1], [], []
     for j in range(len(e)):
         rows = np.flatnonzero((e.assigned_view == j) & (e.weight > 0))

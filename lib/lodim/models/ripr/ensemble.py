@@ -45,10 +45,10 @@ class Answers:
 
 @forms.record
 class Ensemble:
-    """Views (small sets of axes) of a fit, and the n training rows that predict in these views.
+    """Feature sets (views) of a fit, and the n training rows that predict new rows in them.
 
-    An axis is a number, or a factor with all its levels. `features` are the axes that some view
-    uses; `axis_of` has the axis of each column of the design matrix."""
+    A view is a small set of axes. An axis is a number, or a factor with all its levels.
+    `features` are the axes in some view; `axis_of` is the axis of each design matrix column."""
 
     features: np.ndarray = forms.ascending(forms.whole("a", most="p - 1"), strictly=True)
     # axes of each view, as positions among `features`, padded with -1; largest share first
@@ -74,9 +74,10 @@ class Ensemble:
         return np.where(np.isfinite(self.y), self.y, -1.0).astype(np.int64)
 
     def rows(self, batch):
-        """Return a Batch's values on the axes (numbers or factors) of the views, (rows, axes).
+        """Convert the rows of a Batch to the axes of the views: numbers, or codes of factor levels.
 
-        A value that equals a training row's value up to rounding is replaced by that value."""
+        Return (rows, axes); a value equal to a training row's up to rounding is set to that value.
+        """
         X = axis_values(tiles.unpack(batch.X, batch.n).astype(np.float64), self.axis_of)
         return ties.match_close(X[:, self.features], self.X[self.weight > 0.0])
 
@@ -100,9 +101,9 @@ class Ensemble:
         return np.flatnonzero(known if self.task == CLUSTERS else known & np.isfinite(self.y))
 
     def queried(self, X):
-        """Return the rows to predict, and the position of each among the `references`, or -1, (n,).
+        """Return the rows to predict, and their positions (n,) among possible neighbours, or -1.
 
-        X : new rows, with all positions -1; None for the training rows"""
+        X : new rows, which all have position -1; None for the training rows"""
         if X is not None:
             return X, np.full(len(X), -1)
         refs, own = self.references, np.full(self.n, -1)

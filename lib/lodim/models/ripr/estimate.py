@@ -86,9 +86,10 @@ def largest_lambda(batch, family, settings):
 
 
 def cv_grid(problem, n):
-    """Return a dict with the values of lambda_ that cv() compares, and None: no fit to reuse.
+    """Return the values of the penalty lambda_ that cv() compares, as a dict, and None.
 
-    The values are n penalties and None (the model's choice), or the only value that is possible."""
+    The values are n penalties, and None, which lets the model choose; or a single value, if the
+    problem allows no other. The second result means that there are no fits to reuse."""
     lambda_ = problem.arguments["lambda_"]
     if lambda_ is not None or problem.settings.method == VOTE:
         return {"lambda_": [lambda_]}, None
@@ -99,9 +100,9 @@ def cv_grid(problem, n):
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
-    """Yield an Ensemble, its log, and its predictions for each penalty in the settings.
+    """Fit an Ensemble for each penalty in the settings; yield it, its log and predictions.
 
-    Predictions are linear predictors of the rows of eval_batch; None if eval_batch is None."""
+    Predictions are linear predictors of the rows of eval_batch, or None if it is None."""
     search = ViewSearch.from_batch(batch, family, settings)
     several = isinstance(settings.lambda_, tuple)
     penalties = settings.lambda_ if several else (settings.lambda_,)
@@ -155,9 +156,10 @@ def vote_ensemble(search):
 
 
 def build_ensemble(search, views, shares, k, lambda_):
-    """Return the Ensemble of the selected feature sets `views`, fitted to a ViewSearch's rows.
+    """Return the fitted Ensemble that predicts by the selected feature sets, `views`.
 
-    shares : (rows, views) share of each view in a row; k : neighbours; lambda_ : penalty, or NaN"""
+    search : ViewSearch, data and settings; k : number of neighbours; lambda_ : penalty, or NaN
+    shares : (rows, views) share of each view in each row"""
     s, B = search.settings, np.zeros((len(search.y), len(views)))
     B[search.used] = shares
     common = _common_fields(search, search.X, views) | {"assignment": B, "k": int(k)}
@@ -188,9 +190,9 @@ def build_ensemble(search, views, shares, k, lambda_):
 
 
 def _common_fields(search, X, views):
-    """Return a dict of the fields that every Ensemble has.
+    """Return a dict of the fields that every Ensemble has: data, feature sets and sizes.
 
-    X : (n, columns), one per feature or axis; views : (views, dims) columns of X, padded by -1"""
+    search : ViewSearch; X : (n, columns), features; views : (views, dims), columns padded by -1"""
     features, n = np.unique(views[views >= 0]), len(X)
     fields = {"features": features, "X": X[:, features], "y": search.y, "weight": search.weight}
     fields["views"] = np.where(views >= 0, np.searchsorted(features, views), -1)
@@ -199,7 +201,7 @@ def _common_fields(search, X, views):
 
 
 def calibrate(evidence, y, weight):
-    """Return the factors t (2,) that calibrate class probabilities softmax(t[1] vote - t[0] ratio).
+    """Fit factors t (2,), so that softmax(t[1] vote - t[0] ratio) estimates class probabilities.
 
     evidence : (ratio, vote), log distance ratio and log vote share, each (rows, views, classes)"""
     ratio, vote = evidence

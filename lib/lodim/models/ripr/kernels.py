@@ -149,9 +149,9 @@ def first_at_least(v, lo, hi, x):
 
 @njit(cache=True, forceinline=True)
 def window(rows, start, stop, x, reach):
-    """Return start and length of a range in rows start to stop - 1 that has all rows near x.
+    """Find a range of sorted rows with all rows within squared distance `reach` of point x.
 
-    Near means a squared distance up to `reach`. rows : ViewRows, sorted by the first feature"""
+    Return its start and length. rows : ViewRows, sorted; only start to stop - 1 are searched"""
     if rows.level_gap[rows.features[0]] > 0:
         return start, stop - start
     base, r = rows.refs[rows.features[0]], np.float32(math.sqrt(reach)) * np.float32(1.000001)
@@ -165,11 +165,11 @@ def window(rows, start, stop, x, reach):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def kth_squared(rows, start, stop, x, k, member, guess, d):
-    """Return (nu, first, length): squared distance nu from x to the k-th nearest row, and a range.
+    """Find the k nearest rows of a point x: squared distance nu to the k-th, and a range of rows.
 
-    Only rows start to stop - 1 count. Rows first to first + length - 1 include all up to nu away;
-    d gets their squared distances. With fewer than k complete rows, nu is the squared distance of
-    the farthest one; without any, nu is 1e30.
+    Return (nu, first, length); `length` rows from position `first` on include all neighbours.
+    With fewer than k complete rows, nu is that of the farthest one; without any, it is 1e30.
+    rows : ViewRows, of which start to stop - 1 count; d : filled with distances^2 in the range
     member : 1 if x is one of the rows, which is then left out, else 0; guess : expected nu"""
     k = k + member
     reach = max(guess, LEAST)
@@ -204,9 +204,9 @@ def load_row(X, i, rows, x):
 
 @njit(cache=True)
 def count_equal(rows, start, stop, x, member, d):
-    """Return how many of rows start to stop - 1 equal x in all features of the view.
+    """Count the rows start to stop - 1 that equal the point x in all features.
 
-    member : 1 if x is one of these rows, which then does not count, else 0; d : work space"""
+    rows : ViewRows; member : 1 if x is one of them and does not count, else 0; d : work space"""
     least = np.float32(1e-6) * x[0]  # rounding must not exclude x itself
     lo, m = window(rows, start, stop, x, max(least * least, LEAST))
     squared_distances(rows, lo, lo + m, x, d)
@@ -224,9 +224,9 @@ def rounding_error(x, dim):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def log_ratio(own, other, dim, prior, x):
-    """Return dim * log(own distance / other distance) + prior, from the two squared distances.
+    """Return dim * log(a / b) + prior for the distances a and b of a point x to two rows.
 
-    Distances from x that differ only by rounding count as equal; dim is the number of features."""
+    own, other : a^2 and b^2, equal if they differ only by rounding; dim : number of features"""
     one, two = math.sqrt(own), math.sqrt(other)
     if abs(one - two) <= rounding_error(x, dim) + TIE * max(one, two):
         return prior
@@ -292,10 +292,10 @@ def log_ratios(lo, hi, out, views, dims, groups, X, member, pairs, k, pair):
 
 @njit(cache=True, inline="always")
 def widened_window(rows, x, bounds, start, m, d):
-    """Widen a range of rows to all that tie at the k-th distance; return its start and length.
+    """Extend a range of sorted rows to all that tie at the k-th distance; return start and length.
 
-    rows : ViewRows, sorted by the view's first feature; bounds : (low, high) squared distances
-    start, m : start and length before; d : squared distances from x in the range, updated"""
+    rows : ViewRows; start, m : the range before; bounds : (low, high) of distances^2 that tie
+    d : squared distances from the point x to the rows in the range, updated"""
     # Rounding must not exclude rows at the ends of the window, or x itself.
     reach = max(bounds[1] * np.float32(1.001), LEAST)
     n, base, stop = rows.refs.shape[1], rows.refs[rows.features[0]], start + m
@@ -314,12 +314,12 @@ def widened_window(rows, x, bounds, start, m, d):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def find_nearest(i, X, rows, own, k, reach, x, d):
-    """Find the k nearest of the ViewRows `rows` to row i of X (features, rows).
+    """Find the k nearest of `rows` (ViewRows) to row i of X (features, rows).
 
-    Return (nu, (low, high), start, length). nu is the k-th smallest squared distance, or 1e30 if
-    there is none; distances from low to high count as equal to nu. All neighbours are among the
-    `rows` start to start + length - 1; d gets the squared distances of these.
-    own : position of row i in `rows`, to exclude it, or -1; reach : guess of nu; x : gets row i"""
+    Return (nu, (low, high), start, length): squared distance nu of the k-th, 1e30 if none;
+    limits of distances that tie with nu; and a range of `rows` that has all neighbours.
+    own : position of row i in `rows`, to exclude it, or -1; reach : guess of nu
+    x, d : filled with row i, and with squared distances to the rows in the range"""
     n, zero, member = rows.refs.shape[1], np.int64(0), np.int64(1 if own >= 0 else 0)
     if not load_row(X, i, rows, x):
         return FAR, (FAR, FAR), zero, zero
@@ -340,11 +340,10 @@ def find_nearest(i, X, rows, own, k, reach, x, d):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def neighbour_sums(lo, hi, out, X, rows, own, k, values, weighting):
-    """Sum `values` over the k nearest reference rows of each row lo to hi - 1 of X; write to `out`.
+    """Sum `values` over the k nearest reference rows of each row lo to hi - 1 of X into `out`.
 
-    Rows that tie at the k-th squared distance, nu, share the last places.
-    weighting : 0 for weights 1, 1 for 1 - d / (1.1 nu), 2 for 1 / sqrt(d), at squared distance d
-    rows : reference rows; values : (references, columns) what to sum
+    values : (references, columns); rows : ViewRows, the references; ties share the last places
+    weighting : 0 for equal weights, 1 for weights that fall with distance, 2 for 1 / distance
     own : (rows of X,) positions among the references, or -1; a row is not its own neighbour"""
     d, x = np.empty(rows.refs.shape[1] + 1, np.float32), np.empty(rows.dim, np.float32)
     reach = np.float32(0.01)
@@ -376,11 +375,12 @@ def neighbour_sums(lo, hi, out, X, rows, own, k, values, weighting):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def nearest_rows(lo, hi, out, X, rows, own, k, rank):
-    """Write positions of the k nearest of `rows` (ViewRows), for rows lo to hi - 1 of X, to out.
+    """Find the k nearest of `rows` (ViewRows) to each row lo to hi - 1 of X (features, rows).
 
-    out : (rows of X, k), -1 if there are fewer than k neighbours
-    own : (rows of X,), position of each row in `rows`, to exclude it, or -1
-    rank : order of `rows`; if too many tie at the k-th distance, evenly spaced ones are taken"""
+    out : (rows of X, k), filled with positions, -1 if there are fewer than k neighbours
+    own : (rows of X,) position of each row in `rows`, to exclude it, or -1
+    rank : order of the `rows`; if too many tie for the last places, those taken are evenly spaced
+        in this order"""
     d, x = np.empty(rows.refs.shape[1] + 1, np.float32), np.empty(rows.dim, np.float32)
     reach = np.float32(0.01)
     for i in range(lo, hi):

@@ -22,11 +22,12 @@ def default_k(n):
 
 
 def class_losses(X, y, views, k=None, *, alpha=ALPHA, balanced=False, threads=1):
-    """Return losses (rows, views) that are small if rows of the same class are near in a view.
+    """Return losses (rows, views), small if the nearest rows in a view have the row's class.
 
-    A loss is (nu_own / nu_other)^(d (1 - alpha)) in d features (Fiterau 2014, Eq. 2.5; Eq. 2.3 if
-    `balanced`). nu_own and nu_other are the distances to the k-th nearest row of the row's class
-    and of other classes. A row without a class (y = -1) has its smallest loss over the classes."""
+    A view is a set of d features. A loss is (a / b)^(d (1 - alpha)), with the distances a and b
+    to the k-th nearest row of the row's class and of others; balanced : correct for class sizes
+    A row without a class (y = -1) has its smallest loss over the classes."""
+    # Fiterau (2014), Eq. 2.5; Eq. 2.3 if `balanced`.
     groups = ReferenceGroups.from_classes(y, balanced=balanced)
     ratios = log_ratios(X, X, groups, views, k, leave_out=True, threads=threads, pair=y)[:, :, 0]
     ratios *= 1.0 - alpha
@@ -49,9 +50,9 @@ class ReferenceGroups:
 
     @classmethod
     def from_classes(cls, y, n_classes=None, balanced=False, eligible=None):
-        """Return one group of rows per class, each paired with the rows of all other classes.
+        """Group rows by class, to compare distances to each class with those to all other classes.
 
-        y : (n,) class codes, -1 for none; n_classes : number of classes, by default max(y) + 1
+        y : (n,) class codes, -1 for none; n_classes : by default max(y) + 1
         balanced : whether log ratios of distances are corrected for group sizes
         eligible : (n,) bool, rows that can be neighbours; by default all rows with a class"""
         eligible = (y >= 0) & (True if eligible is None else eligible)
@@ -67,20 +68,22 @@ class ReferenceGroups:
 
 
 def cluster_losses(X, views, k=None, *, alpha=ALPHA, seed=0, n_samples=N_SAMPLES, threads=1):
-    """Return losses (rows, views) that are small where a view's rows are denser than random points.
+    """Return losses (rows, views), small where rows are denser than random points in a view.
 
-    A loss is the geometric mean of ((nu / nu_random)^d / volume)^(1 - alpha) over n_samples samples
-    of points in the rows' box, in d features (Fiterau, Ch. 2.2.2). nu is the distance to the k-th
-    nearest row, nu_random to the k-th random point; `reference_volumes` has the volume."""
+    A loss compares distances to the k-th nearest row and to the k-th of uniform random points.
+    views : feature sets; alpha : a loss is a ratio to the power 1 - alpha
+    n_samples : number of samples of random points"""
+    # Fiterau (2014), Ch. 2.2.2: the geometric mean over samples of ((nu / nu_random)^d / volume)^(1
+    # - alpha), with d features.
     volumes, how = reference_volumes(X, views), {"seed": seed, "n_samples": n_samples}
     ratios = cluster_ratios(None, X, views, volumes, k, threads=threads, **how)
     return np.exp((1.0 - alpha) * ratios[:, :, 0])
 
 
 def regression_losses(X, y, views, k=None, *, weight=None, threads=1):
-    """Return losses (rows, views): mean squared error of a row and its k neighbours in each view.
+    """Return losses (rows, views): errors of nearest-neighbour prediction around each row.
 
-    A row is predicted by its neighbours' mean, weighted by inverse distance; y is standardized."""
+    A loss is the mean squared error of a row and its k neighbours in a view (feature set)."""
     weight = np.ones(len(y)) if weight is None else np.asarray(weight, np.float64)
     k = k or default_k(len(y))
     z = (y - y.mean()) / (y.std() or 1.0)
@@ -136,10 +139,11 @@ def log_ratios(X, references, groups, views, k=None, *, leave_out=False, threads
 
 
 def uniform_references(X, rows, seed, draw=0):
-    """Return all rows of X, followed by as many random points as there are `rows` (positions).
+    """Return the rows X, followed by uniform random points with which to compare their density.
 
-    The points are uniform in the bounding box of X[rows]. Repeated values in X[rows] are spread at
-    random, up to halfway to the next values. draw : number of the sample for this seed"""
+    rows : positions in X; there are as many points as these rows, in their bounding box
+    Values that occur repeatedly in these rows are moved at random, to break ties.
+    draw : number of the sample, for a different one from the same seed"""
     spread, sample, order, seen = X.copy(), np.empty((len(rows), X.shape[1])), None, {}
     for f in by_content(X[rows]):
         known = rows[~np.isnan(X[rows, f])]
@@ -163,9 +167,10 @@ def uniform_references(X, rows, seed, draw=0):
 
 
 def reference_volumes(X, views):
-    """Return, per view, the volume of the bounding box of rows X along their principal components.
+    """Return the relative volume of rows X per feature set, (views,); correlation lowers it.
 
-    The volume is relative to the box along the features (Tibshirani, Walther and Hastie 2001)."""
+    It is the volume of their box along principal components, divided by that along features."""
+    # Tibshirani, Walther and Hastie (2001).
     out = np.ones(len(views))
     for j, view in enumerate(views):
         Z = X[:, features(view)]
@@ -184,9 +189,9 @@ def reference_volumes(X, views):
 
 
 def value_cells(x):
-    """Return the lower and upper ends, (n,) each, of ranges in which the values of x may be spread.
+    """Return lower and upper ends, (n,) each, of ranges over which to spread repeated values of x.
 
-    The range of a repeated value extends halfway to the next values; other ranges have length 0."""
+    A range extends halfway to the next values; that of a single value has length 0."""
     value, of, count = np.unique(x, return_inverse=True, return_counts=True)
     if len(value) < 2:
         return x.copy(), x.copy()
@@ -230,9 +235,9 @@ def cluster_ratios(Q, X, views, volumes, k=None, *, seed=0, n_samples=1, eligibl
 
 
 def nearest_view(ratios):
-    """Return the position of each row's view with the smallest of `ratios`; -1 if all are infinite.
+    """Return each row's view (feature set) with the smallest log ratio of any class, (rows,).
 
-    ratios : (rows, views, classes) log ratios of distances, as from `class_ratios`"""
+    ratios : (rows, views, classes), of distances; a row with only infinite ratios gets -1"""
     if not ratios.size:
         return np.full(len(ratios), -1)
     smallest = ratios.min(axis=2)

@@ -28,10 +28,10 @@ class Neighbours:
 
     @classmethod
     def among(cls, Q, X, category_distance=None, own=None):
-        """Prepare a search in X for neighbours of each row of Q (of each row of X if Q is None).
+        """Prepare a search for the nearest rows of X to each row of Q; Q = None stands for X.
 
         category_distance : (features,) squared distance of two levels; 0 (the default) for numbers
-        own : position in X of each row of Q, which is left out; -1 (the default) if it is new"""
+        own : position in X of each row of Q, to leave it out, or -1, the default if Q is given"""
         far = np.zeros(X.shape[1]) if category_distance is None else category_distance
         scale = np.where(far > 0.0, 2.0 * np.sqrt(far), 1.0)  # so that no two levels are close
         refs = X * scale
@@ -45,10 +45,11 @@ class Neighbours:
         return cls(rows, refs, apart, distinct, order, own)
 
     def sums(self, views, k, values, weighting, threads=1):
-        """Return sums of `values` over the k nearest rows of each row per view: (views, rows, C).
+        """Sum `values` over each row's k nearest rows in each view (feature set): (views, rows, C).
 
-        values : (n, C) or (views, n, C); weighting : 0 for equal weights of neighbours, 1 for
-            weights that fall with the distance, 2 for one over the distance"""
+        values : (n, C) or (views, n, C), of the n rows that may be neighbours
+        weighting : 0 for equal weights, 1 for weights that fall with distance, 2 for 1 / distance
+        """
         out = np.empty((len(views), self.rows.shape[1], values.shape[-1]))
         for j in steps(range(len(views)), len(views), "neighbours in views"):
             args, order = self.sorted_for(views[j], k)
@@ -95,9 +96,9 @@ def nearest(Q, X, view, k, category_distance=None, *, like=None, own=None):
 
 
 def single_precision(X, references):
-    """Return X and references as float32, (features, rows), with MISSING in place of NaN.
+    """Convert X and references to float32, transposed (features, rows); MISSING replaces NaN.
 
-    Features are centred and divided by one power of two, so that squares do not overflow."""
+    Features are centred and divided by one common power of two, so that squares stay finite."""
     centre, digits = _centres(references), unit_digits(references)
     most = 4.0 * 2.0**MAX_DIGITS
 

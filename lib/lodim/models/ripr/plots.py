@@ -70,9 +70,10 @@ def _rows(fit, data):
 
 
 def _view(fit, j, X, served, star, training):
-    """Return a panel (View) of rows X in feature set j; served : (n,) set that predicts each row.
+    """Return a panel of a plot (View) with the rows X in feature set number j.
 
-    star : None, or (features, set, label) of a row to mark; training : for training rows"""
+    served : (n,) set that predicts each row; training : whether X are the training rows
+    star : None, or (features, set, label) of a row to mark"""
     e = fit.estimates
     at = e.columns(j)
     chosen, near, place = False, None, None

@@ -7,7 +7,7 @@ DIGITS = 9  # digits of shares and means that order views
 
 
 def merge_close(X, counted):
-    """Return X (n, p) in which values of a feature that differ only by rounding are made equal.
+    """Make values of a feature equal if they differ only by rounding; return the new X (n, p).
 
     A value becomes the lowest close value in the rows `counted`, (n,) bool, if there is one."""
     own = X[counted]

@@ -84,9 +84,9 @@ def redundant(X, views):
 
 
 def of_one_factor(views, axis_of):
-    """Return whether each view has several columns, all of the same factor, (views,) bool.
+    """Return whether each feature set has several columns, all of the same factor, (views,) bool.
 
-    axis_of : axis of each column, (p,); the columns of a factor share one axis"""
+    views : (views, dims) columns; axis_of : (p,) number that the columns of a factor share"""
     axis = axis_of[views]
     return ((axis == axis[:, :1]) | (views < 0)).all(axis=1) & (dims(views) > 1)
 
@@ -111,9 +111,9 @@ def row_blocks(L):
 
 
 def merit(L, weight=None):
-    """Return, per view v, the mean over rows i of max(0, m_i - L_iv), m_i the row's mean loss.
+    """Return how far each view's losses are below the rows' mean loss, on average, (views,).
 
-    L : (rows, views) losses; m_i is the mean over views with a finite loss; others contribute 0"""
+    L : (rows, views) losses; those that are above the row's mean or infinite contribute 0"""
     weight = np.ones(len(L)) if weight is None else weight
     total = np.zeros(L.shape[1])
     for rows in row_blocks(L):
@@ -126,9 +126,9 @@ def merit(L, weight=None):
 
 
 def screened_views(p, min_dim, max_dim, losses_of, max_views, weight=None):
-    """Return at most max_views sets of min_dim to max_dim of p features, and whether these are all.
+    """Return sets of min_dim to max_dim of p features to compare, and whether these are all.
 
-    If there are more, sets of d features are extensions of those of d - 1 with the largest `merit`.
+    max_views : most sets; if there are more, larger sets extend the best smaller ones
     losses_of : function from sets to losses (rows, sets); weight : (rows,), by default ones"""
     max_dim = min(max_dim, p)
     if count(p, min_dim, max_dim) <= max_views:
@@ -167,9 +167,9 @@ def extensions(parents, p):
 
 @dataclass(frozen=True, eq=False)
 class Axes:
-    """Axes on which views measure distances: each is a numeric feature or a whole factor.
+    """Axes on which feature sets measure distances: each is a numeric feature or a whole factor.
 
-    of : (p,) position of each feature's axis; scaled : whether features have unit SD"""
+    of : (p,) axis of each feature; scaled : whether features have unit standard deviation"""
 
     of: np.ndarray
     scaled: bool
@@ -188,10 +188,10 @@ class Axes:
         return cls(np.cumsum(~(same & alone[design.term_of])) - 1, scaled)
 
     def category_distance(self, A, weight):
-        """Return the squared distance of two levels of the factor on each axis; 0 for numbers.
+        """Return the squared distance of two levels of each factor, (axes,); 0 for numeric axes.
 
-        The distance is 1 for unscaled features. For scaled ones, the mean squared distance of two
-        random rows of A (rows, axes) is 2, as for a standardized number."""
+        It is 1 for unscaled features. For scaled ones, two random rows of A (rows, axes) have mean
+        squared distance 2, as for a standardized number."""
         out = np.zeros(A.shape[1])
         for axis in factors(self.of):
             known = ~np.isnan(A[:, axis])
@@ -208,10 +208,10 @@ def factors(axis_of):
 
 
 def axis_values(X, axis_of):
-    """Return the values of rows X on each axis: a number, or the code of a factor's level.
+    """Convert rows X of a design matrix to one column per number or factor, (rows, axes).
 
-    The code is the position of the level's column among the columns of its factor, -1 if the level
-    has no column, and NaN if missing. axis_of has the axis of each column of X."""
+    A factor becomes the code of its level: the position among the factor's columns, -1 if the
+    level has no column, NaN if missing. axis_of : (p,) axis of each column of X"""
     out = X[:, np.flatnonzero(np.diff(axis_of, prepend=-1))]
     for axis in factors(axis_of):
         levels = X[:, axis_of == axis]

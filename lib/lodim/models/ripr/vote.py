@@ -66,11 +66,11 @@ class Voters:
         return self.target.shape[1] > 1
 
     def sums(self, views, k, Q=None, threads=1, own=None):
-        """Return weighted sums over k nearest voters, per view and row of Q: (views, rows, C + 1).
+        """Sum targets over the k nearest voters of each row, in each view (feature set).
 
-        They are sums of the C targets, then of the weights, which fall with the distance.
-        Q : rows that have these neighbours, by default all voters; own : position of each row of Q
-        among the voters, so that it is not its own neighbour; -1 if it is none"""
+        Return (views, rows, C + 1): weighted sums of the C targets, then the sum of the weights.
+        Q : rows, None for all voters; own : their positions in the voters, to leave them out, or -1
+        """
         values = self.weight[:, None] * np.column_stack([self.target, np.ones(len(self.A))])
         near = Neighbours.among(Q, self.A, self.category_distance, own)
         return near.sums(views, k, values, FALLING, threads)
@@ -142,11 +142,11 @@ def sample(voters, most, seed):
 
 
 def compare(voters, on, bounds, k, max_views, threads):
-    """Return up to 200 views (sets of axes) of lowest leave-one-out loss, and the number compared.
+    """Find the feature sets that predict best by themselves, by leave-one-out loss of Voters.
 
-    on : positions of axes (features or factors); bounds : least and most axes per view
-    k : neighbours that predict a voter; max_views : limit, by default 2,000 per number of axes
-    If there are more views, only extensions of the best views with one axis less are compared."""
+    Return up to 200 sets (views, dims), and the number compared. k : number of neighbours
+    on : axes to combine, numbers or factors; bounds : least and most axes per set
+    max_views : most sets to compare, None for 2,000 per number of axes"""
     low, high = bounds
     p, room, parents, kept = len(on), max_views, None, []
     total, step = np.zeros_like(voters.target), max(1, 2**22 // voters.target.size)
@@ -177,10 +177,10 @@ def compare(voters, on, bounds, k, max_views, threads):
 
 
 def best_factors(voters, total, new, threads=1):
-    """Return, for each set j that may be added, the factor t of least loss, and this loss.
+    """Find the factor t of least loss if feature set j is added, for each j; return t and losses.
 
-    Scores of the voters are prior + t (total + new[j]); prior : log class shares, or a mean
-    total, new[j] : (rows, C) evidence of the selected sets, and of set j"""
+    Scores of the Voters are prior + t (total + new[j]); prior : log class shares, or a mean
+    total, new[j] : (rows, C) evidence of the sets selected before, and of set j"""
     weight = voters.weight / voters.weight.sum()
     if voters.classes:
         t, losses, base = np.ones(len(new)), np.empty(len(new)), np.log(voters.prior)
@@ -198,9 +198,9 @@ def best_factors(voters, total, new, threads=1):
 
 
 def forward_selection(voters, views, k, most, threads=1):
-    """Select up to `most` views one by one; return positions in `views`, and leave-one-out losses.
+    """Select up to `most` feature sets one by one, so that Voters predict best together.
 
-    views : (m, features) feature sets; k : neighbours that vote; losses : with 0, 1, ... views"""
+    Return positions in `views` (m, dims), and leave-one-out losses with 0, 1, ... of the sets."""
     evidence = voters.evidence(views, k, threads=threads)
     total, size = np.zeros_like(voters.target), dims(views)
     null = best_factors(voters, total, evidence[:1] * 0.0)[1][0]
@@ -220,11 +220,11 @@ def forward_selection(voters, views, k, most, threads=1):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def class_factors(lo, hi, factor, losses, base, total, new, goal, weight):
-    """Find the factor t of least loss for each set lo to hi - 1, for a response of classes.
+    """Find the factor t of least loss if feature set j is added, for j from lo to hi - 1.
 
-    Class probabilities with set j added are softmax(base + t (total + new[j])); base : log priors
-    factor : first guesses, replaced; losses : output; goal : (rows, classes) target probabilities
-    total, new[j] : (rows, classes) evidence of the selected sets, and of set j"""
+    Class probabilities are softmax(base + t (total + new[j])); base : log priors
+    total, new[j] : (rows, classes) evidence of the sets selected before, and of set j
+    factor : first guesses, replaced by t; losses : filled; goal : (rows, classes) targets"""
     n, K = total.shape
     z = np.empty(K)
     for j in range(lo, hi):

@@ -14,10 +14,10 @@ from lodim.models.ripr.vote import Voters, best_factors
 
 @forms.record
 class VotingViews(Ensemble):
-    """Ensemble of views (feature sets) that predict by `factor` times the sum of their evidence.
+    """Ensemble of views (feature sets) that predict together, by `factor` * sum of their evidence.
 
-    Evidence is the log ratio of a class's share of the nearest rows to its share of all rows, or
-    the mean of the nearest rows minus that of all rows, in standard deviations of the response."""
+    Evidence compares a row's nearest rows with all rows: the log ratio of class shares, or the
+    difference of means in standard deviations of the response."""
 
     factor: float = forms.real(least=0)
     category_distance: np.ndarray = forms.real("a", least=0)
@@ -73,9 +73,9 @@ def voters_of(e):
 
 
 def evidence_of(e, voters, X=None, threads=1):
-    """Return each view's evidence for each class from a row's nearest voters, (views, rows, C).
+    """Return the evidence of each view (feature set) for each class or number, (views, rows, C).
 
-    e : VotingViews (which define evidence); voters : its training rows, as Voters
+    e : VotingViews, which defines evidence; voters : its training rows, as Voters
     X : rows; by default the training rows of e, which do not vote for themselves"""
     X, own = e.queried(X)
     return voters.evidence(e.views, e.k, X, threads, own)

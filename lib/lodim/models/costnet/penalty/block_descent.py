@@ -17,10 +17,12 @@ from lodim.models.costnet.penalty.prox import (
 
 @njit(**INNER)
 def _newton_direction(H, c, w, lam, groups, g0, g1, at, position):
-    """Return the Newton step (K s,) of coefficients w (K, A) in the s columns at positions `at`.
+    """Return a Newton step (K s,) for s columns of coefficients in a group-penalized quadratic.
 
-    The objective is a quadratic plus lam sum_g cost_g ||w_g|| over groups g0 to g1 - 1. H is its
-    Hessian, c its negative gradient. `position` has the index of each column in `at`, or -1."""
+    H, c : Hessian (K, K, A, A), and negative gradient at the coefficients w (K, A)
+    lam, groups, g0, g1 : penalty factor; groups g0 to g1 - 1 are penalized
+    at, position : columns that move, (s,); index of each column in `at`, or -1"""
+    # The penalty is lam sum_g cost_g ||w_g||.
     start, member, cost = groups.start, groups.member, groups.cost
     K, s = w.shape[0], at.size
     M, rhs = np.empty((K * s, K * s)), np.empty(K * s)
@@ -64,11 +66,12 @@ def _newton_direction(H, c, w, lam, groups, g0, g1, at, position):
 
 @njit(**FAST)
 def newton_steps(span, groups, H, c, w, lam, d, eps):
-    """Make Newton steps on the nonzero coefficients of w, in place, until the gain is at most eps.
+    """Minimize a group-penalized quadratic over the nonzero coefficients w, in place.
 
-    The objective is a quadratic (Hessian H, negative gradient c) plus lam sum_g cost_g ||w_g||.
-    Coefficients that would cross zero become zero. d : work space
-    span : (lo, hi, g0, g1), the coefficients lo to hi - 1 and the groups g0 to g1 - 1"""
+    H, c : Hessian, and negative gradient, updated; lam : penalty factor; d : work space
+    span : (lo, hi, g0, g1), for coefficients lo to hi - 1 and groups g0 to g1 - 1
+    eps : fall of the objective at which to stop"""
+    # The penalty is lam sum_g cost_g ||w_g||. Coefficients that would cross zero become zero.
     for _ in range(8):
         gain, crossed = _newton_step(span, groups, H, c, w, lam, d)
         if not crossed and gain <= eps:
@@ -77,11 +80,12 @@ def newton_steps(span, groups, H, c, w, lam, d, eps):
 
 @njit(**INNER)
 def _newton_step(span, groups, H, c, w, lam, d):
-    """Make one Newton step on nonzero coefficients w in place, and update c and work space d.
+    """Make one Newton step on the nonzero coefficients w of a group-penalized quadratic, in place.
 
-    Return by how much the objective falls, and whether a group became zero. The objective is a
-    quadratic (Hessian H, negative gradient c) plus lam sum_g cost_g ||w_g||.
-    span : (lo, hi, g0, g1), the coefficients lo to hi - 1 and the groups g0 to g1 - 1"""
+    Return by how much the objective falls, and whether a group became zero.
+    H, c : Hessian, and negative gradient, updated; lam : penalty factor; d : work space
+    span : (lo, hi, g0, g1), for coefficients lo to hi - 1 and groups g0 to g1 - 1"""
+    # The penalty is lam sum_g cost_g ||w_g||.
     lo, hi, g0, g1 = span
     K, start, member = w.shape[0], groups.start, groups.member
     position = np.full(hi, -1)
@@ -135,9 +139,11 @@ def stop_at_zero(w, d, sign, lo, hi):
 
 @njit(**INNER)
 def _zero_crossings(w, d, groups, g0, g1):
-    """Return the t < 1 at which each group of w + t d crosses zero (inf if none), and the least t.
+    """Return how far each group can move along the step d until it crosses zero, and the least.
 
-    Groups are g0 to g1 - 1; a group crosses zero where w'(w + t d) = 0 for its coefficients."""
+    A group g crosses zero at the t < 1 with w_g'(w_g + t d_g) = 0; inf if there is none.
+    w, d : (K, A) coefficients and their step; only the groups g0 to g1 - 1 count"""
+    # A group crosses zero where w'(w + t d) = 0 for its coefficients.
     start, member = groups.start, groups.member
     out, nearest = np.full(g1 - g0, np.inf), np.inf
     for g in range(g0, g1):
@@ -154,9 +160,9 @@ def _zero_crossings(w, d, groups, g0, g1):
 
 @njit(**INNER)
 def _move(H, c, w, lo, hi, d):
-    """Add d to columns lo to hi - 1 of w, and update c; return the decrease of the quadratic.
+    """Add d to the columns lo to hi - 1 of coefficients w; return how much a quadratic falls.
 
-    H, c : Hessian and negative gradient of the quadratic"""
+    H, c : Hessian of the quadratic, and its negative gradient, which is updated in place"""
     gain = 0.0
     for k in range(w.shape[0]):
         for j in range(lo, hi):
@@ -171,11 +177,12 @@ def _move(H, c, w, lo, hi, d):
 
 @njit(**INNER)
 def _minimize_block(b, groups, H, c, w, dual, lam, L, spaces, eps):
-    """Minimize a quadratic plus lam times the penalty of `groups` over block b of w, in place.
+    """Minimize a group-penalized quadratic over the coefficients of block b of w, in place.
 
-    Return the largest gain L |step|^2 of a step. Steps end when the gain is at most eps.
-    H, c : Hessian and negative gradient; L : largest eigenvalue of H in block b
-    dual : dual vectors of overlapping groups; c and dual change too; spaces : work arrays"""
+    Return the largest gain of a step. eps : gain at which to stop; spaces : work arrays
+    H, c : Hessian, and negative gradient, updated; L : largest eigenvalue of H in the block
+    lam : penalty factor; dual : groups' dual vectors, updated"""
+    # The gain of a step is measured by L |step|^2.
     u, d, old = spaces
     K, lo, hi = w.shape[0], groups.block[b], groups.block[b + 1]
     g0, g1 = groups.first[b], groups.first[b + 1]
@@ -220,11 +227,11 @@ def _minimize_block(b, groups, H, c, w, dual, lam, L, spaces, eps):
 
 @njit(**FAST)
 def minimize(groups, H, c, w, dual, lam, lipschitz, target, radius, max_sweeps):
-    """Minimize a quadratic plus a group penalty block by block; return the number of sweeps.
+    """Minimize a group-penalized quadratic over w (K, A), in place; return the number of sweeps.
 
-    The quadratic has the Hessian H and the negative gradient c; the penalty is lam Omega(w).
-    w (K, A), c and dual vectors `dual` change in place, until the duality gap is at most `target`.
-    lipschitz : largest eigenvalue of H per block; radius : upper bound of Omega at the minimum"""
+    H, c : Hessian, and negative gradient, updated; dual : groups' dual vectors, updated
+    lam : penalty factor; lipschitz : largest eigenvalue of H per block of coefficients
+    target : duality gap at which to stop; radius : upper bound of penalty / lam at the minimum"""
     K, A = w.shape
     u, d, old = np.empty((K, A)), np.empty((K, A)), np.empty((K, A))
     eps, largest = 0.1 * target, 0.0 if groups.nested.all() else np.inf

@@ -37,11 +37,11 @@ class Groups:
 
     @classmethod
     def from_network(cls, network, dependents="all", p=None, monotone=None):
-        """Return Groups of a dependency graph, one per node with a price (Fiterau 2014, Eq. 5.1).
+        """Return the Groups of a dependency graph: one penalized group per node with a price.
 
         dependents : "all" or "direct", the dependents whose columns a node's group includes
-        p : number of columns of X; monotone : (p,) required signs, or None
-        If no node has a price, each node with columns gets price 1."""
+        p : number of columns of X; monotone : (p,) required signs, or None"""
+        # Fiterau 2014, Eq. 5.1. If no node has a price, each node with columns gets price 1.
         feature = [j for columns in network.columns for j in columns]
         p = max(feature, default=-1) + 1 if p is None else p
         rest = sorted(set(range(p)) - set(feature))
@@ -115,12 +115,12 @@ class Layout(GroupArrays):
 
     @classmethod
     def _sorted(cls, at, block, block_of_group, size, member, cost, nested, sign):
-        """Return the Layout of coefficients and groups that are sorted by block.
+        """Make a Layout of coefficients and groups that are already sorted by block.
 
         at, sign : positions of the coefficients among all q, and their required signs (0 for none)
         block, block_of_group : block (set of overlapping groups) of each coefficient and group
-        size, cost : number of coefficients and cost of each group
-        member : positions in `at`, group by group; nested : whether a block's groups form a tree"""
+        size, cost : of each group; member : positions in `at`, group by group
+        nested : whether the groups of a block form a tree"""
         kept, width = np.unique(block, return_counts=True)
         _, n_groups = np.unique(block_of_group, return_counts=True)
         block, first, start = (np.cumsum(np.r_[0, count]) for count in (width, n_groups, size))

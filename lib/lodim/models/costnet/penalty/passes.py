@@ -29,12 +29,13 @@ def scores_after(X, columns, step, f, threads):
 
 
 def derivatives(X, y, weight, f, *, loss, columns, curvatures, step, threads):
-    """Return the loss (half the weighted mean deviance) and its derivatives, as one flat array.
+    """Return half the weighted mean deviance and its derivatives, as one flat array of four parts.
 
-    A row has loss l; each of C columns has K coefficients. The array holds, in order: the loss, the
-    sum of l'^2 / l'' over rows, the negative gradient (K, C), second moments (J, J, C, C).
-    curvatures : 0 for no moments, 1 to weight by the mean of l'' (J = 1), K^2 by all l'' (J = K)
-    f : linear predictors in blocks of 64 rows; step : (K, C) change of the coefficients, or None"""
+    1. this loss; 2. the sum over rows of l'^2 / l'', where l is a row's loss; 3. the negative
+    gradient (K, C) by the coefficients of C `columns`; 4. moments (J, J, C, C) of these columns
+    curvatures : 0 omits part 4; 1 weights it by a mean of l'' (J = 1); K^2 by all l'' (J = K)
+    f : linear predictors in blocks of 64 rows
+    step : (K, C) change of coefficients, whose effect is first added to f; or None"""
     if step is not None:
         f = scores_after(X, columns, step, f, threads)
     r, h = np.empty_like(f), np.empty((len(f), max(1, curvatures), TILE))

@@ -52,24 +52,26 @@ class PathProblem(TrainingRows):
     def at_offset(self):
         """Return the loss at zero coefficients, two negative gradients, and the columns' moments.
 
-        The gradients are by penalized (K, A) and by unpenalized coefficients (K, F). Moments are
-        weighted sums of products of two columns, (1, 1, F + A, F + A), unpenalized ones first."""
+        gradients : by the penalized (K, A) and by the unpenalized coefficients (K, F)
+        moments : (1, 1, F + A, F + A) weighted sums of products of columns, unpenalized ones first
+        """
         columns, F = np.r_[self.free_columns, self.columns], len(self.free_columns)
         loss, gradient, G, _ = self.derivatives(self.offset, columns, 1)
         return loss, gradient[:, F:], gradient[:, :F], G
 
     def at_scores(self, f):
-        """Return the loss at linear predictors f, two negative gradients, and a sum over rows.
+        """Return the loss at linear predictors f, two negative gradients, and sum(l'^2 / l'').
 
-        The gradients are by penalized (K, A) and by unpenalized coefficients (K, F). The sum is
-        of l'^2 / l'', for derivatives of a row's loss l by a linear predictor."""
+        gradients : by the penalized (K, A) and by the unpenalized coefficients (K, F)
+        l : loss of a row, with derivatives by a linear predictor"""
         loss, gradient, _, bend = self.derivatives(f, np.arange(-1, self.X.shape[1]))
         return loss, *(gradient.take(at, axis=1) for at in self._at), bend
 
     def moments_at(self, f, columns, least=None):
-        """Return second moments of C `columns`, weighted by the rows' curvatures, (K, K, C, C).
+        """Return products of C `columns`, summed over rows with weights l'', (K, K, C, C).
 
-        f : linear predictors; least : lower limit of curvature / weight, None for the default"""
+        l'' : second derivatives of a row's loss by its linear predictors f
+        least : smallest l'' per unit of a row's weight, None for the default"""
         return self.derivatives(f, columns, self.n_scores**2, least=least)[2]
 
     @cached_property
@@ -77,9 +79,11 @@ class PathProblem(TrainingRows):
         return 1 + self.columns, 1 + self.free_columns
 
     def by_column(self, w, b):
-        """Return coefficients (..., K, 1 + p) of all columns of X, intercept first.
+        """Convert coefficients of a group penalty to coefficients of X's columns, (..., K, 1 + p).
 
-        w : (..., K, A) penalized coefficients; b : (..., K, F) unpenalized ones, intercept first"""
+        w : (..., K, A) penalized coefficients; b : (..., K, F) unpenalized ones, intercept first
+        The result has the intercept first."""
+        # A column's coefficient is the sum over its copies.
         out = np.zeros((*w.shape[:-1], 1 + self.X.shape[1]))
         for at, own in zip(self._at, (w, b), strict=True):
             np.add.at(out, (..., at), own)
@@ -93,8 +97,8 @@ class PathProblem(TrainingRows):
 class PenaltyPath:
     """Models along a path of L penalties lambda, for p columns and K linear predictors.
 
-    The objective is half the weighted mean deviance plus, for groups g of penalized coefficients w,
-    lambda (l1_ratio sum_g cost_g ||w_g|| + (1 - l1_ratio) / 2 |w|^2)."""
+    A model minimizes half the weighted mean deviance plus a penalty of its coefficients w,
+    lambda (l1_ratio sum_g cost_g ||w_g|| + (1 - l1_ratio) / 2 |w|^2), with groups g."""
 
     lambdas: np.ndarray = forms.real("L", least=0)  # decreasing
     intercept: np.ndarray = forms.real("L", "K")
@@ -109,7 +113,7 @@ class PenaltyPath:
 
     @classmethod
     def from_steps(cls, problem, lambdas, scaled, ridges, steps, null, tol):
-        """Return the path, in units of the response, from a solver's results, `steps`.
+        """Make a PenaltyPath, in units of the response, from a solver's results.
 
         steps : per penalty, (penalized, unpenalized coefficients, loss, duality gap, n_iter)
         scaled, ridges : (L,) factors of the group penalty and of |w|^2 / 2, in the solver's units
@@ -163,15 +167,16 @@ class ReducedQuadratic:
         self.H = np.ascontiguousarray(H)
 
     def slope(self, c, free):
-        """Return the negative gradient (J, A) of the loss minimized over unpenalized coefficients.
+        """Return the negative gradient (J, A) of the loss if unpenalized coefficients are optimal.
 
         c, free : negative gradients by penalized (J, A) and by unpenalized coefficients (J, F)"""
         return (c - self._multiply(free, self.elimination.T).reshape(c.shape)) * self.alone
 
     def free_step(self, free, step):
-        """Return the step (J, F) of the unpenalized coefficients with the lowest loss.
+        """Return the step (J, F) of the unpenalized coefficients that makes the loss lowest.
 
-        free : (J, F) minus the gradient by these; step : (J, A) step of penalized coefficients"""
+        free : negative gradient by these coefficients (J, F)
+        step : (J, A) step that the penalized coefficients make"""
         return self._multiply(free, self.inverse) - self._multiply(step, self.elimination)
 
     def decrement(self, free):
@@ -183,9 +188,9 @@ class ReducedQuadratic:
 
 
 def _pseudo_inverse(M, J):
-    """Return the pseudo-inverse of a semidefinite M, and M's smallest / largest eigenvalue.
+    """Return the pseudo-inverse of a semidefinite M, and its smallest eigenvalue / its largest.
 
-    M has J x J blocks, for pairs of linear predictors. Eigenvalues near 0 are ignored."""
+    M has J x J blocks, one per pair of linear predictors. Both ignore eigenvalues near 0."""
     unit = np.tile(np.sqrt(np.diag(M).reshape(J, -1).mean(axis=0)), J)
     unit = 1.0 / np.where(unit > 0.0, unit, np.inf)
     value, vector = np.linalg.eigh(0.5 * (M + M.T) * unit * unit[:, None])

@@ -12,10 +12,10 @@ FIRST = ZERO  # first coefficient or group
 
 
 class GroupArrays(NamedTuple):
-    """Groups of penalized coefficients, block by block, as compiled functions take them.
+    """Groups of penalized coefficients, as arrays for compiled functions.
 
-    A block is a set of groups that share coefficients, inner groups first. Group g has the
-    coefficients member[start[g]:start[g + 1]] and the weight cost[g]."""
+    A block is a set of groups that share coefficients; contained groups come first. Group g has
+    the coefficients member[start[g]:start[g + 1]] and the weight cost[g]."""
 
     at: np.ndarray  # (A,) index of each coefficient among all q coefficients of Groups
     block: np.ndarray  # (B + 1,) start of each block's coefficients
@@ -41,7 +41,8 @@ def keep_signs(u, sign, lo, hi):
 def prox_tree(u, scale, groups, g0, g1):
     """Apply the proximal map of scale * sum_g cost_g ||u_g|| to coefficients u (K, A), in place.
 
-    groups : GroupArrays; g0 to g1 - 1 are nested, inner first (Jenatton et al. 2011, Alg. 1)"""
+    groups : GroupArrays, of which g0 to g1 - 1 count; they must be nested, inner groups first"""
+    # Jenatton et al. 2011, Alg. 1
     start, member, cost = groups.start, groups.member, groups.cost
     for g in range(g0, g1):
         square = 0.0
@@ -59,7 +60,7 @@ def prox_tree(u, scale, groups, g0, g1):
 def prox_overlapping(u, dual, t, lam, groups, g0, g1, tol):
     """Apply the proximal map of t lam sum_g cost_g ||u_g|| to coefficients u (K, A), in place.
 
-    groups : GroupArrays, of which g0 to g1 - 1 may overlap
+    groups : GroupArrays, of which g0 to g1 - 1 count; they may overlap
     dual : starting values of the groups' dual vectors, optimized in place to precision `tol`"""
     K, start, member, cost = u.shape[0], groups.start, groups.member, groups.cost
     for g in range(g0, g1):
@@ -80,10 +81,10 @@ def prox_overlapping(u, dual, t, lam, groups, g0, g1, tol):
 
 @njit(**FAST)
 def _dual_ascent(u, dual, t, lam, on, groups, g0, g1, tol):
-    """Find the dual vectors of overlapping groups that solve a proximal map with step length t.
+    """Compute the proximal map of overlapping groups by their dual vectors, in place.
 
-    u : argument of the map minus t times the sum of the vectors; updated, in the end the result
-    dual : vectors to update, of groups g0 to g1 - 1 with `on`, (g1 - g0,) bool
+    u : argument of the map minus t (step length) times the vectors' sum; gets the result
+    dual : vectors, of which those of groups g0 to g1 - 1 with `on` (bool) are updated
     lam : penalty factor; tol : largest change of the vectors at which to stop"""
     start, member, cost = groups.start, groups.member, groups.cost
     K, i0, i1 = u.shape[0], start[g0], start[g1]
@@ -113,10 +114,10 @@ def _dual_ascent(u, dual, t, lam, on, groups, g0, g1, tol):
 
 @njit(**FAST)
 def _update_dual(u, dual, t, limit, i0, i1, member):
-    """Set a group's dual vector v to minimize ||u|| with ||v|| <= limit; return the largest change.
+    """Minimize ||u|| over one group's dual vector v, ||v|| <= limit; return the largest change.
 
-    v : dual[:, i0:i1], whose elements belong to the coefficients at positions member[i0:i1]
-    u : argument of a proximal map minus t (step length) times the sum of all dual vectors"""
+    v : dual[:, i0:i1], for the coefficients at positions member[i0:i1]; changed in place
+    u : argument of a proximal map minus t (step length) times all dual vectors; changed too"""
     square = 0.0
     for i in range(i0, i1):
         for k in range(u.shape[0]):
@@ -150,8 +151,8 @@ def penalty(w, lam, groups, g0, g1):
 def duality_gap(w, c, dual, lam, groups, u, tol):
     """Return s and d, which bound the duality gap at coefficients w by s + d Omega(minimizer).
 
-    c : negative gradient of the loss at w; Omega : group penalty without its factor `lam`
-    dual : gets the groups' dual vectors, to a precision of `tol`; u : gets c - (their sum)"""
+    Omega : penalty of `groups` without factor lam; c : negative gradient of the loss at w
+    dual : gets the groups' dual vectors, to precision `tol`; u : gets c minus their sum"""
     (K, A), G = w.shape, groups.cost.size
     first, nested, owner, cost = groups.first, groups.nested, groups.owner, groups.cost
     slack = penalty(w, lam, groups, FIRST, G)
@@ -179,9 +180,10 @@ def duality_gap(w, c, dual, lam, groups, u, tol):
 
 @njit(**INNER)
 def _dual_residual(w, dual, lam, groups, g0, g1, u, tol):
-    """Subtract from u, in place, the subgradient of lam sum_g cost_g ||w_g|| that minimizes ||u||.
+    """Subtract a subgradient of lam sum_g cost_g ||w_g|| from u, in place, so that ||u|| is least.
 
-    u : negative gradient of the loss at w; dual : start values, becomes the groups' subgradients"""
+    u : negative gradient of the loss at w; g0, g1 : groups g0 to g1 - 1 count
+    dual : starting values, gets each group's part of the subgradient"""
     start, member, cost = groups.start, groups.member, groups.cost
     K, zero, least = w.shape[0], np.empty(g1 - g0, np.bool_), np.inf
     for g in range(g0, g1):

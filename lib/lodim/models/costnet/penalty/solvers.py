@@ -42,7 +42,7 @@ class QuadraticModel:
 
 
 class MomentSolver:
-    """Solver of the path of a quadratic loss, which needs only second moments of all columns.
+    """Solver for a quadratic loss with group penalties, which only needs the columns' moments.
 
     null : objective of the unpenalized coefficients alone
     least : smallest eigenvalue of the unpenalized columns' moments, relative to the largest"""
@@ -80,7 +80,7 @@ class MomentSolver:
 
 
 def dual_norm(groups, c):
-    """Return the smallest lam at which the solution is zero, and the dual vectors of the groups.
+    """Return the smallest lam at which all penalized coefficients are zero, and dual vectors.
 
     groups : Layout of the group penalty; c : (K, A) negative gradient of the loss at zero"""
     nothing, w, lam = np.zeros_like(c), np.empty_like(c), 0.0
@@ -96,14 +96,15 @@ def dual_norm(groups, c):
 
 
 class NewtonSolver:
-    """Proximal Newton solver of a path; it leaves out coefficients expected to stay zero.
+    """Proximal Newton solver of models with group penalties, for K linear predictors.
 
-    Attributes describe the current solution, for K linear predictors:
-    w (K, A), b (K, F) : A penalized and F unpenalized coefficients per predictor
+    w (K, A), b (K, F) : penalized and unpenalized coefficients of the current solution
     f, loss : linear predictors in blocks of 64 rows, and half the mean deviance
     c (K, A), slope (K, F) : negative gradients of the loss in w and in b
     bend : weighted sum over rows of l'^2 / l'', with l the loss as a function of f
     dual (K, members) : dual vectors of the groups"""
+
+    # Coefficients that are expected to stay zero are left out.
 
     def __init__(self, problem):
         K, A, layout = problem.n_scores, len(problem.columns), problem.layout
@@ -120,10 +121,10 @@ class NewtonSolver:
         self._last_lam = self.lambda_max
 
     def solve(self, lam, ridge, target, max_iter):
-        """Solve for the next penalty of a path, lam sum_g cost_g ||w_g|| + ridge |w|^2 / 2.
+        """Fit coefficients w for the next penalty, lam sum_g cost_g ||w_g|| + ridge |w|^2 / 2.
 
-        target : duality gap to reach. Return penalized and unpenalized coefficients, half the mean
-        deviance, the duality gap, and the number of Newton steps, at most `max_iter`."""
+        target : duality gap to reach in at most `max_iter` Newton steps
+        Return w, unpenalized coefficients, half the mean deviance, duality gap, number of steps."""
         wanted = self.w.any(axis=0)
         if lam < self.lambda_max:  # a strong rule says which coefficients may become nonzero
             before, self._last_lam = self._last_lam, lam
@@ -155,11 +156,11 @@ class NewtonSolver:
         return self.w, self.b, self.loss, gap, n_iter
 
     def evaluate(self, w, b, lam, ridge, target):
-        """Move to coefficients w (penalized) and b (others); return a bound of the duality gap.
+        """Set the penalized coefficients w and the others, b; return a bound of the duality gap.
 
-        lam, ridge : factors of the group penalty and of |w|^2 / 2
-        target : desired gap; a smaller one makes the dual vectors in the bound more precise
-        If lam is 0, return twice the decrease of the objective that a Newton step predicts."""
+        lam, ridge : factors of the group penalty and of |w|^2 / 2; target : desired gap
+        With lam 0, return twice the predicted fall of the objective by a Newton step."""
+        # A smaller target makes the dual vectors in the bound more precise.
         p = self.problem
         self.w, self.b = w, b
         all_columns = np.arange(-1, p.X.shape[1])
@@ -191,9 +192,10 @@ class NewtonSolver:
                 return
 
     def _line_search(self, dw, db, lam, ridge):
-        """Move by steps dw and db, halved until the penalized loss falls; return the share moved.
+        """Move w and b by a share of the steps dw and db that lowers the loss; return the share.
 
-        The share is 1 for full steps, 0 if the loss never falls. lam, ridge : penalty factors"""
+        lam, ridge : penalty factors, which count in the loss
+        The share is 1 for full steps, 0 if the loss never falls."""
         p = self.problem
         change = p.by_column(dw, db)
         on = np.flatnonzero(change.any(axis=0))
@@ -220,10 +222,11 @@ class NewtonSolver:
         return loss + self.problem.penalty(w, lam) + 0.5 * ridge * float((w * w).sum())
 
     def _gap(self, lam, ridge, target):
-        """Return the duality gap and the residual of the optimality condition, 0 at the minimum.
+        """Return the duality gap, and how far coefficients are from optimal: a residual (K, A).
 
-        The residual (K, A) is the negative gradient minus the dual vectors.
-        lam, ridge : penalty factors; target : desired gap, which sets the vectors' precision"""
+        The residual is the negative gradient minus the groups' dual vectors, 0 at the minimum.
+        lam, ridge : factors of the group penalty and of |w|^2 / 2; target : desired gap"""
+        # The target sets the precision of the dual vectors.
         layout, squares = self.problem.layout, ridge * float((self.w * self.w).sum())
         left, norms = np.empty_like(self.w), self.problem.penalty(self.w, lam)
         value, c = self.loss + norms + 0.5 * squares, self.c - ridge * self.w
@@ -256,10 +259,11 @@ class NewtonSolver:
         return True
 
     def _model_step(self, lam, ridge, target):
-        """Minimize the quadratic model plus penalties; return steps of w and b, and the total gain.
+        """Return steps of w and b that minimize a quadratic model plus penalties, and the gain.
 
-        lam, ridge : penalty factors
-        target : duality gap allowed in the fit, of which the model may use a thousandth"""
+        lam, ridge : factors of the group penalty and of |w|^2 / 2
+        target : duality gap that the whole fit may have"""
+        # The model may use a thousandth of the target.
         model = self._model
         # compress() keeps rows contiguous, unlike indexing by a mask.
         w, c = self.w.compress(model.keep, axis=1), self.c.compress(model.keep, axis=1)

@@ -14,9 +14,11 @@ DEFAULT = "cv"
 class SearchSpace:
     """The m candidates of a search: nodes of the dependency graph that a model may use.
 
-    A selection, `used` (m,) bool, marks the candidates whose columns a model has. Candidates that
-    are copies of one node are paid once. A series is a quantity that several nodes, its sources,
-    can supply; a model uses at most one source of a series."""
+    used : in all methods, (m,) bool, candidates whose columns a model has
+    A series is a quantity that several nodes, its sources, can supply; a model uses at most one
+    source of each series."""
+
+    # Candidates that are copies of one node are paid once.
 
     def __init__(self, network, budget=np.inf, keep=None):
         """Find the candidates: all nodes that have columns and cost at most `budget`.
@@ -84,9 +86,9 @@ class SearchSpace:
         return self.cost.sum() - left.sum(axis=1)[:, None] + left @ self.incidence.T
 
     def compatible(self, used):
-        """Return which candidates can join each of r selections (rows of `used`), (r, m) bool.
+        """Return which candidates can join each of r models, the rows of `used`, (r, m) bool.
 
-        A candidate cannot if the selection uses another source of the same quantity."""
+        A candidate cannot join a model that uses another source of the same quantity."""
         if not self.source.shape[1]:
             return np.ones((len(used), len(self)), bool)
         mine = self.source[None]
@@ -131,8 +133,10 @@ class Criterion:
     """Criterion by which models are compared; lower is better, and inf above `max_df`.
 
     It is n log(deviance) for numbers, n deviance for classes, plus charge * df.
-    Charge for n rows and p columns: "deviance" 0, "aic" 2, "bic" log n,
-    "hq" 2 log log n (Hannan and Quinn 1979), "ebic" max(log n, 2 log p) (Chen and Chen 2008)."""
+    charge : 0 for "deviance", 2 for "aic", log n for "bic", 2 log log n for "hq",
+    max(log n, 2 log p) for "ebic", with n rows and p columns"""
+
+    # "hq": Hannan and Quinn 1979; "ebic": Chen and Chen 2008
 
     def __init__(self, name, data, null_deviance, p):
         """Make the criterion called `name`, such as "bic", for rows `data` and p columns."""

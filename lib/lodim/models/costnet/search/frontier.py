@@ -18,9 +18,9 @@ MIN_IMPROVEMENT = 0.5  # smallest decrease of the criterion by a more expensive 
 
 @forms.record
 class CostFrontier:
-    """Frontier of M models of increasing cost, for p standardized columns and K linear predictors.
+    """The best models by cost: M models for p standardized columns and K linear predictors.
 
-    Each model has a lower loss than all cheaper ones: with cross-validation the held-out loss,
+    Each model has a lower loss than all cheaper ones: the held-out loss after cross-validation,
     otherwise both deviance and search criterion, such as BIC. V : number of priced items."""
 
     cost: np.ndarray = forms.ascending(forms.real("M", least=0))  # price to be paid
@@ -38,11 +38,11 @@ class CostFrontier:
 
     @classmethod
     def from_candidates(cls, search, network, candidate_models, held_out=None, error=None):
-        """Return the frontier of `candidate_models`, which have rising prices and falling losses.
+        """Make a CostFrontier of `candidate_models`, which have rising prices and falling losses.
 
-        search, network : the Search, and the Network of the user's items and prices
-        held_out : (models, D) deviances for D sets of folds
-        error : (models,) standard error of each model's mean deviance"""
+        search : Search that found the models; network : Network of the user's items and prices
+        held_out : (models, D) deviances for D divisions into folds, or None
+        error : (models,) standard errors of their means, or None"""
         space, states = search.space, [candidate.state for candidate in candidate_models]
         models = [blend(search.final, space, candidate) for candidate in candidate_models]
         intercept, parts, deviance = zip(*models, strict=True)
@@ -79,10 +79,10 @@ class CostFrontier:
         return replace(self, **{f.name: getattr(self, f.name)[:M] for f in fields(self)})
 
     def best(self, priced, draw=None):
-        """Return the index of the model with the lowest held-out loss, or of a cheaper model.
+        """Return the index of the model with the lowest held-out loss.
 
-        priced : whether to return the cheapest model within one standard error of the lowest loss
-        draw : number of the set of folds whose losses count; None: mean over all sets"""
+        priced : True for the cheapest model within one standard error of the lowest loss
+        draw : number of the division into folds that counts, or None for the mean over all"""
         mean = self.held_out.mean(axis=1) if draw is None else self.held_out[:, draw]
         least = int(np.argmin(mean))
         limit = mean[least] + (self.error[least] if priced else 0.0)
@@ -90,11 +90,11 @@ class CostFrontier:
 
 
 def select_frontier(search, candidate_models, relax=1.0, by_deviance=True):
-    """Return CandidateModels of increasing price, each with a lower criterion than cheaper ones.
+    """Select the models, by increasing price, that have a lower criterion than all cheaper ones.
 
-    search : Search, which has the criterion; candidate_models : models to select from
-    relax : weight of the unpenalized refit in the coefficients of the models
-    by_deviance : whether deviances must also decrease"""
+    candidate_models : list of CandidateModel, as is the result; search : has the criterion
+    relax : weight of the unpenalized refit in coefficients
+    by_deviance : whether the deviance must be lower, too"""
     nothing = search.state(np.zeros(len(search.space), bool))
     out: list = []
     rule_results = [CandidateModel(nothing, "null")]
@@ -124,8 +124,8 @@ def select_frontier(search, candidate_models, relax=1.0, by_deviance=True):
 def blend(refits, space, candidate):
     """Return intercept (K,), coefficients (r, K) and deviance of a CandidateModel of r columns.
 
-    These are a mean of unpenalized estimates, with weight candidate.relax, and penalized ones.
-    refits : Refits, which fits unpenalized models to the rows; space : SearchSpace"""
+    They are a mean of unpenalized estimates, with weight candidate.relax, and penalized ones.
+    refits : Refits, which fits unpenalized models; space : SearchSpace of the columns"""
     intercept, coef = estimates_of(refits, space, candidate)
     on = space.columns_of(candidate.state.used)
     # The deviance of a gaussian refit has rounding errors: it is computed again from the rows.

@@ -31,9 +31,10 @@ class RuleResults:
         return {rule: selections_along(space, path) for rule, path in self.paths.items()}
 
     def models_along(self, rule, choice):
-        """Return selections (L, m) bool and prices (L,) of the L models on a search rule's path.
+        """Return the L models on a search rule's path: candidates in use (L, m) bool, prices (L,).
 
-        choice : node that supplies each quantity; candidates that need another are not selected"""
+        rule : "group" or "lasso"; choice : tuple, the node that supplies each quantity
+        Candidates that need another node are not in use."""
         if (rule, choice) not in self._known:
             space = self.search.space
             used = self.used_by_rule[rule] & computable_from(space, choice)
@@ -42,10 +43,12 @@ class RuleResults:
 
 
 def counterpart(model, results):
-    """Return the model in `results` (RuleResults of other rows) that matches `model`, or None.
+    """Find the model in `results` that corresponds to `model`; return None if there is none.
 
-    The match costs at most as much, and is on the path of the same search rule. If `model` was
-    chosen as the best of all rules at its price (`choice` is None), the match is the best, too."""
+    results : RuleResults of other rows than those of `model`
+    The model found costs at most as much."""
+    # The match is on the path of the same search rule or, if `choice` is None, the best of all
+    # rules.
     if model.rule == "null":
         return replace(model, state=results.search.state(model.state.used))
     budget = model.state.price
@@ -68,9 +71,9 @@ def _state(search, used, relax):
 
 
 def models_to_compare(results, relax=None):
-    """Return CandidateModels for the models in `results` within the budget, the null model first.
+    """Return the models in `results` within the budget as CandidateModels, the null model first.
 
-    relax : share of an unpenalized refit in coefficients of path models; None tries 0, 0.5 and 1"""
+    relax : share of an unpenalized refit in the coefficients; None tries 0, 0.5 and 1"""
     search = results.search
     nothing = search.state(np.zeros(len(search.space), bool))
     out = [CandidateModel(nothing, "null")]
@@ -98,7 +101,7 @@ class HeldOut:
 
     @classmethod
     def from_folds(cls, models, fold_results, tests, family, n_draws):
-        """Return the HeldOut of V models: each is refitted without a fold and evaluated on it.
+        """Evaluate V models by cross-validation; return a HeldOut with their held-out losses.
 
         fold_results, tests : per fold, the RuleResults found without it, and its rows (a Batch)
         n_draws : number of random divisions into folds; folds of a division follow each other"""
@@ -137,7 +140,7 @@ class HeldOut:
 def _losses(models, results, test, family):
     """Return deviances (V, n) of the `test` rows under V models, each fitted to the other rows.
 
-    results : RuleResults of the other rows; models without a counterpart in them get inf"""
+    results : RuleResults of the other rows; models that these rows do not yield get inf"""
     X = tiles.unpack(test.X, test.n).astype(np.float64)
     offset, space, known = test.offset_matrix(family.n_scores), results.search.space, {}
     most = family.most_deviance(np.append(results.search.refits.data.given[0], test.y))

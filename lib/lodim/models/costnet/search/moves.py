@@ -60,7 +60,7 @@ class Search:
         self.criterion = Criterion(criterion, sample, null_deviance, p)
 
     def state(self, used):
-        """Refit the model of the candidates marked in `used`; return it as a SearchState.
+        """Refit the model of the candidates marked in `used`, (m,) bool; return a SearchState.
 
         A model with too many coefficients is not refitted, and its criterion is infinite."""
         on, price = self.space.columns_of(used), self.space.price(used)
@@ -135,10 +135,10 @@ def _best_move(search, state, budget):
 
 
 def _drop_sets(space, used):
-    """Return sets of candidates that a move may drop from a model, (a, m) bool, one set per row.
+    """Return sets of candidates that a search may drop from its model, (a, m) bool, a set per row.
 
-    A set is empty, one candidate, or all candidates of the model for which one item must be bought.
     space : SearchSpace; used : (m,) bool, candidates of the model"""
+    # A set is empty, one candidate, or all candidates of the model that need one purchase.
     m = len(space)
     sets = [np.zeros(m, bool), *np.eye(m, dtype=bool)[used]]
     # Includes paid nodes without used columns, whose branch may be removed.
@@ -153,10 +153,10 @@ def _drop_sets(space, used):
 
 
 def _add_sets(space, used):
-    """Return sets of candidates that a move may add, (b, m) bool, and one candidate for each set.
+    """Return sets of candidates that a move may add, (b, m) bool, and each set's main candidate.
 
-    The sets are the empty one, single candidates, and candidates with all others that they need.
-    candidates : (b - 1,) positions, one for each set but the first
+    A set has the main candidate alone, or with all others that the main candidate needs.
+    The first set is empty; the second result (b - 1,) leaves it out.
     used : (m,) bool, candidates of the model before the move"""
     m = len(space)
     lead = np.flatnonzero(~used)

@@ -85,9 +85,10 @@ class Refits:
 
 
 def _ridge(refits, on, size=0.0):
-    """Return a ridge penalty matrix (r, r) for which the r columns `on` have unique coefficients.
+    """Return a ridge penalty matrix (r, r) that makes coefficients of the r columns `on` unique.
 
-    It is `size` times the columns' Gram matrix, plus a penalty if the columns are collinear."""
+    refits : Refits; size : factor of the columns' Gram matrix in the penalty
+    Collinear columns get a further penalty."""
     gram = refits.at_null.gram[np.ix_(on, on)]
     ridge = size * gram
     if refits.rank(on) == len(on):
@@ -184,7 +185,9 @@ def _newton(refits, on, cold=False):
 def _start(refits, on, null):
     """Return coefficients (1 + r, K) at which Newton's method for the r columns `on` starts.
 
-    They come from a refit to a sample of rows or, without one, from a Newton step at `null`."""
+    refits : Refits; null : (1 + r, K) coefficients of the null model"""
+    # The coefficients come from a refit to a sample of rows or, without one, from a Newton step at
+    # `null`.
     at = refits.at_null
     if refits.near is not None:
         fit = refits.near(on)
@@ -198,11 +201,11 @@ def _start(refits, on, null):
 
 
 def _derivatives_at(data, on, theta, ridge, least=None):
-    """Return a ridge-penalized loss at `theta`, its negative gradient and its Hessian.
+    """Return half the mean deviance plus a ridge penalty, with negative gradient and Hessian.
 
-    The loss is half the mean deviance plus half of theta' ridge theta per linear predictor.
-    theta : (1 + r, K) intercepts and coefficients of r columns `on`
-    least : lower limit of a row's curvature per unit of weight; None for the usual limit"""
+    theta : (1 + r, K) intercepts and coefficients of r columns `on`; ridge : penalty matrix
+    least : lower limit of a row's curvature per unit of weight; None for the default"""
+    # The penalty is half of theta' ridge theta per linear predictor.
     K, size = data.n_scores, theta.size
     value, slope, G = data.at_model(theta, on, K**2, least)
     np.einsum("kkab->kab", G)[:] += ridge

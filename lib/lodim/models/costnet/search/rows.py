@@ -25,7 +25,7 @@ class SearchData(TrainingRows):
 
     @classmethod
     def from_batch(cls, batch, family, columns=None, threads=None, monotone=None):
-        """Return the rows of a batch for a search among some `columns` of X, by default all.
+        """Return the rows of a batch for a model search among `columns` of X, None for all.
 
         monotone : required signs of the coefficients of all columns, or None"""
         columns = np.arange(batch.X.shape[1]) if columns is None else np.asarray(columns, np.int64)
@@ -72,8 +72,9 @@ class SearchData(TrainingRows):
         """Return half the mean deviance, its negative gradient, and second moments of columns.
 
         theta : (1 + r, K) intercepts and coefficients of r columns `on`
-        curvatures : second derivatives that weight the moments: K^2 (all), 1 (mean), 0 (no moments)
-        least : lower limit of a row's curvature per unit of weight; None for the usual limit"""
+        curvatures : 0 for no moments; 1 for moments weighted by a mean second derivative per row;
+            K^2 for one moment matrix per pair of linear predictors
+        least : lower limit of a row's curvature per unit of weight; None for the default"""
         columns = np.append(-1, self.columns[on])
         return self.derivatives(self.scores, columns, curvatures, theta.T, least)[:3]
 
@@ -82,9 +83,10 @@ class SearchData(TrainingRows):
 
 
 def screened_nodes(batch, family, network, path):
-    """Return which nodes of graph `network` a search considers, (V,) bool; None if all.
+    """Choose the nodes of graph `network` that a search considers, (V,) bool; None for all.
 
-    With too many columns, nodes on `path` (PenaltyPath) are preferred, then significant nodes."""
+    path : PenaltyPath whose columns are preferred if there are too many, or None"""
+    # Other nodes follow by significance.
     p, most = batch.X.shape[1], MOST_COLUMNS * (2 if family.name == "gaussian" else 1)
     if p <= most:
         return None

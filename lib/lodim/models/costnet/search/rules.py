@@ -19,10 +19,11 @@ from lodim.models.costnet.search.sweep import ALIASED
 
 
 def lasso_groups(network, p, monotone=None):
-    """Return the weighted lasso's penalty sum_j c_j |w_j| for p columns, as Groups.
+    """Return the penalty of a weighted lasso, sum_j c_j |w_j|, as Groups.
 
-    c_j is the price of column j and all that it needs in the Network; a free column gets the lowest
-    price of another column, or 1. monotone : (p,) required signs 1, -1, or 0 for none; or None"""
+    network : Network, which gives c_j, the price of column j and of all that column j needs
+    p : number of columns; monotone : (p,) required signs 1, -1, or 0 for none; or None"""
+    # A free column gets the lowest price of another column, or 1.
     cost = np.full(p, np.inf)
     for v, columns in enumerate(network.columns):
         if columns:
@@ -50,10 +51,10 @@ def path_supports(search, path, rule):
 
 
 def path_selections(space, path):
-    """Yield (position of the model, sources, selection) per model of a path and choice of sources.
+    """Yield (model number, sources, selection) for each model of a path and choice of sources.
 
-    sources : one node for each quantity that several nodes can supply; -1 if it is not needed
-    selection : (m,) bool, candidates in `space` that the model uses and `sources` can compute"""
+    sources : node that supplies each quantity with several suppliers, -1 if it is not needed
+    selection : (m,) bool, candidates that the model uses and `sources` can compute"""
     for place, used in enumerate(selections_along(space, path)):
         for choice in choices_of_sources(space, used):
             yield place, choice, used & computable_from(space, choice)
@@ -74,8 +75,8 @@ def selections_along(space, path):
 def choices_of_sources(space, used):
     """Return up to 64 ways to choose a node for each quantity that several nodes can supply.
 
-    A choice is a tuple of node numbers, one per quantity; -1 if no candidate needs the quantity.
-    Only nodes that a candidate in `used`, (m,) bool, needs are tried; space : SearchSpace"""
+    used : (m,) bool, candidates that need the quantities
+    A way is a tuple of node numbers, with -1 for a quantity that is not needed."""
     choices = [np.unique(s[s >= 0]).tolist() or [-1] for s in space.source[used].T]
     return islice(product(*choices), 64)
 
@@ -89,9 +90,10 @@ def computable_from(space, sources):
 
 
 def canonicalize_duplicates(path, search):
-    """Return `path` in which only the first by name of duplicate columns has a coefficient.
+    """Return the path with one coefficient for each set of duplicate columns, that of the first.
 
-    Duplicates are multiples of each other in the rows of `search`, with equal prices."""
+    path : PenaltyPath; search : Search, in whose rows duplicates are multiples of each other"""
+    # Duplicates have equal prices; the first is the first by name.
     space, gram, sign = search.space, search.refits.at_null.gram, search.refits.data.sign
     moves = [
         (space.columns[first], space.columns[other], gram[first, other] / gram[first, first])
@@ -176,7 +178,8 @@ def forward_selection(search):
 def _additions(search, state):
     """Yield models larger than the SearchState `state` that should have a lower criterion.
 
-    A model is (price, predicted criterion, selection as an (m,) mask); at most two per price."""
+    A model is (price, predicted criterion, candidates as an (m,) mask), within the budget."""
+    # At most two models per price.
     moves = Moves(search, state, search.budget, drop=False)
     value, by_function = moves.value[0], search.space.network.set_cost is not None
     kept: dict[float, int] = {}

@@ -27,11 +27,11 @@ class ColumnSets(NamedTuple):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def sweep(gram, target, k):
-    """Add column k to a least-squares model, in place; or remove it if it is in the model.
+    """Add column k to a least-squares model, in place; or remove column k if the model has it.
 
-    gram : (q, q) products of columns. For columns of the model, the diagonal becomes -1 / v: v is
-    the part of the column's variance that the model's other columns do not explain.
-    target : (q, K) products with K responses. For columns of the model: their coefficients."""
+    gram : (q, q) products of columns; diagonal -1 / v for columns in the model, with v the
+    variance that the other columns in the model do not explain
+    target : (q, K) products with K responses; coefficients for columns in the model"""
     q, K = target.shape
     pivot = gram[k, k]
     entering = 1.0 if pivot > 0.0 else -1.0
@@ -55,8 +55,8 @@ def sweep(gram, target, k):
 def enter(gram, target, variance, on):
     """Add the columns `on` to a least-squares model, in place; return which entered, (q,) bool.
 
-    Linear combinations of the model's columns do not enter. gram, target : matrices that `sweep`
-    changes for each column that enters; variance : (q,) diagonal of gram before all sweeps"""
+    gram, target : products of columns (q, q), and with responses (q, K), as in `sweep`; changed
+    variance : (q,) original diagonal of gram; linear combinations of other columns stay out"""
     within = np.empty(gram.shape[0], np.bool_)
     within[:] = False
     for k in on:
@@ -75,10 +75,10 @@ def rank(gram, on):
 
 @njit(cache=True, error_model="numpy")
 def gains(model, drops, adds, allowed, sign):
-    """Return the fall of the deviance and the change of the rank by exchanges of columns.
+    """Return fall of the deviance and change of the rank by exchanging columns of a model.
 
-    Entry (i, j) of both arrays: set i of `drops` leaves and set j of `adds` enters the SweptModel.
-    allowed : (drops, adds) bool, exchanges to try; the fall of others is -inf
+    drops, adds : sets of columns; entry (i, j) of both results drops set i and adds set j
+    allowed : (drops, adds) bool, exchanges to try; others get a fall of -inf
     sign : required signs; a column whose coefficient would have the wrong sign is not added"""
     n_out, n_in, K = drops.start.size - 1, adds.start.size - 1, model.target.shape[1]
     gram, target, variance, within = model
@@ -112,8 +112,8 @@ def _eliminate(M, v, variance, at, n_dropped, size, sign):
     """Exchange columns of a least-squares model; return fall of deviance and change of rank.
 
     at : positions of `size` columns, of which the first n_dropped leave and the others enter
-    M, v : entries of the model's gram and target for these columns (see `sweep`); overwritten
-    variance, sign (q,) : a column that is aliased, or gets another sign than `sign`, stays out"""
+    M, v : the model's gram and target for these columns; overwritten
+    variance, sign : (q,) variances, required signs; aliased and wrongly signed columns stay out"""
     total, rank = 0.0, 0
     for k in range(size):
         pivot = M[k, k]

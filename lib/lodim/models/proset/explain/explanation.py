@@ -289,10 +289,10 @@ def explain(
 
 
 def _nearest_rows(fit, query, data, on):
-    """Return a table of the five rows of `data`, except `query` itself, that are nearest to it.
+    """Return a table of the five rows of `data` that are nearest to another row, `query`.
 
-    The distance is sqrt(sum_d (v_d z_d)^2), where z_d is the difference in feature d in SD, and v_d
-    the feature's largest weight over the batches. on : positions of the features to show"""
+    on : positions of the features to show
+    Distances use features in SD, times their largest weights over batches of prototypes."""
     batch = fit.design.apply(data, offset=zero_offset(fit), response=True)
     x, labels = active_values(fit, batch), batch.index[batch.rows]
     v = fit.estimates.v.max(axis=0, initial=0.0)
@@ -308,10 +308,10 @@ def _nearest_rows(fit, query, data, on):
 
 
 def _table(fit, query, mixture, estimate, impact, dominant, shown):
-    """Return the table of an explanation: row `query`, and the parts that add up to its `estimate`.
+    """Return the table of an explanation: row `query`, and parts that add up to its `estimate`.
 
-    Parts are the null model (a row per class), the prototypes `shown`, and the sum of the others.
-    mixture : Mixture of the row; impact, dominant : (M,), of all prototypes; shown : positions"""
+    Parts are the null model, the prototypes at `shown`, and the sum of the other prototypes.
+    impact : (M,) weight times similarity; dominant : (M,) bool; mixture : Mixture of the row"""
     t, mass, unknown = fit.estimates, impact.sum(), [None]
     rest = np.setdiff1d(np.arange(len(t)), shown)
     known = None if np.isnan(query.y) else query.y
@@ -440,9 +440,9 @@ def _equal(column, values):
 
 
 def _other_columns(fit, data, taken):
-    """Return the prototypes' values in columns of the training data that the fit does not keep.
+    """Return columns of the training data that a fit does not keep, at the rows of its prototypes.
 
-    taken : names of columns that the table has already"""
+    data : training data, else DataError; taken : column names that the table has already"""
     t = fit.estimates
     if not isinstance(data, pd.DataFrame) or len(data) <= t.row.max(initial=-1):
         raise DataError("data must be the pandas DataFrame that the model was fitted to")

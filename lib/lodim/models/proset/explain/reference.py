@@ -95,9 +95,10 @@ def reference(fit: Any, data: Data | None = None) -> pd.DataFrame:
 
 
 def reference_values(fit, data):
-    """Return the standardized active features (A,) of a reference row, by default the typical row.
+    """Return the standardized active features (A,) of a reference row.
 
-    `data` is a frame of one row: the formula's columns, or active features in original units."""
+    Active features have positive weight. data : frame of one row: the formula's columns, or
+    active features in original units; None means the typical row"""
     if data is None:
         return _typical(fit).x
     names, on = active_names(fit), fit.estimates.features
@@ -120,7 +121,8 @@ def _typical(fit):
 def reference_point(x, estimate, tie_breaker):
     """Return the position of the row that is most central in features x and estimates together.
 
-    The sum of two ranks by mean distance to all rows decides, then the largest `tie_breaker`."""
+    tie_breaker : (n,), of equally central rows the one with the largest value is taken"""
+    # The sum of two ranks by mean distance to all rows decides.
     points = _borda_points(x) + _borda_points(estimate)
     best = np.flatnonzero(points == points.max())
     return int(best[np.argmax(tie_breaker[best])])

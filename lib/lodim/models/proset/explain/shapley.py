@@ -99,9 +99,9 @@ def shapley(
 
 
 def _values_of_row(fit, terms, x, r, base, n_permutations, rng):
-    """Return Shapley values of P terms for one row, and their SE, (2, 1 + P, K), K values per row.
+    """Return Shapley values of P terms for one row, and their standard errors, (2, 1 + P, K).
 
-    Entry 0 of the second axis is the prediction at the reference.
+    Entry 0 of the second axis is the prediction at the reference; K : predicted values per row
     x, r : (A,) active features of the row and of the reference; base : (1, K) offset
     terms : (P,) numbers of the terms in the design
     n_permutations : number of random orders; None: 200, or exact values for at most 12 terms"""

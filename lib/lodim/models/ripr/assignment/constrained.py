@@ -64,11 +64,11 @@ class Mixture:
 
 
 def solve(L, delta, lambda_, constraints=None, *, weight=None, **solver):
-    """Assign rows to views by one convex program; return the shares (rows, views) and objective.
+    """Assign rows to views (feature sets) by a convex program; return shares and the objective.
 
-    Minimize the squared excess of each row's loss over its smallest loss, plus lambda_ * penalties.
+    Minimize squared excess losses over each row's smallest loss, plus lambda_ * penalties.
     L : losses (rows, views); delta : penalties (views,); constraints : ViewConstraints or None
-    solver : options of CVXPY. Raise ArgumentError if no shares satisfy the constraints."""
+    solver : options of CVXPY. ArgumentError if no shares (rows, views) satisfy the constraints."""
     import cvxpy as cp  # a second and a half to import
 
     c = constraints or ViewConstraints()

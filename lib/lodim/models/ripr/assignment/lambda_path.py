@@ -10,8 +10,10 @@ from lodim.models.ripr.views import row_blocks
 def assignment_path(L, unit, least, *, weight=None, threads=1):
     """Assign rows to views (feature sets) for many penalties; return penalties and Assignments.
 
-    L : (rows, views) losses; unit : factor that multiplies the penalties; weight : row weights
-    least : share of the rows from which a view counts as selected when the range is chosen"""
+    L : (rows, views) losses; unit : number that multiplies all penalties
+    weight : (rows,) weights or None
+    least : share of the rows above which a view counts as selected; the range of penalties is
+        chosen by the number of selected views"""
 
     def at(penalty):
         return assign(L, unit * penalty, weight=weight, threads=threads)

@@ -40,16 +40,16 @@ def keep_largest(L, search, settings, weight=None):
     """Keep the views with most rows and assign all rows to them; return columns and Assignment.
 
     columns : positions of the kept views in losses L (rows, views), most rows first
-    search : Assignment to all views; settings : limits of kept views"""
+    search : Assignment to all views; settings : least share and greatest number of kept views"""
     order = largest(search.mass, settings)
     columns = search.views[order]
     return columns, reassign(L[:, columns], search, search.mass[order], weight)
 
 
 def largest(mass, settings):
-    """Return the positions of the views to keep, given each view's share of the rows, `mass`.
+    """Return the positions of the views to keep, those with most rows, at least one.
 
-    The largest above `settings.share` are kept, at most `settings.n_views` and at least one."""
+    mass : (views,) shares of the rows; settings : least share, and largest number of views"""
     order = ties.descending(mass)
     return order[mass[order] > min(settings.share, 0.999 * mass.max())][: settings.n_views]
 
@@ -81,11 +81,10 @@ def candidates(L, weight=None, most=60):
 
 
 def forward_selection(ratios, y, most, weight=None, tolerance=1.0):
-    """Select at most `most` views (feature sets) one by one; return their positions.
+    """Select up to `most` views (feature sets) one by one to predict classes y; return positions.
 
-    Each step adds the view that makes the true classes y most probable.
-    tolerance : selection stops unless errors fall by more than tolerance * sqrt(errors)
-    ratios : (rows, views, classes) log distance ratios; the class with the smallest is predicted"""
+    ratios : (rows, views, classes) log distance ratios; the class of the smallest is predicted
+    tolerance : selection stops unless errors fall by more than tolerance * sqrt(errors)"""
     weight = np.where(y >= 0, 1.0 if weight is None else weight, 0.0)
     weight = weight * np.count_nonzero(weight) / weight.sum()
     own, right = np.maximum(y, 0)[:, None, None], ties.argmin_shares(ratios)

@@ -47,9 +47,9 @@ class Assignment:
 
 
 def with_log(own, search):
-    """Return a copy of the assignment `own` (of rows to views) with the objectives of `search`.
+    """Return a copy of the Assignment `own` with the objective values of `search`, made before it.
 
-    search : assignment made before `own`; the copy has converged if both have"""
+    The copy has converged if both have."""
     converged = search.converged and own.converged
     return replace(own, objective=search.objective, converged=converged)
 
@@ -59,10 +59,10 @@ def with_log(own, search):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def next_vertex(row, delta, u, v):
-    """Return the view that is the next vertex of a convex hull (-1 if none), and the slope to it.
+    """Find the next vertex of the lower convex hull of points (loss, penalty), one per view.
 
-    View j is a point (row[j], delta[j]): its loss for the row, its penalty. The lower left hull
-    goes from (u, v) to larger losses; a slope is the fall of the penalty per rise of the loss."""
+    Return its view (feature set), -1 if none, and the fall of the penalty per rise of the loss.
+    row, delta : losses of one row and penalties, (views,); u, v : the vertex before"""
     at, slope = -1, 0.0
     for j in range(row.size):
         if delta[j] < v and row[j] < np.inf:
@@ -74,11 +74,11 @@ def next_vertex(row, delta, u, v):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def assign_rows(lo, hi, L, delta, lambda_, first, second, share):
-    """Write the best one or two views of rows lo to hi - 1 to `first` and `second`.
+    """Choose one or two views (feature sets) for each row lo to hi - 1, by loss and penalty.
 
     They minimize (mean loss - smallest loss of the row)^2 + lambda_ * mean penalty.
-    share : gets the weight of `second` in the means, 0 if one view is best (`second` = `first`)
-    L : (rows, views) losses, and views are -1 if none is finite; delta : (views,) penalties"""
+    first, second : filled with the views, equal if one is best, -1 if no loss is finite
+    share : filled with weights of `second` in the means; L : (rows, views); delta : (views,)"""
     for i in range(lo, hi):
         row, at = L[i], -1
         for j in range(row.size):
@@ -104,10 +104,10 @@ def assign_rows(lo, hi, L, delta, lambda_, first, second, share):
 
 
 def solve_rows(L, delta, lambda_, threads=1):
-    """Find the best one or two views of each row; return first, second and share of the second.
+    """Choose one or two views (feature sets) for each row, by loss and penalty.
 
-    They minimize (u - m)^2 + lambda_ * d. u and d are the means of the losses and the penalties of
-    the two views, with weights 1 - share and share; m is the row's smallest loss.
+    They minimize (mean loss - smallest loss of the row)^2 + lambda_ * mean penalty.
+    Return first and second view, equal if one is best, and weights of the second, (rows,) each.
     L : (rows, views) losses; delta : (views,) penalties"""
     n = len(L)
     first, second, share = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
@@ -124,9 +124,9 @@ def solve_rows(L, delta, lambda_, threads=1):
 
 
 def eligible_views(L, lambda_):
-    """Return the views (columns of losses L) that have the smallest loss in some row.
+    """Return the views (feature sets) that have the smallest loss in some row, as columns of L.
 
-    Losses that differ by at most 1e-6 sqrt(lambda_) are ties, of which the first view counts."""
+    L : (rows, views) losses; losses within 1e-6 sqrt(lambda_) tie, and the first view counts"""
     if not L.shape[1]:
         return np.empty(0, np.int64)
     at = np.concatenate([ties.argmin(L[rows], _loss_tolerance(lambda_)) for rows in row_blocks(L)])
@@ -178,10 +178,10 @@ def assign(L, lambda_, *, weight=None, threads=1):
 
 
 def reassign(L, search, mass, weight=None):
-    """Assign rows to views with the penalty of the Assignment `search`; return an Assignment.
+    """Assign rows to given views (feature sets) with the penalties of an earlier Assignment.
 
-    mass : (views,) share of rows in `search`; the penalty of a view is search.lambda_ * (1 - mass)
-    L : (rows, views) losses; weight : row weights"""
+    Return an Assignment. L : (rows, views) losses; search : the earlier Assignment
+    mass : (views,) shares of rows in `search`; a view's penalty is search.lambda_ * (1 - mass)"""
     rows = solve_rows(_equalize_ties(L, search.lambda_), 1.0 - mass, search.lambda_)
     c = _masses(*rows, np.ones(len(L)) if weight is None else weight, L.shape[1])
     first, second, share = rows
@@ -190,9 +190,9 @@ def reassign(L, search, mass, weight=None):
 
 
 def _masses(first, second, share, weight, n_views):
-    """Return the weight of the rows in each view, (n_views,).
+    """Return the total weight of the rows assigned to each view (feature set), (n_views,).
 
-    Row i counts with share[i] in view second[i], and with 1 - share[i] in view first[i]."""
+    first, second : the two views of each row, -1 if none; share : share of `second` in the row"""
     rows = first >= 0
     mass = np.bincount(first[rows], ((1.0 - share) * weight)[rows], n_views)
     return mass + np.bincount(second[rows], (share * weight)[rows], n_views)
@@ -203,10 +203,10 @@ def _masses(first, second, share, weight, n_views):
 
 @njit(cache=True)
 def cheapest_chain(price, switch):
-    """Return a view per row, or -1, with the lowest sum of prices and costs of changes.
+    """Choose a view (feature set) for each row in order of time, with few changes.
 
-    price : (rows, views), rows in order of time, infinite if a view cannot predict the row
-    switch : cost of a change of view from the row before"""
+    Minimize the sum of prices and costs of changes. Return the views, (rows,).
+    price : (rows, views); a row with only infinite prices gets -1; switch : cost of a change"""
     n, A = price.shape
     came = np.empty((n, A), np.int64)
     total = np.zeros(A)

@@ -153,9 +153,10 @@ class ViewSearch:
         return losses.cluster_losses(X, views, k, seed=s.seed, **how)
 
     def log_ratios(self, k, views):
-        """Return log ratios d log(own / other), (rows, views, classes), in views of d features.
+        """Return log ratios of distances, (rows, views, classes); small ones speak for the class.
 
-        own, other : distance to the k-th nearest row of the class, and of the other classes"""
+        A ratio compares distances to the k-th nearest row of the class and of the other classes.
+        views : (views, dims) feature sets"""
         X, y = self.rows_used
         how = {"balanced": self.settings.balanced, "threads": self.threads}
         return losses.class_ratios(None, X, y, views, k, **how)
@@ -233,9 +234,10 @@ class ViewSearch:
         return Recovery(views[columns], own, self.k, lambda_, unit), errors
 
     def _constrained(self, L, recovery):
-        """Select views under a user's constraints; return their columns of L, and their Mixture.
+        """Select feature sets (views) under the user's constraints; assign the rows to them.
 
-        L : losses (rows, views); recovery : Recovery without constraints, for its penalty"""
+        Return the positions of the views among the columns of L, and the assignment, a Mixture.
+        L : (rows, views) losses; recovery : Recovery without constraints, whose penalty is used"""
         lambda_, rows = recovery.lambda_ * recovery.unit, self.rows[self.used]
         constraints, weight = self.settings.constraints, self.weights
         every = constraints.on_views(self.views, rows)
@@ -250,10 +252,10 @@ class ViewSearch:
         return J[order], own
 
     def _in_order(self, L, recovery):
-        """Select views with a penalty for each change of view between successive rows in time.
+        """Select feature sets (views) at a cost for each change of view from one row to the next.
 
-        Return the views' columns in L (losses, rows by views), and the Assignment of rows to them.
-        recovery : Recovery without this penalty, which gives lambda_"""
+        Return the positions of the views among the columns of L, and the Assignment of the rows.
+        L : (rows, views) losses; recovery : Recovery without this cost, whose penalty is used"""
         rank = np.argsort(self.order[self.used], kind="stable")
         weight, lambda_ = self.weights[rank], recovery.lambda_ * recovery.unit
         switch = self.settings.smooth * lambda_
