@@ -206,6 +206,13 @@ def test_weights_count_where_they_are_a_column(cars):
         np.testing.assert_allclose(weighted["estimate"], repeated["estimate"], rtol=1e-6)
 
 
+def test_equal_weights_do_not_change_the_intervals():
+    """Also of many rows, where a cumulative sum of weights 0.1 is inexact."""
+    x, ones = np.random.default_rng(0).normal(size=100_000), np.ones(100_000)
+    expected = ale.edges_of(x, ones, ale.BINS)
+    np.testing.assert_array_equal(ale.edges_of(x, 0.1 * ones, ale.BINS), expected)
+
+
 def test_rows_of_weight_zero_do_not_change_the_effect_of_a_pair(cars):
     df = cars.assign(w=np.where(cars["weight"] < 2000, 0.0, 1.0))
     fit = ld.glm("mpg ~ weight * model_year", df, weights="w")

@@ -8,7 +8,8 @@ BINS, PAIR_BINS = 40, 12  # number of intervals of a single feature, and of each
 def edges_of(x, weight, bins):
     """Return edges of up to `bins` intervals of equal weight; a single edge if x is constant."""
     part = np.arange(bins + 1) / bins * (1.0 - 1e-12)
-    return np.unique(np.quantile(x, part, weights=weight, method="inverted_cdf"))
+    weights = None if np.ptp(weight) == 0.0 else weight  # sums of equal weights would be rounded
+    return np.unique(np.quantile(x, part, weights=weights, method="inverted_cdf"))
 
 
 def bins_of(x, edges):
