@@ -116,7 +116,7 @@ def fit_codes(formula, df, model=ld.glm):
     return {finding.code: finding.terms for finding in model(formula, df).check(df)}
 
 
-@pytest.mark.parametrize(("code", "others"), [(-999, 5.0), (99, 1.0), (-9, 0.1)])
+@pytest.mark.parametrize(("code", "others"), [(-999, 5.0), (99, 1.0), (-9, 0.1), (9999999, 1.0)])
 def test_numbers_for_missing_values(code, others):
     old, _ = healthy(2)
     coded = old.assign(a=np.where(np.arange(len(old)) % 20 == 0, code, 5.0 + others * old["a"]))

@@ -92,9 +92,10 @@ def missing_code(subject):
             if name in wild or len(others) < 2 or counts[end] < 2:
                 continue
             gap = abs(others - values[end]).min()
-            if gap <= others[-1] - others[0] or set(f"{abs(values[end]):.12g}") != {"9"}:
+            code = f"{values[end]:.12g}"
+            if gap <= others[-1] - others[0] or code.strip("-9"):
                 continue
-            code, low, high = (significant(v, 6) for v in (values[end], others[0], others[-1]))
+            low, high = significant(others[0], 6), significant(others[-1], 6)
             sentence = f"{name} is {code} in {counts[end]} rows, far from its other values ({low} "
             sentence += f"to {high}). This number seems to stand for missing values."
             hint = f"Make these values missing: data[{name!r}].mask(data[{name!r}] == {code})."
