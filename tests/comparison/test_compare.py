@@ -288,6 +288,10 @@ def test_values_that_look_like_mistakes_are_told_once():
     with pytest.warns(ld.DataWarning, match="'y' is not a whole number in 60 of 60 rows") as told:
         compared(data=counts, family="poisson")
     assert len(told) == 1
+    counts["w"] = np.where(FRAME.index < 5, 0.0, 1.0)
+    with pytest.warns(ld.DataWarning, match="in 55 of 55 rows") as told:
+        compared(data=counts, family="poisson", weights="w").fit("glm")
+    assert len(told) == 1
     wild = FRAME.assign(a=FRAME["a"].where(FRAME.index != 7, 1e9))
     with pytest.warns(ld.DataWarning, match="Values far outside all others.* a in 1 row") as told:
         compared(data=wild).fit("glm")

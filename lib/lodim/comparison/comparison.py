@@ -14,7 +14,7 @@ from lodim.comparison import inference, report
 from lodim.comparison.candidates import Candidate, candidates
 from lodim.comparison.held_out import COUNTS, Record, Task, fit_all, hold_out, null_scores
 from lodim.comparison.inference import LEVEL, Rows
-from lodim.design.batch import subset
+from lodim.design.batch import with_positive_weight
 from lodim.design.design import Design
 from lodim.design.frame import as_given
 from lodim.design.rows import RowInputs
@@ -167,14 +167,12 @@ def compare(
     with warnings.catch_warnings(record=True) as given:
         design, batch = Design.learn(formula, data, inputs, **how)
         design.check_response("compare")
-        task_family = families.family_of(design)
+        task_family, batch = families.family_of(design), with_positive_weight(batch)
         warn_of_values(design, batch, task_family)
     for one in given:
         warn(str(one.message), one.category)
     chosen = candidates(models, baselines, design.family, design.n_incomplete > 0)
     fold = assign(batch, folds, design.levels, seed)
-    counted = np.flatnonzero(fold >= 0)  # rows of weight zero are in no fold
-    batch, fold = subset(batch, counted), fold[counted]
     told = [str(one.message) for one in given]
     rows = inputs, design, batch, fold, told
     task = Task(formula, data, *rows, task_family, parameters, seed, threads)
