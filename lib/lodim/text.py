@@ -2,6 +2,7 @@
 
 import difflib
 import re
+from collections import Counter
 from itertools import zip_longest
 
 COMPARED = 10_000  # largest number of names that are compared with a misspelt name
@@ -68,7 +69,7 @@ def shorten(names, room):
             short = [pattern.sub(rest, name) for name in names]
             names = short if len(set(short)) == len(set(names)) else names
     out = [name if len(name) <= room else f"{name[: room - 3]}..." for name in names]
-    for text in {t for t in out if out.count(t) > 1}:
+    for text in [t for t, n in Counter(out).items() if n > 1]:
         alike = [k for k, t in enumerate(out) if t == text]
         # Keep the part that starts at the first difference.
         columns = enumerate(zip_longest(*(names[k] for k in alike)))
@@ -76,7 +77,7 @@ def shorten(names, room):
         rest = min(room // 2, max(len(names[k]) - apart for k in alike))
         for k in alike:
             out[k] = f"{names[k][: room - 3 - rest]}...{names[k][apart : apart + rest]}"
-    for text in {t for t in out if out.count(t) > 1}:
+    for text in [t for t, n in Counter(out).items() if n > 1]:
         for j, k in enumerate([k for k, t in enumerate(out) if t == text][1:], start=2):
             out[k] = f"{text[: room - 3 - len(str(j))]} ({j})"
     return out

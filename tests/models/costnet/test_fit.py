@@ -368,6 +368,16 @@ def test_what_is_new_at_a_step_has_room():
         assert 25 < len(text) <= 34
 
 
+def test_long_names_of_purchases_stay_different():
+    names = [f"concentration of a substance in blood, {which}" for which in ("first", "second")]
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    df = pd.DataFrame(X, columns=names).assign(y=X @ [2.0, 1.0])
+    fit = ld.costnet("y ~ .", df, rules="greedy", control={"criterion": "bic"})
+    assert fit.prices()["new"].tolist() == ["", *names]
+    lines = [line for line in str(fit.summary()).splitlines() if " + conc" in line]
+    assert [line.rpartition("...")[2] for line in lines] == ["first", "second"]
+
+
 def test_a_summary_has_every_name_that_fits():
     rng = np.random.default_rng(0)
     names = [f"quantity_of_kind_{k}" for k in range(4)]

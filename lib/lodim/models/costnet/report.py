@@ -83,8 +83,9 @@ def _prices(fit):
     table, formats = _models(frame, ["Cost", "Df", "%Dev", "%CV", "Rule"])
     # A column of 11 characters and longer names of rules leave less room.
     room = WIDTH_OF_NAMES - 11 * ("%CV" in table) + 10 - max(map(len, table["Rule"]))
-    bought = frontier_models.changes(fit, frontier_models.listed_models(fit))
-    table["Purchases"] = [_changes(*names, room) for names in bought]
+    bought = list(frontier_models.changes(fit, frontier_models.listed_models(fit)))
+    every = [name for pair in bought for names in pair for name in names]
+    table["Purchases"] = [_changes(*names, room, every) for names in bought]
     costs = dict(zip(frame["cost"], aligned(frame["cost"]), strict=True))
     formats |= {"Cost": costs.get, "Df": "d"}
     explained = tuple(_column_notes(fit, table))
@@ -129,25 +130,32 @@ def _column_notes(fit, table):
         )
 
 
-def _changes(new, dropped, room):
-    """Return new and dropped purchases as text, "+ age, sex - weight", up to `room` characters."""
+def _changes(new, dropped, room, every=()):
+    """Return new and dropped purchases as text, "+ age, sex - weight", up to `room` characters.
+
+    every : names of all purchases, which stay different when shortened"""
     parts = [(sign, names) for sign, names in (("+", new), ("-", dropped)) if names]
     text = " ".join(f"{sign} {', '.join(names)}" for sign, names in parts)
     if len(text) <= room:
         return text
     each = (room + 1) // len(parts) - 3
-    return " ".join(f"{sign} {_some_names(names, each)}" for sign, names in parts)
+    return " ".join(f"{sign} {_some_names(names, each, every)}" for sign, names in parts)
 
 
-def _some_names(names, room):
-    """Return names as text of at most `room` characters, such as "age, sex and 3 more"."""
+def _some_names(names, room, every=()):
+    """Return names as text of at most `room` characters, such as "age, sex and 3 more".
+
+    every : names from which a shortened name must differ"""
     for shown in range(len(names), 0, -1):
         more = f" and {len(names) - shown} more" if shown < len(names) else ""
         text = ", ".join(names[:shown]) + more
         if len(text) <= room:
             return text
     each = (room - len(more)) // shown
-    return shorten(names[:1], each)[0] + more if each >= 8 else f"{len(names)} more"
+    if each < 8:
+        return f"{len(names)} more"
+    every = list(dict.fromkeys([*every, *names]))
+    return shorten(every, each)[every.index(names[0])] + more
 
 
 def _purchases(fit):
@@ -160,7 +168,8 @@ def _purchases(fit):
         table["In the model"] = np.where(frame["in_model"], "yes", "no")
     if frame["needed_by"].any():
         named = frame["needed_by"].str.split(", ")
-        table["Needed by"] = [_some_names(names, WIDTH_OF_NAMES) for names in named]
+        every = [name for names in named for name in names]
+        table["Needed by"] = [_some_names(names, WIDTH_OF_NAMES, every) for names in named]
     if "serves" in frame and frame["serves"].any():
         table["Serves as"] = frame["serves"]
     table.index = list(frame.index)

@@ -40,9 +40,8 @@ class SearchSpace:
         self.network = network
         self.candidates = nodes[kept]  # (m,) nodes that may be selected and have columns
         self.single_price = price[kept]  # (m,) of a model with one candidate and all that it needs
-        self.source = _sources(network, nodes)[
-            kept
-        ]  # (m, S) node that is needed of a series, or -1
+        # (m, S) node that is needed of a series, or -1
+        self.source = _sources(network, nodes)[kept]
         incidence = incidence[kept]
         needed = incidence.any(axis=0)  # others are never bought
         self.incidence = incidence[:, needed]  # (m, B) 1 for each of B purchases that are needed
