@@ -417,6 +417,18 @@ def test_new_data(frame):
     assert design.apply(frame.iloc[:0]).n == 0
 
 
+@pytest.mark.parametrize("formula, given, said", [
+    ("y ~ x", {}, "it is infinite in row 7:"),
+    ("y ~ z + np.log(z)", {}, "is -inf in row 8, where z"),
+    ("y ~ z", {"weights": [1.0, np.inf, 1.0, 1.0]}, "weights is infinite in row 7$"),
+    ("y ~ z", {"groups": ["a", None, "b", "b"]}, "the first of them 7: give"),
+])  # fmt: skip
+def test_errors_name_rows_of_a_selection_by_plain_numbers(formula, given, said):
+    frame = pd.DataFrame({"x": [0, np.inf, 2, 3], "z": [1.0, 2, 0, 3], "y": [1.0, 4, 2, 8]})
+    with pytest.raises(DataError, match=said):
+        Design.learn(formula, frame.set_axis([4, 7, 8, 9]), RowInputs(**given))
+
+
 def test_missing_responses_matter_only_where_asked(frame):
     design = Design.learn("cls ~ x", frame)[0]
     new = frame.assign(cls=[None, *frame["cls"][1:]])

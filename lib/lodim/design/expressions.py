@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lodim import forms
 from lodim.design import columns
 from lodim.design.column_kernels import read_only
 from lodim.errors import DataError, ExtrapolationWarning, FormulaError, LodimError, warn
@@ -132,7 +133,7 @@ def _report(value, node, scope):
     names = dict.fromkeys(language.column_name(n) for n in language.column_nodes(node))
     columns = ", ".join(f"{name} = {_at(table.complete(name), position)}" for name in names)
     invalid = value[i][~np.isfinite(value[i])][0]
-    label = table.index[position]
+    label = forms.plain_label(table.index[position])
     raise DataError(f"{scope.code} is {invalid} in row {label!r}, where {columns}")
 
 

@@ -98,7 +98,7 @@ class RowInputs:
             name = f"groups: column {self.groups!r}" if isinstance(self.groups, str) else "groups"
             what = f"{name} is missing in {len(missing)} of {len(read.groups)} rows, the first of"
             cure = "give each row a group (a group of its own if it belongs to no other)"
-            row = frame.index[missing[0]]
+            row = forms.plain_label(frame.index[missing[0]])
             raise DataError(f"{what} them {row!r}: {cure}, or drop these rows")
         return read
 
@@ -180,7 +180,7 @@ def _read_input(frame, value, what):
         _check_row_labels(frame, value, what)
     if np.isinf(array).any():
         i = int(np.flatnonzero(np.isinf(array).reshape(len(array), -1).any(axis=1))[0])
-        raise DataError(f"{what} is infinite in row {frame.index[i]!r}")
+        raise DataError(f"{what} is infinite in row {forms.plain_label(frame.index[i])!r}")
     _check_size(array, what)
     return array
 
@@ -330,7 +330,7 @@ def _flag(column, bad, index):
     bad[missing] = True
     infinite = np.flatnonzero(~(finite | missing))
     if infinite.size:
-        row = index[infinite[0]]
+        row = forms.plain_label(index[infinite[0]])
         what = f"column {column.name!r} must be finite; it is infinite in row {row!r}"
         raise DataError(f"{what}: correct it, or make it missing")
     return int(missing.sum())
