@@ -100,6 +100,13 @@ def test_without_a_training_row_near_there_is_none():
     assert e.nearest.empty and "Nearest training rows" in str(e)
 
 
+def test_a_row_of_weight_zero_is_explained():
+    df = people(80).assign(w=1.0)
+    fit = ld.proset("dose ~ age + weight", df, lambda_v=0.01, weights="w", threads=1)
+    for row in (df.iloc[[0]].assign(w=0.0), df.iloc[[0]].drop(columns="w")):
+        assert fit.explain(row).frame["target"].iloc[0] == df["dose"].iloc[0]
+
+
 @kinds
 @pytest.mark.parametrize("least", [0.0, 1e-3, 1.0])
 def test_what_rows_add_is_the_prediction(kind, least):

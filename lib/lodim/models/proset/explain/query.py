@@ -1,7 +1,7 @@
 """Rows to explain: reading a row, choice of active features (positive weight), and familiarity."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -39,9 +39,9 @@ def read_query(fit, data, offset=None, what="row"):
         missing = [n for n in fit.design.features if n in frame and frame[n].isna().any()]
         names = ", ".join(map(repr, missing)) or "a value"
         raise DataError(f"row {label!r} has no estimate, because {names} is missing")
-    y = np.empty(0)
-    if fit.design.has_response(data):
-        y = fit.design.apply(data, offset=zero_offset(fit), response=True).y
+    y, unweighted = np.empty(0), replace(fit.design, weights=None)  # a row may have weight zero
+    if unweighted.has_response(data):
+        y = unweighted.apply(data, offset=zero_offset(fit), response=True).y
     return Query(batch, label, active_values(fit, batch)[0], float(y[0]) if len(y) else np.nan)
 
 
