@@ -104,7 +104,7 @@ class Divergence:
         self._sum_pairs(rows, root, shift, totals, forces, threads)
         sums = totals.reshape(q, self._stripes, C, C).sum(axis=1)
         if (sums[:, self._upper] < 1e-200).any():
-            # Classes so far apart that all kernels vanish: scale them, so that the largest is 1.
+            # For classes so far apart that all kernels vanish, scale the largest kernel to 1.
             spans = [slice(*ends) for ends in pairwise(s.start)]
             for i, Q in enumerate(V[active].transpose(0, 2, 1) @ s.Z):
                 for a, b in zip(*np.triu_indices(C, 1), strict=True):
@@ -156,7 +156,7 @@ def overlaps(Z, code, weight, width, potential):
     for c, sd in enumerate(width):
         z, share = Z[code == c], weight[code == c] / weight[code == c].sum()
         # Boxes (low, high) around a class leave out up to 10% of its rows on each side, and extend
-        # by up to four kernel widths. Of the class's probability, `outside` is an upper bound.
+        # by up to four kernel widths; `outside` bounds the class's probability outside each box.
         cut = np.quantile(z, [(q, 1.0 - q) for q in (0.0, 0.005, 0.02, 0.05, 0.1)], axis=0)
         sides = np.arange(5.0)[:, None, None] * (np.array([-1.0, 1.0])[:, None] * sd)
         box = (cut[:, None] + sides).reshape(-1, 2, z.shape[1])

@@ -33,7 +33,7 @@ CLOSE = {"rough": 1e-7, "refined": 1, "ftol": 1e-7}  # the same, starting close 
 def fit_stages(batch, family, settings, eval_batch=None):
     """Fit a projection and its classifier; yield one tuple (View, results, None).
 
-    results : dict from each start of the search to its result
+    results : dict of lists and arrays, with an entry per start of the search
     With held-out rows `eval_batch`, yield (None, None, linear predictors) per kernel width."""
     if eval_batch is None:
         yield *fit_view(batch, settings, family), None

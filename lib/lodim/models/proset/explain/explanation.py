@@ -362,10 +362,11 @@ def _distinct(names, taken):
 def dominant_set(impact, y, prior=None):
     """Return which of M prototypes decide an estimate, bool (M,) (Algorithm 4.1 for classes).
 
-    They have the largest impacts. Whatever the responses of the others, the most probable class
-    stays, or a numeric estimate stays on the same side of the null mean. If no such set exists,
-    none is marked. impact : (M,) weight times similarity; prior : (K,) class probabilities in the
-    null model; y : (M,) class codes, or without `prior` responses minus the null mean"""
+    They have the largest impacts. Whatever the classes of the others, the most probable class
+    stays; whatever their responses within the range of y and 0, a numeric estimate stays on the
+    same side of the null mean. If no such set exists, none is marked.
+    impact : (M,) weight times similarity; prior : (K,) class probabilities in the null model
+    y : (M,) class codes, or without `prior` responses minus the null mean"""
     order, dominant = np.argsort(-impact, kind="stable"), np.zeros(len(impact), bool)
     impact, y = impact[order], y[order]
     # A set contains all prototypes of equal impact, so it ends at the last of them.

@@ -118,7 +118,7 @@ def _values_of_row(fit, terms, x, r, base, n_permutations, rng):
     at_row, at_reference = at_row[:, moving], at_reference[:, moving]
 
     def value(S):
-        """Return predictions (C, K) for C sets of terms, (C, P) bool, with the row's values."""
+        """Predict (C, K) for sets S (C, P) of terms with the row's values, not the reference's."""
         predictions = np.empty((len(S), mixture.targets.shape[1]))
         step = max(1, 2**22 // max(1, len(w)))  # bounds the memory
         for lo in range(0, len(S), step):
