@@ -23,9 +23,9 @@ def loss_slope(y, f, weight):
     """Return a row's weighted ordinal loss -log P(class), and its derivative in f.
 
     y, f : code of the class; linear predictor plus shift of the class (see `class_table`)"""
-    # The first class has y = 0 and P = 1 / (1 + exp(f)); the last has y = 1 and P = 1 / (1 +
-    # exp(-f)). A class between two thresholds 2 h apart has y = -exp(-h) and P = 1 / (1 + exp(-f -
-    # h)) - 1 / (1 + exp(h - f)).
+    # The first class has y = 0 and P = 1 / (1 + exp(f)); the last has y = 1 and
+    # P = 1 / (1 + exp(-f)). A class between two thresholds 2 h apart has y = -exp(-h) and
+    # P = 1 / (1 + exp(-f - h)) - 1 / (1 + exp(h - f)).
     one, zero = like(1.0, f), like(0.0, f)
     if y >= zero:
         return logistic(y, f, weight)

@@ -73,8 +73,8 @@ def cluster_losses(X, views, k=None, *, alpha=ALPHA, seed=0, n_samples=N_SAMPLES
     A loss compares distances to the k-th nearest row and to the k-th of uniform random points.
     views : feature sets; alpha : a loss is a ratio to the power 1 - alpha
     n_samples : number of samples of random points"""
-    # Fiterau (2014), Ch. 2.2.2: the geometric mean over samples of ((nu / nu_random)^d / volume)^(1
-    # - alpha), with d features.
+    # Fiterau (2014), Ch. 2.2.2: the geometric mean over samples, with d features, of
+    # ((nu / nu_random)^d / volume)^(1 - alpha).
     volumes, how = reference_volumes(X, views), {"seed": seed, "n_samples": n_samples}
     ratios = cluster_ratios(None, X, views, volumes, k, threads=threads, **how)
     return np.exp((1.0 - alpha) * ratios[:, :, 0])
