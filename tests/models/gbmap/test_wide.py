@@ -8,6 +8,7 @@ import pytest
 
 import lodim as ld
 from lodim.fitting.fit_model import model_of, prepare
+from lodim.models.gbmap.hinges import place_hinges
 from lodim.models.gbmap.newton import rounded
 from lodim.models.gbmap.objective import penalize, stage_objective
 from lodim.models.gbmap.settings import Settings
@@ -243,3 +244,9 @@ def test_a_boost_may_begin_with_what_the_other_sign_came_to(many, tall):
         again = start_in_subspace(objective, penalty, state, 0, *none, loser)
         assert again.value[again.sign == sign] <= end.value[q] + 1e-9 < lead.value[q] - 1e-4
         assert again.value[again.sign != sign] == pytest.approx(lead.value[1 - q], abs=1e-3)
+
+
+def test_starts_in_a_subspace_compile_no_second_kernel(many, tall):
+    grown("y", tall, m=1)
+    signatures = place_hinges.nopython_signatures
+    assert {signature.args[0].layout for signature in signatures} == {"C"}

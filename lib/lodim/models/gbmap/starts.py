@@ -115,9 +115,9 @@ def start_in_subspace(objective, penalty, state, k, warm_theta, warm_sign, rejec
     if not gradient[0, 2:].any():
         return None
     V, T = krylov(_slope_weighted_gram(state, X, y, score, weight), gradient[0, 2:])
-    U = np.concatenate([np.eye(len(T))[:1], np.linalg.eigh(T)[1].T])
     V = _extended(V, warm_theta[:, 2:])
-    U = np.pad(U, ((0, 0), (0, V.shape[1] - len(T))))
+    U = np.zeros((1 + len(T), V.shape[1]))  # in C order, for which `place_hinges` is compiled
+    U[0, 0], U[1:, : len(T)] = 1.0, np.linalg.eigh(T)[1].T
     Z = _projected(X, V, settings.n_threads)
     sampled = tiles.unpack(Z, len(state.sample)) if on_sample else tiles.rows(Z, state.sample)
     sampled = np.ascontiguousarray(sampled.T, np.float64)
