@@ -41,8 +41,8 @@
 #
 # - *Names.* Names may be in any script. If a table has two names that Python treats as equal (`µ`
 #   and `μ`), write them in `Q()`.
-# - *Limits.* A formula may make at most a million features. A formula with more than 100 features
-#   per column that it uses may make at most 100,000 features and 100 million values (rows times
+# - *Limits.* A formula may make at most a million features. If it makes more than 100 times as many
+#   features as it uses columns, the limits are 100,000 features and 100 million values (rows times
 #   features).
 # - *patsy.* lodim computes splines and contrasts with the package patsy, but reads formulas itself,
 #   because patsy fails at 1,000 columns and reads `a^2` as Python code.

@@ -152,8 +152,8 @@ print(fit.summary())
 #
 # The bound is exp(−½ H₂ˣ), where H₂ˣ = −log ∫ f g is the quadratic cross entropy (Theorem 3). The
 # theorem needs densities that are zero outside a box of volume 1, but kernel densities are positive
-# everywhere. So `melm` scales a box around the rows to volume 1. It adds to the bound the
-# probability that the densities have outside this box.
+# everywhere. So `melm` scales the view such that a box around the rows has volume 1, and adds to the
+# bound the probability of f and g outside this box.
 #
 # **Starts.** The divergence has several local maxima. `melm` searches from several starting points
 # and keeps the best maximum. If only few starts reach a divergence near the best, more starts

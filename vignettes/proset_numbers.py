@@ -28,8 +28,8 @@
 # > m(x) = Σ_j w_j G(x − x_j) y_j / B(x),
 # > s²(x) = (s₀² + Σ_j w_j G(x − x_j) e_j²) / B(x).
 #
-# The variance s²(x) is a weighted mean, too. It averages the squared leave-one-out residuals
-# e_j² of the prototypes and s₀², the mean squared leave-one-out residual of all training rows. A
+# The variance s²(x) is a weighted mean, too: of e_j² for each prototype, its squared leave-one-out
+# residual, and of s₀², the mean squared leave-one-out residual of all training rows. A
 # quantile of the response is m(x) + s(x) q, where q is the same quantile of the training residuals,
 # each divided by its s. On new rows, residuals are larger than on training rows. `proset` estimates
 # by how much, with fits to four fifths of the rows, and increases s accordingly.

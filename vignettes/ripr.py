@@ -270,9 +270,9 @@ pd.crosstab(wheat.predict(seeds), seeds["variety"])
 # ## Several responses, and time
 #
 # A formula such as `"first + second ~ ."` has several responses, which share the same views. The
-# loss of a row in a view is computed for each response. The penalty of a view is small if many rows
-# use the view, counted over all responses. In this example, the responses are the diagnosis, and
-# whether the nucleus is large:
+# loss of a row in a view is computed for each response, and a row may use another view for each.
+# The more often a view is used, by all rows for all responses, the smaller is its penalty. In this
+# example, the responses are the diagnosis, and whether the nucleus is large:
 
 # %%
 two = train.assign(

@@ -73,4 +73,4 @@ ax = fit.plot("coefficients")
 # computes the last steps and all inference, after a transformation to nearly orthogonal columns.
 # Quantiles need all rows in memory.
 #
-# **Separation.** Classes are separated if a combination of features predicts them without error. Up to 65,536 rows, `glm` detects separation by a linear program. With more rows, `glm` detects it only if the information matrix vanishes.
+# **Separation.** Classes are separated if a combination of features predicts them without error. Up to 65,536 rows, `glm` detects separation by a linear program. With more rows, `glm` detects it only if the information matrix becomes zero, up to rounding, in some direction.

@@ -46,11 +46,11 @@ ax = fit.plot("surface")
 # numbers](../vignettes/proset_numbers) has the formulas of both losses, "squared" and "density",
 # and examples.
 #
-# Errors on new rows are larger than on training rows. Cross-validation estimates by how much: the
-# mean absolute error on held-out rows, divided by that on training rows. It has five folds, of
-# which only the first is used with more than 4,000 rows. With `loss="squared"`, the ratio multiplies
-# the standard deviations, and so widens the quantiles. With `loss="density"`, it widens only the
-# quantiles.
+# Errors on new rows are larger than on training rows. Cross-validation estimates their ratio: the
+# mean absolute error on held-out rows, divided by that on training rows. It uses five folds, or only
+# the first of them with more than 4,000 rows. With `loss="squared"`, standard deviations are
+# multiplied by this ratio, so that quantiles widen, too. With `loss="density"`, quantiles widen, but
+# standard deviations do not change.
 #
 # ## Entries of `control`, and constants
 #

@@ -135,7 +135,7 @@ def _check_text(value, where, sizes):
 
 
 def plain() -> Any:
-    """Declare a field whose value is a text, a number or a bool."""
+    """Declare a field of a saved record whose value is a text, a number or a bool."""
 
     def check(value, where, sizes):
         if not isinstance(value, PLAIN):

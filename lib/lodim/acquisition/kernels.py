@@ -61,11 +61,11 @@ def condition(x, known, rest, mixture):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def extend(V, columns, given, mixture, joint, centre, residual):
-    """Condition a Gaussian mixture on more features, for many rows that agree in known ones.
+    """Condition a Gaussian mixture on more features, for rows with the same values of known ones.
 
     V, columns : newly known values (columns, rows), and positions of these features
     given : result of `condition` for the features known before
-    mixture : parameters from `Mixture.arrays`
+    mixture : parameters from `Mixture.arrays`, the last of which scales log densities
     joint : output, log share + scaled log density, (components, rows)
     centre, residual : output, means (components, rows) and variances (components,) of y"""
     # `mixture[-1]` determines the factor of log densities, which is at most 1.

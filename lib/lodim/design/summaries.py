@@ -239,7 +239,7 @@ def may_be_wild(moments, n):
 
 @dataclass(frozen=True, eq=False)
 class Tails:
-    """The smallest and the largest of the n numbers of a feature, sorted, to find outliers."""
+    """The few smallest and few largest values of a feature, sorted, to find outliers; n of all."""
 
     n: int
     low: np.ndarray

@@ -92,9 +92,10 @@ def checked_settings(problem, points):
 def summarize(problem, points, settings, losses, stage, draws=1):
     """Summarize the losses of grid points; return a frame, and the Settings to use per point.
 
-    The frame has mean and SE of the held-out loss. points : list of dicts setting -> value
-    settings : Settings per point, in which the number of stages (such as learners) may be open
-    stage : number of stages to use at such points
+    The frame has mean and SE of the held-out loss.
+    points : list of dicts setting -> value
+    settings : Settings per point, in which the number of stages (such as learners) may be None
+    stage : number of stages to put in for None, per point
     losses : per point (stages, folds, 3): mean loss, weight, SE; draws : divisions into folds"""
     stages = problem.model.stage_setting
     rows, chosen = [], []

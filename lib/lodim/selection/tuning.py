@@ -60,7 +60,9 @@ def side_by_side(problem):
 
 
 def count_draws(batch, most=None):
-    """Return how many random divisions into folds to use: up to `most` (2), fewer if n is large."""
+    """Return how many random divisions of the rows into folds to use, fewer if n is large.
+
+    most : largest number, 2 by default"""
     if count_units(batch) <= FOLDS:  # each unit is a fold of its own in every draw
         return 1
     return min(most or MOST_DRAWS, max(1, QUICK_ROWS // max(batch.n_positive, 1)))

@@ -271,7 +271,9 @@ def _pieces(fragment: Any, place: str, schema: Any, rows: Any) -> Iterator[Fragm
 
 
 def _categories(fragments: Sequence[Any], schema: Any) -> Any:
-    """Return a schema of the columns with the same categorical type in all Parquet fragments."""
+    """Return a schema of only those columns whose type is categorical, the same in all fragments.
+
+    fragments : of Parquet files"""
     pa, in_files = arrow(), []
     for fragment in fragments:
         if not _is_parquet(fragment):

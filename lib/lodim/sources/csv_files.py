@@ -127,7 +127,7 @@ def read_csv(files: Sequence[FileState], sep: str = ",", decimal: str = ".") -> 
 
 
 def _cuts(file: FileState, n: int) -> list[Cut]:
-    """Return a Cut per chunk of a file of n rows; a single chunk, the whole file, has no bytes.
+    """Return a Cut per chunk of a file of n rows. If there is one chunk, it has no range of bytes.
 
     A file with a quote is a single chunk, since a line end may be inside a cell."""
     whole: list[Cut] = [(0, n, None, None)]

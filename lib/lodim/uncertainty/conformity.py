@@ -63,7 +63,9 @@ class ConformityScore:
         return np.abs((np.nan_to_num(X) @ direction * WAVES + phase) % 2.0 - 1.0)
 
     def scores(self, answers, y):
-        """Return scores (n,) of responses y, given `answers` of `of_rows`; inf if these are NaN."""
+        """Return conformity scores (n,) of responses y, inf if predictions are NaN.
+
+        answers : predictions that `of_rows` returned"""
         if self.of_classes:
             own = answers[y.astype(int), np.arange(len(y))]
             return np.where(np.isnan(own), np.inf, own)

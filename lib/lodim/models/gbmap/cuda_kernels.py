@@ -63,10 +63,10 @@ def loss_gradient(X, y, f, weight, theta, active, sign, form):
 def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
     """Return the loss of all M learners together and its gradient by theta, an array (M, 4 + p).
 
-    theta, sign : rows (a, intercept, w), and b, of learners a + b g(intercept + w'x)
+    [0, :2] of the result has the sums of loss and loss^2, [:, 2:] the gradient.
+    theta : (M, 2 + p) rows (a, intercept, w) of learners a + b g(intercept + w'x); sign : (M,) b
     target : class of each learner; beta : sharpness of g
-    offset : linear predictors without learners
-    [0, :2] of the result has the sums of loss and loss^2, [:, 2:] the gradient."""
+    offset : linear predictors without learners"""
     (M, d), K = theta.shape, offset.shape[1]
     blocks = count_blocks(X.shape, X.dtype.itemsize)
     learners, target = upload(np.column_stack([sign, theta])), upload(target)

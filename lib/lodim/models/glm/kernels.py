@@ -1,4 +1,4 @@
-"""Compiled sums over rows of design columns x, transformed to nearly orthogonal z = T'x."""
+"""Compiled sums over rows for glm: likelihood, gradient, information, leverages."""
 
 import numpy as np
 

@@ -101,7 +101,9 @@ def steps(first, last):
 
 
 def make_basis(X, code, weight, settings):
-    """Return the Basis of rows X (n, p) in classes code (n,), with the shrinkage in `settings`."""
+    """Return the Basis, whitened coordinates in which projections are searched, of rows X (n, p).
+
+    code : (n,) class codes; settings : with the shrinkage of the covariance"""
     shrunk = settings.covariance == SHRUNK and code.any()
     return Basis.from_rows(X, code, weight, settings.shrinkage_factor if shrunk else 0.0)
 
@@ -165,7 +167,9 @@ def principal_axes(V, basis, sample):
 
 
 def _extreme_entropy(sample, basis, plan):
-    """Return the Manifold of largest (or smallest) entropy of one class, as plan.entropy says."""
+    """Find the subspace in which one class has the largest or smallest entropy (plan.entropy).
+
+    sample : rows of the class; basis : directions to search in. Return a Manifold."""
     theta = _principal_components(sample, basis, plan.k, smallest=plan.entropy == "min")
     V = principal_axes(basis.into @ theta, basis, sample)
     entropy = normal_entropy(sample.cov[0], basis.back @ V)

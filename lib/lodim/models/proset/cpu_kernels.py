@@ -151,10 +151,11 @@ def slopes(y, weight, A, B, loss, alpha, beta):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def add_impacts(G, first, stop, w, h, A, B):
-    """Add points `first` to `stop` - 1 to numerators A and denominators B of 64 estimates A / B.
+    """Add points `first` to `stop` - 1 to the weighted means A / B of 64 rows.
 
-    B_i grows by sum_j w_j G_ij, and A_i by h_i times this; w : weights of points
-    G : similarities, 64 per point; h : (64,) agreement of each row's response with the points'"""
+    Row i's denominator B_i grows by sum_j w_j G_ij, its numerator A_i by h_i times this.
+    w : weights of points; G : similarities, 64 per point
+    h : (64,) agreement of each row's response with that of the points, which is the same for all"""
     for j in range(first, stop):
         row, wj = G[j * TILE : (j + 1) * TILE], w[j]
         for i in range(TILE):
@@ -209,18 +210,18 @@ def feature_sum(T, Y, k, last):
 def loss_gradient(lo, hi, partials, scoring, step, points, runs, u, loss):
     """Write the loss of the scoring rows and its gradient (Ruf 2022, Eqs. 2.8-2.12) to `partials`.
 
-    The estimate of row i is A_i / B_i, where A_i = a_i + sum_j w_j h_ij G_ij and B_i = b_i + sum_j
-    w_j G_ij. Candidate j has weight w_j, similarity G_ij (0 if it is row i) and agreement h_ij of
-    its response with that of row i.
+    Candidate j has a weight w_j, a similarity G_ij to row i (0 if it is row i), which depends on
+    the feature weights v_d, and an agreement h_ij of its response with that of row i. The estimate
+    of row i is A_i / B_i, A_i = a_i + sum_j w_j h_ij G_ij, B_i = b_i + sum_j w_j G_ij.
     scoring : ScoringRows, where a_i and b_i are from earlier batches
     points : Points of the candidates, positive weights first
-    runs : 0, each j at which the response or the sign of the weight changes, number of candidates
+    runs : limits of runs of candidates with the same response and sign of the weight, from 0 on
     u, loss : inverse SD of a normal density, and kind of loss, for `agreement`
 
     Row k of `partials`, for k from lo to hi - 1, has sums over `step` blocks of 64 rows:
     0, 1 : loss, and its derivative by u
-    2 + d : sum_ij C_ij v_d^2 (x_id^2 - 2 x_id x_jd) for each feature d of weight v_d, where C_ij is
-        w_j times the derivative of row i's loss by w_j
+    2 + d : sum_ij C_ij v_d^2 (x_id^2 - 2 x_id x_jd) for each feature d, where C_ij is w_j times the
+        derivative of row i's loss by w_j
     rest : derivatives by w_j"""
     X, y, weight, own = scoring.X, scoring.y, scoring.weight, scoring.own
     _, _, V, w, target = points

@@ -134,8 +134,9 @@ def _similarities(tile, j, stage, G):
 def _leave_out(own, t, index, D, J, first, G):
     """Set this thread's similarities G (4, 4) to zero where row and candidate are the same row.
 
-    own[t, i] : number of the candidate that is row i of block t, or -1; index[D + j] : number of
-    candidate j, out of J; first : position j of the first of the 64 candidates that are compared"""
+    own[t, i] : number of the candidate that is row i of block t, or -1
+    index : D numbers of features, then the numbers of the J candidates
+    first : position of the first of the 64 candidates that are compared"""
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     for c in range(ROWS_PER_THREAD):
         j = first + yours + SIDE * c

@@ -90,10 +90,10 @@ class BatchObjective:
         return value + sums[0], gradient
 
     def _sums(self, v, w, u, active, order, loss):
-        """Return a vector: the loss without penalty, and its derivatives by u, v (D,) and w (J,).
+        """Return one array: loss without penalty, derivatives by u (a number), v (D,) and w (J,).
 
-        v, active : feature weights, and positions of these features; u : inverse SD of densities
-        w, order : weights of candidates, and their positions; loss : code of the loss"""
+        v, active : weights of D features, and their positions; u : 1 / SD of the density
+        w, order : weights of J candidates, and their positions; loss : code of the loss"""
         rows, kind, D = self._scoring, self._X.dtype, len(active)
         small_w, small_v, target = w.astype(kind), v.astype(kind), self._target[order]
         V = similarity_matrix(self._x, small_v, order, active)

@@ -219,10 +219,12 @@ def class_ratios(Q, X, y, views, k=None, *, threads=1, **groups):
 def cluster_ratios(Q, X, views, volumes, k=None, *, seed=0, n_samples=1, eligible=None, threads=1):
     """Return log ratios (rows of Q, views, 1), small where rows X are denser than random points.
 
-    In d features, a ratio is the mean of log((nu / nu_random)^d / volume) over n_samples samples of
-    random points. nu and nu_random are distances to the k-th nearest row of X and random point.
+    nu and nu_random are the distances from a row of Q to the k-th nearest row of X, and to the k-th
+    nearest random point. In d features, a ratio is the mean of log((nu / nu_random)^d / volume)
+    over n_samples samples of random points.
+    Q : None to use X, each row without itself
     volumes : `reference_volumes` of the views; eligible : bool per row of X, a possible neighbour
-    Q : None to use X, each row without itself"""
+    """
     rows = np.arange(len(X)) if eligible is None else np.flatnonzero(eligible)
     members = [rows, len(X) + np.arange(len(rows))]  # and as many random points
     groups = ReferenceGroups(members, np.array([0]), np.array([1]), np.zeros(1), len(rows))

@@ -203,7 +203,9 @@ class Axes:
 
 
 def factors(axis_of):
-    """Return the axes that several features share, i.e. factors. axis_of : axis of each feature"""
+    """Return the categorical columns of the data: the axes from which several features come.
+
+    axis_of : (p,) number of the data column (axis) of each feature"""
     return np.flatnonzero(np.bincount(axis_of) > 1)
 
 

@@ -117,9 +117,11 @@ class Layout(GroupArrays):
     def _sorted(cls, at, block, block_of_group, size, member, cost, nested, sign):
         """Make a Layout of coefficients and groups that are already sorted by block.
 
+        A block is a set of overlapping groups.
         at, sign : positions of the coefficients among all q, and their required signs (0 for none)
-        block, block_of_group : block (set of overlapping groups) of each coefficient and group
-        size, cost : of each group; member : positions in `at`, group by group
+        block, block_of_group : block of each coefficient, block of each group
+        size, cost : number of coefficients of each group, cost of each group
+        member : the groups' coefficients, as positions in `at`, group after group
         nested : whether the groups of a block form a tree"""
         kept, width = np.unique(block, return_counts=True)
         _, n_groups = np.unique(block_of_group, return_counts=True)

@@ -110,7 +110,9 @@ def canonicalize_duplicates(path, search):
 
 
 def _twins(space, gram):
-    """Yield pairs (first by name, other) of exchangeable columns that are collinear; gram : X'X."""
+    """Yield pairs (first by name, other) of collinear columns that may replace each other.
+
+    Both have the same price and needs. gram : X'X"""
     single = np.flatnonzero(np.diff(space.start) == 1)
     names = [space.network.names[v] for v in space.candidates]
     order = sorted(single, key=lambda g: (names[g], g))
