@@ -363,7 +363,7 @@ def learn_response(response, family, table):
     if family == "ordinal":
         _check_order(response.name, levels, in_order)
     y, name = columns.recode(source, levels, rows).astype(np.float64), response.name
-    used = np.unique(table.weighted(y)).astype(int)
+    used = np.flatnonzero(np.bincount(table.weighted(y).astype(np.int64)))
     if len(used) < 2:
         one = levels[used[0]]
         raise DataError(f"the response {name!r} has one class only, {one!r}; two are needed")
