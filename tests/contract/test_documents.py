@@ -273,6 +273,15 @@ HELD_OUT = {
 MEASURES = {"classes": {"score": "accuracy", "log_loss": "log-loss"}, "numbers": {"score": "R²"}}
 
 
+def test_pages_state_how_often_another_seed_changes_gbmap():
+    measured = pd.read_csv(ROOT / "benchmarks/results/stability_gbmap.csv", comment="#")
+    moved = measured[measured["change"] == "seed"].groupby("data")["rms"].max()
+    said = f"changed predictions on {(moved > 0).sum()} of {len(moved)} data sets"
+    assert said in words((ROOT / "CHANGELOG.md").read_text())
+    settings = words((ROOT / "docs/settings.md").read_text())
+    assert f"{said}, on {(moved > 0.05).sum()} of these by more than 5%" in settings
+
+
 def held_out_table():
     """Return README's table of means over the data sets of benchmarks/results/held_out.csv."""
     measured = pd.read_csv(ROOT / "benchmarks/results/held_out.csv")
