@@ -120,7 +120,7 @@ def _fit_small_data(state, problem, stage, rng, warm_start):
     settings, starts, target = state.settings, state.starts, np.arange(state.family.n_functions)
     y, weight = (tiles.pad(v, len(state.X)) for v in (state.y, state.weight))
     theta, sign = np.empty((len(target), problem.ridge.size)), np.empty(len(target))
-    ends = np.empty((len(target), len(KINDS)))
+    ends, ftol = np.empty((len(target), len(KINDS))), float(_limits(state)["ftol"])
     for k in starts.class_order.tolist():
         rows = y, state.score, weight, k, state.class_table(), state.loss, starts.at
         *own, slope, curvature, null_value = prepare_class(*rows)
@@ -128,7 +128,7 @@ def _fit_small_data(state, problem, stage, rng, warm_start):
         how = problem.ridge[-1], True, 1 if len(warm_theta) else settings.n_starts, rng
         start, signs = draw_starts(starts.X, slope, curvature, starts.key, *how)
         start = np.concatenate([rounded(start, state.unit), warm_theta])
-        signs, ftol = np.concatenate([signs, warm_sign]), float(_limits(state)["ftol"])
+        signs = np.concatenate([signs, warm_sign])
         end, sign[k], ends[k] = fit_learner(problem, own, null_value, start, signs, ftol)
         theta[k] = rounded(end[None], state.unit, settings.bits)
         learner = theta[k : k + 1], sign[k : k + 1], *settings.shape, False, target[k : k + 1]
@@ -162,7 +162,7 @@ def _fit_learner(state, stage, k, rng, warm_start, rejected):
     better : WeakLearners; log : dict of optimizer results; worse : (theta, sign)
     warm_start, rejected : additional starting points: learners, and the last step's worse one"""
     penalty = penalize(state.settings, state.X.shape[1], state.p)
-    objective = curved = stage_objective(state, state.rows(k), penalty)
+    objective = stage_objective(state, state.rows(k), penalty)
     warm, stop, start = _warm_starts(warm_start, stage, k, state), _limits(state), None
     if state.in_subspace:
         start = start_in_subspace(objective, penalty, state, k, *warm, rejected)
@@ -177,9 +177,8 @@ def _fit_learner(state, stage, k, rng, warm_start, rejected):
         # A gain of a quarter of the standard error by ten further steps does not matter.
         least = max(0.25 * state.standard_error(k, learner), LEAST_RESOLVED * max(1.0, value))
         stop |= {"tol": 0.0, "ftol": 0.0, "resolution": least}
-    if not _preconditioned(state):
-        curved = None
-    elif state.sample is not None:
+    curved = objective if _preconditioned(state) else None
+    if curved is not None and state.sample is not None:
         # With many features, eight rows per parameter suffice.
         most = 8 * (2 + state.X.shape[1]) if state.in_subspace else len(state.sample)
         curved = stage_objective(state, state.sample_rows(k, most), penalty)

@@ -87,10 +87,8 @@ def drift_split(formula: str, data: Data, *, seed: int = 0, **arguments: Any) ->
         if not pd.api.types.is_numeric_dtype(frame[feature]):
             continue
         order, half = np.argsort(frame[feature].to_numpy(), kind="stable"), len(frame) // 2
-        low, rest = (
-            np.random.default_rng(seed).permutation(order[:half]),
-            frame.drop(columns=feature),
-        )
+        low = np.random.default_rng(seed).permutation(order[:half])
+        rest = frame.drop(columns=feature)
         parts = low[: half // 2], low[half // 2 :], order[half:]
         a1, a2, b = (rest.iloc[rows] for rows in parts)
         fit = gbmap(formula, a1, **arguments)

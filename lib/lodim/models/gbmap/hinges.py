@@ -6,7 +6,6 @@ import numpy as np
 
 from lodim.engine.compiled import inlined, njit
 
-MIXTURES = 4  # random combinations of rows; there are as many principal Hessian directions
 SWEEPS = 2  # subspace iterations towards the principal Hessian directions
 KNOTS = 3  # where hinges bend: at -1, 0 and 1 standard deviations of their projection
 REASSOCIATE = {"reassoc", "contract", "nsz"}

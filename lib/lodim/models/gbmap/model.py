@@ -87,8 +87,7 @@ MODEL = Gbmap()
 def _choose(problem):
     """Choose `m`, `lambda_`, `refit` by held-out deviance; return the new Problem, losses and gain.
 
-    gain : relative decrease of held-out deviance if all learners are fitted jointly; NaN unless
-        fits with and without this are compared"""
+    gain : relative decrease of held-out deviance by the joint fit; NaN unless both are tried"""
     settings, K, losses, found = problem.settings, problem.family.n_functions, {}, {}
     m, first_guess = settings.m or refit.count_learners(problem.batch, K), None
     kinds = {"none": settings.m, "joint": m} if settings.refittable and m else {"none": settings.m}

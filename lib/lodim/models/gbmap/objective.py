@@ -131,5 +131,4 @@ def best_position(value, converged):
 def best_of_each_sign(value, sign):
     """Return the positions of the lowest loss in `value`, (q,), for each `sign`: 1, then -1."""
     groups = [np.flatnonzero(sign == b) for b in (1.0, -1.0)]
-    every = np.ones(len(sign), bool)
-    return [group[best_position(value[group], every[group])] for group in groups if len(group)]
+    return [g[best_position(value[g], np.ones(len(g), bool))] for g in groups if len(g)]

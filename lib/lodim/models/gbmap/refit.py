@@ -89,7 +89,7 @@ def joint_refit(batch, family, settings, learners, log, round_start=True):
     together = JointObjective(state, learners, ridge)
     least = 0.0 if settings.monotone is None else 1e-8
     stop = {"tol": settings.tol or least, "ftol": settings.ftol or least}
-    if settings.tol is None and settings.ftol is None:
+    if settings.monotone is None and settings.tol is None and settings.ftol is None:
         if family.link == "log":  # their rows' losses vary more than the model can explain
             error = state.standard_error(0, replace(learners, theta=start))
         else:

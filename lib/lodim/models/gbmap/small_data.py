@@ -62,9 +62,10 @@ def prepare_class(y, score, weight, target, table, loss, start_at):
 def fit_learner(problem, rows, null_value, theta, sign, ftol):
     """Fit a learner of a Problem by `newton` from r starting points, and choose the best result.
 
-    Return its parameters (d,), those of the zero function if the loss hardly falls, its sign, and
-    its row of the array that `newton` returns.
-    rows : responses and linear predictors, as from `prepare_class`; null_value : loss without it
+    Return its parameters (d,), those of the zero function if the loss hardly falls; its sign; and
+    a row as from `newton`, whose iterations and passes include those of the rough fits.
+    rows : responses and linear predictors, as from `prepare_class`
+    null_value : loss without the learner
     theta, sign : (r, d) parameters and (r,) signs of the starting points; theta changes in place"""
     n_iter, n_eval = np.zeros(len(sign)), 1.0
     if len(sign) > 2:  # rough fits first, of which only the best of each sign is continued

@@ -9,7 +9,7 @@ from lodim.engine.blocks import on_host, over_rows, row_spans
 from lodim.engine.workers import WorkerTiles
 from lodim.family.losses import SQUARED
 from lodim.models.gbmap.cpu_kernels import IDENTITY, Form, forward
-from lodim.models.gbmap.hinges import MIXTURES, find_directions, place_hinges
+from lodim.models.gbmap.hinges import find_directions, place_hinges
 from lodim.models.gbmap.newton import rounded
 from lodim.models.gbmap.objective import (
     SCREENING_FTOL,
@@ -23,6 +23,8 @@ from lodim.models.gbmap.objective import (
 from lodim.models.gbmap.worker_rows import loss_slope
 from lodim.solve.lbfgs import SPACING, Minimum, bounded, lbfgs
 from lodim.solve.objective import ElasticNet, Rescaled
+
+MIXTURES = 4  # random sums of rows among the directions to search
 
 
 @dataclass(frozen=True)

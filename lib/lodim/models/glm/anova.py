@@ -68,15 +68,14 @@ def sequential(fit, data, changes):
 
     data : training rows, to fit smaller models; changes : dict of weights etc., as given to glm"""
     terms = _in_order(fit)
-    sets = [terms[:k] for k in range(len(terms))]
     if _by_wald(fit):
         refit, tests = _refitter(fit, data, changes, "anova"), []
-        for before, term in zip(sets, terms, strict=True):
-            some = [*before, term]
-            estimates = refit(some)[0] if len(some) < len(terms) else fit.estimates
-            columns = np.flatnonzero(np.isin(fit.design.term_of, some))
+        for k, term in enumerate(terms, 1):
+            estimates = refit(terms[:k])[0] if k < len(terms) else fit.estimates
+            columns = np.flatnonzero(np.isin(fit.design.term_of, terms[:k]))
             tests.append(_wald(fit, [term], estimates, columns))
         return _wald_frame(fit, terms, tests)
+    sets = [terms[:k] for k in range(len(terms))]
     parts = [*_submodels(fit, sets, data, changes, "anova"), fit]
     rows = [{"term": name} for name in ("(Intercept)", *(fit.design.term_names[k] for k in terms))]
     for row, part in zip(rows, parts, strict=True):
@@ -167,11 +166,10 @@ def _wald(fit, terms, estimates=None, columns=None):
     b are the coefficients (one set per linear predictor, or one if classes share slopes), V is
     their covariance. The statistic is NaN if classes are separated or V is singular.
     estimates, columns : Estimates of a fit with fewer features, and positions of these features"""
-    if estimates is None or columns is None:
+    if estimates is None:
         estimates, columns = fit.estimates, np.arange(len(fit.design.names))
-    positions = 1 + np.flatnonzero(
-        np.isin(fit.design.term_of[columns[estimates.kept[1:] - 1]], terms)
-    )
+    term_of = fit.design.term_of[columns[estimates.kept[1:] - 1]]
+    positions = 1 + np.flatnonzero(np.isin(term_of, terms))
     q, n_scores = estimates.coef.shape
     each = np.arange(1 if fit.family.shared_slopes else n_scores)
     at = (q * each[:, None] + positions).ravel()

@@ -18,6 +18,7 @@ from lodim.models.glm.rows import Basis, Rows, Sums
 MAX_MEMORY_ROWS = SPAN_ROWS  # more rows are processed span by span
 ALIASED = 1e-7  # smallest share of a column not explained by others, as in R's glm
 ROUNDING = 1e-12  # coefficients below this share of the largest are rounding errors
+FLAT = 1e-10  # share of the null model's information that counts as zero
 CLOSE = 1e-9  # relative change of a family's parameter at which its iterations stop
 LARGEST = 20_000_000  # size of the largest linear program; beyond it, only the information is used
 ROUGH = 1e-6  # change of the estimates, relative to Huber's limit, at which statsmodels stops
@@ -69,7 +70,7 @@ def _fit(rows, settings):
     log |= {"converged": converged or log["exact"], "n_iter": n_before + n_iter, "df": df}
     # Directions with hardly any information have no finite estimate, if the rows are separated.
     at_null, H = (_restricted(free, sums.matrix) for sums in (at_null, found))
-    least = inference.FLAT * np.linalg.eigvalsh(at_null).max(initial=0.0)
+    least = FLAT * np.linalg.eigvalsh(at_null).max(initial=0.0)
     if X is not None and not is_separated(family, X, y, H, least, free):
         least = 0.0
     B, null = inference.bread(H, least)
@@ -264,18 +265,19 @@ def maximize_in_memory(family, X, y, weight, offset, max_iter):
 
 
 def _irls(family, X, y, weight, offset, max_iter):
-    from statsmodels.genmod import families
-    from statsmodels.genmod.generalized_linear_model import GLM
-    from statsmodels.robust.norms import HuberT
-    from statsmodels.robust.robust_linear_model import RLM
-
     if family.name == "huber":
+        from statsmodels.robust.norms import HuberT
+        from statsmodels.robust.robust_linear_model import RLM
+
         huber = HuberT(family.limit)
         plain, huber.weights = huber.weights, lambda rest: weight * plain(rest)
         how = {"conv": "coefs", "tol": ROUGH * family.limit}
         how |= {"start_scale": 1.0, "update_scale": False}
         fit = RLM(y - offset, X, huber).fit(maxiter=max_iter, **how)
         return fit.params[:, None], int(fit.fit_history["iteration"])
+    from statsmodels.genmod import families
+    from statsmodels.genmod.generalized_linear_model import GLM
+
     log = families.links.Log()
     known = {
         "binomial": families.Binomial,

@@ -15,7 +15,6 @@ from lodim.models.glm.estimates import Diagnostics, with_constant
 from lodim.models.glm.likelihood import all_scores, pearson, saturated, working_weights
 from lodim.models.glm.passes import WHOLE
 
-FLAT = 1e-10  # share of the null model's information that counts as zero
 ROUNDING = 1e-15  # share of the largest information that is rounding
 LARGEST = 2**20  # largest array of sums over clusters
 EXACT = 1e-28  # share of squared residuals in squared responses that is rounding

@@ -23,7 +23,7 @@ class RowBlock:
     kept: np.ndarray  # (q,) columns of the design matrix that are used
     T: np.ndarray  # (q, r) matrix of nearly orthogonal columns z = T'x
     live: Any  # positions of the rows with positive weight; a slice if these are all rows
-    # of these rows; y, offset and groups are None if the sum does not need them
+    # Arrays of the rows `live`; y, offset and groups are None if the sum does not need them.
     weights: np.ndarray
     y: Any = None
     offset: Any = None
@@ -38,16 +38,16 @@ class RowBlock:
             part = slice(start, min(start + ROWS_AT_ONCE, len(rows[0])))
             some = rows[0][part] > 0.0
             live = slice(len(some)) if some.all() else np.flatnonzero(some)
-            # Broadcast ones are copied: NumPy adds products of contiguous arrays in another order.
+            # Broadcast arrays are copied: NumPy adds products of contiguous ones in another order.
             own = (None if a is None else np.ascontiguousarray(a[part][live]) for a in rows)
             yield cls(X[tiles.of_rows(part)], kept, T, live, *own)
 
     @property
     def basis(self):
-        """Return the arguments that kernels share: X, columns, T and live.
+        """Return the arguments that kernels share: X, columns, T and a mask.
 
-        columns : used columns of X, -1 for ones; T : combines them to T'x; live : weight positive
-        """
+        columns : used columns of X, -1 for ones; T : combines them to T'x
+        mask : (N,) bool, whether the weight is positive"""
         mask = self.padded(self.weights[None])[0] > 0.0
         return np.asarray(self.X), self.kept - 1, np.ascontiguousarray(self.T), mask
 

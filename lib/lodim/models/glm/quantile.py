@@ -27,13 +27,14 @@ def fit(rows, basis, combination):
     ended = linprog(-rest / scale, A_eq=X.T, b_eq=total, bounds=(0.0, 1.0), method="highs-ipm")
     coef = start - scale * ended.eqlin.marginals
     # The sparsity is 1 / density of the residuals at zero, by a kernel estimate as in statsmodels.
-    known, residual = import_module("statsmodels.regression.quantile_regression"), y - X @ coef
-    width = known.hall_sheather(len(residual), share)
+    residual = y - X @ coef
+    statsmodels = import_module("statsmodels.regression.quantile_regression")
+    width = statsmodels.hall_sheather(len(residual), share)
     lower, upper = np.percentile(residual, [25, 75])
     with np.errstate(all="ignore"):
         width = norm.ppf(share + width) - norm.ppf(share - width)
         width *= min(np.std(y), (upper - lower) / IQR)
-        sparsity = float(1.0 / np.mean(known.kernels["epa"](residual / width) / width))
+        sparsity = float(1.0 / np.mean(statsmodels.kernels["epa"](residual / width) / width))
     dispersion = share * (1.0 - share) * sparsity**2
     root = np.linalg.inv(np.linalg.qr(X, mode="r"))
     none = np.zeros((len(coef), 0))
