@@ -77,14 +77,15 @@ def path(
     >>> path.lambdas.tolist()
     [1.0, 0.1, 0.01]
     """
-    names = tuple(model_of(model).penalties)
+    own = model_of(model)
+    names = tuple(own.penalties)
     if not names:
-        raise ArgumentError(f"{model_of(model).name} has no penalty, and so no path")
+        raise ArgumentError(f"{own.name} has no penalty, and so no path")
     penalty = names[0] if penalty is None else penalty
     one_of("penalty", penalty, names)
     if arguments.get(penalty) is not None:
         raise ArgumentError(f"a path varies {penalty}: give lambdas=, or call the model itself")
-    problem = prepare(model_of(model), formula, data, arguments)
+    problem = prepare(own, formula, data, arguments)
     for name, other in problem.model.penalties.items():
         if other.needed and name != penalty and getattr(problem.settings, name) is None:
             raise ArgumentError(f"a path over {penalty} needs a fixed {name}: give {name}=")

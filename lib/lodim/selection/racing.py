@@ -74,8 +74,11 @@ def _race(runs, n_jobs):
         for_each = pool.map if n_jobs > 1 else map
         while running:
             # The smallest penalties come last, and their fits take longest.
-            threads = [(run, i) for run in reversed(running) for i in range(n_jobs)]
-            parts = [(run, range(i, len(run.splits), n_jobs), bar) for run, i in threads]
+            parts = [
+                (run, range(i, len(run.splits), n_jobs), bar)
+                for run in reversed(running)
+                for i in range(min(n_jobs, len(run.splits)))
+            ]
             list(for_each(lambda task: StageLosses.advance(*task), parts))
             for run in running:
                 run.close_stage()

@@ -99,7 +99,7 @@ def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs
     folds = [[[row[d * K : (d + 1) * K] for row in rows] for rows in losses] for d in range(draws)]
     of_draws = [mean_point(one, 1)[0] for one in folds if draws > 1]
     names = [name for name in frame if getattr(problem.settings, name, 0) is None]
-    by_draw = {name: tuple(getattr(settings, name) for settings in of_draws) for name in names}
+    by_draw = {name: tuple(getattr(own, name) for own in of_draws) for name in names}
     return problem.settle(chosen, chosen=by_draw), frame
 
 

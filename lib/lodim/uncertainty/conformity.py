@@ -136,11 +136,9 @@ class HeldOut:
     def upper(self, base, step, level):
         """Return the upper limits (m,) of the prediction intervals of m new rows.
 
-        A limit is a quantile of base + step * score over held-out rows (Barber et al. 2021, Sect.
-        3).
+        A limit is the `level` quantile of base + step * score over held-out rows.
         base, step : (K, m), upper predictions and step sizes by K fits; level : coverage"""
-        # A limit is the `level` quantile of base + score * step over held-out rows, by the fits
-        # without the rows' folds (Barber et al. 2021, Sect. 3).
+        # Each score is added by the fit without the row's fold (Barber et al. 2021, Sect. 3).
         if len(base) == 1:
             return base[0] + step[0] * self.quantile(level)
         out = np.empty(base.shape[1])

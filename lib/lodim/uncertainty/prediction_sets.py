@@ -203,15 +203,13 @@ class Conformal(FitResult, Generic[FitT_co]):
         """
         level = self._checked(level)
         answers, batch = self._answers(data, offset, new_levels)
-        if self.guarantee.unit == "row":  # rows of a group are alike: few groups look like drift
-            moved = moved_means(self.fit, batch)
-            if isinstance(moved, dict) and moved:
-                what = "the new rows differ from the calibration rows, so that coverage is not "
-                what += (
-                    f"guaranteed: means changed, in standard deviations: {shifts_in_words(moved)}"
-                )
-                cure = "measure coverage() on these rows, or calibrate with such rows"
-                warn(f"{what}; {cure}", DataWarning)
+        # Rows of a group are alike: few groups look like drift.
+        moved = moved_means(self.fit, batch) if self.guarantee.unit == "row" else None
+        if isinstance(moved, dict) and moved:
+            what = "the new rows differ from the calibration rows, so that coverage is not "
+            what += f"guaranteed: means changed, in standard deviations: {shifts_in_words(moved)}"
+            cure = "measure coverage() on these rows, or calibrate with such rows"
+            warn(f"{what}; {cure}", DataWarning)
         if self.says.of_classes:
             inside = self.held_out.sets(np.moveaxis(answers, 1, 2), level)
             levels = list(map(str, self.fit.levels))

@@ -154,7 +154,8 @@ def overlaps(Z, code, weight, width, potential):
     potential : (C, C) log integrals of f_A f_B, with f_A the density of class A"""
     C, boxes, out = len(potential), [], np.zeros_like(potential)
     for c, sd in enumerate(width):
-        z, share = Z[code == c], weight[code == c] / weight[code == c].sum()
+        of = code == c
+        z, share = Z[of], weight[of] / weight[of].sum()
         # Boxes (low, high) around a class leave out up to 10% of its rows on each side, and extend
         # by up to four kernel widths; `outside` bounds the class's probability outside each box.
         cut = np.quantile(z, [(q, 1.0 - q) for q in (0.0, 0.005, 0.02, 0.05, 0.1)], axis=0)

@@ -285,21 +285,20 @@ def calibrate(problem, view, log):
 
     The dict has the deviance and balanced accuracy of held-out rows.
     log : dict of results by start, from the search for the view"""
-    # For the deviance, each fold is calibrated by the others.
     problem = for_folds(problem)
     settings, family = problem.settings, problem.family
     y, weight, score, part, draw = _held_out(problem, view, log)
     # With equal priors, rows of rare classes have more weight.
     judged = evaluation_weights(y.astype(int), weight, settings.prior == "equal")
     loss = losses_by_temperature(family, y, judged, score)
-    # Each fold is calibrated by the other folds of the same cross-validation.
+    # For the deviance, each fold is calibrated by the other folds of its cross-validation.
     total, own = (np.zeros((at.max() + 1, loss.shape[1])) for at in (draw, part))
     np.add.at(total, draw, loss)
     np.add.at(own, part, loss)
     of_part = np.zeros(len(own), np.int64)
     of_part[part] = draw
     others = np.maximum(total[of_part] - own, 0.0)
-    factors = [view.rule.calibrated(loss[None]).inverse_temperature for loss in others]
+    factors = [view.rule.calibrated(one[None]).inverse_temperature for one in others]
     calibrated = np.array(factors)[part, None] * score
     weight = evaluation_weights(y.astype(int), weight, False)
     return view.rule.calibrated(loss), {

@@ -34,12 +34,11 @@ def calibrate(problem, prototypes, widen=True):
     residual = state.y - state.a / state.b
     square = residual**2
     null = float(state.weight @ square)
-    at = np.searchsorted(state.batch.rows, prototypes.member)
+    rows, w = state.prototype_rows(prototypes)
     size = np.maximum(np.bincount(prototypes.member_of, minlength=len(prototypes)), 1)
-    each = np.bincount(prototypes.member_of, square[at], len(prototypes)) / size
+    each = np.bincount(prototypes.member_of, square[rows], len(prototypes)) / size
     X, n = state.batch.X, state.batch.n
     total = null + weighted_sums(prototypes, each[:, None], X, n, state.threads)[:, 0]
-    rows, w = state.prototype_rows(prototypes)
     self_part = np.bincount(rows, w * each[prototypes.member_of], n)
     # The residuals of a perfect fit are rounding errors, not variance.
     floor = 1e-12 + 1e-3 * null

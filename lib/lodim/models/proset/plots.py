@@ -84,7 +84,7 @@ def surface(fit, ax, *, features=None, reference=None, level=None):
         if level is not None:
             raise ArgumentError("level= needs a response with classes; this response is numeric")
         key = points.Key.from_response(response.name, None, Z[..., 0].ravel(), "weight")
-        return points.surface(x, y, Z[..., 0], key, labels, ax, level=None, **more)
+        return points.surface(x, y, Z[..., 0], key, labels, ax, **more)
     if level is None and len(fit.levels) > 2:
         key = points.Key(response.name, fit.levels, 0.0, 1.0, "weight")
         return points.classes(x, y, Z, key, labels, ax, **more)
@@ -98,20 +98,20 @@ def shapley(fit, ax, *, data, row=0, reference=None, level=None, top=15):
     one = one_row(data, row)
     offset = zero_offset(fit) if fit.design.offset is None else None
     frame = fit.shapley(one, reference=reference, offset=offset)
-    estimate = fit.design.response.name
-    if fit.levels is None and level is not None:
-        raise ArgumentError("level= needs a response with classes; this response is numeric")
-    if fit.levels is not None:
-        if len(fit.levels) == 2:
-            shown = fit.levels[1]
-            if level is not None and not (isinstance(level, type(shown)) and level == shown):
-                raise ArgumentError(f"level must be {shown!r} for two classes, not {level!r:.80}")
-            level = shown
-        else:
-            if level is None:
-                level = frame.groupby("level", sort=False)["shapley"].sum().idxmax()
-            frame = frame[frame["level"] == fit.levels[among("level", level, fit.levels)]]
-        estimate = f"P({fit.design.response.event(level)})"
+    if fit.levels is None:
+        if level is not None:
+            raise ArgumentError("level= needs a response with classes; this response is numeric")
+    elif len(fit.levels) == 2:
+        shown = fit.levels[1]
+        if level is not None and not (isinstance(level, type(shown)) and level == shown):
+            raise ArgumentError(f"level must be {shown!r} for two classes, not {level!r:.80}")
+        level = shown
+    else:
+        if level is None:
+            level = frame.groupby("level", sort=False)["shapley"].sum().idxmax()
+        frame = frame[frame["level"] == fit.levels[among("level", level, fit.levels)]]
+    response = fit.design.response
+    estimate = response.name if level is None else f"P({response.event(level)})"
     if frame["shapley"].isna().any():
         raise ArgumentError(f"row {one.index[0]} has missing values: it cannot be explained")
     values = frame.set_index("term")["shapley"]
@@ -160,10 +160,10 @@ class BatchMap:
 
     def __init__(self, x, w, v):
         # Features are scaled by v (Eq. 4.1), centred by w (Eq. 4.2) and rotated (Eq. 4.4).
-        self._v, self._centre = v, w @ (x * v) / w.sum()
+        Z = x * v
+        self._v, self._centre = v, w @ Z / w.sum()
         # The right singular vectors of W^(1/2) Z are the eigenvectors of Z' W Z, but more accurate.
-        Z = np.sqrt(w)[:, None] * (x * v - self._centre)
-        s, U = np.linalg.svd(Z, full_matrices=False)[1:]
+        s, U = np.linalg.svd(np.sqrt(w)[:, None] * (Z - self._centre), full_matrices=False)[1:]
         rank = int((s > 1e-10 * max(s.max(initial=0.0), 1e-300)).sum())
         axes = U[:rank].T
         # Signs of directions are arbitrary: the largest entry is made positive.

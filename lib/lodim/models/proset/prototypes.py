@@ -102,10 +102,11 @@ def join(parts):
     """Join Prototypes of one batch each; drop features that have no weight in any of them."""
     v = np.concatenate([part.v for part in parts])
     features = np.flatnonzero(v.any(axis=0))
-    names = ("x", "y", "w", "row", "member", "member_of", "u")
+    names = ("y", "w", "row", "member", "member_of", "u")
     whole = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+    whole["x"] = np.concatenate([part.x[:, features] for part in parts])
     size = np.array([len(part) for part in parts])
-    whole["x"], whole["batch"] = whole["x"][:, features], np.repeat(np.arange(len(size)) + 1, size)
+    whole["batch"] = np.repeat(np.arange(len(size)) + 1, size)
     whole["member_of"] += np.repeat(np.cumsum(size) - size, [len(part.member) for part in parts])
     return replace(parts[0], **whole, features=features, v=v[:, features])
 

@@ -127,8 +127,8 @@ class ClusterViews(AssignedViews):
     def query(self, X=None, threads=1):
         """Return predictions (Answers) for rows X; by default leave-one-out for training rows."""
         how = {"seed": self.seed, "n_samples": self.n_samples, "eligible": self.weight > 0}
-        how["threads"] = threads
-        ratios = losses.cluster_ratios(X, self.X, self.views, self.volumes, self.k, **how)
+        rows = X, self.X, self.views, self.volumes, self.k
+        ratios = losses.cluster_ratios(*rows, threads=threads, **how)
         view = nearest_view(ratios)
         value = np.full(ratios.shape[:2], np.nan)
         return Answers(view, value, np.exp(self.power * ratios[:, :, 0]), np.zeros((len(view), 0)))

@@ -82,7 +82,7 @@ class Ensemble:
         return ties.match_close(X[:, self.features], self.X[self.weight > 0.0])
 
     def best_class(self, scores):
-        """Return the code of the class with the largest of `scores` (rows, classes), (rows,).
+        """Return the code of the class with the largest of `scores` (..., classes), for each row.
 
         In ties the class with the largest total weight of training rows wins."""
         refs = self.references
@@ -92,7 +92,7 @@ class Ensemble:
         total = np.einsum("ci,if->fc", own, np.nan_to_num(X))[by_content(X)]
         values = np.round(total / np.maximum(mass, 1e-300), ties.DIGITS)
         order = np.lexsort((*values[::-1], -np.round(mass / mass.sum(), ties.DIGITS)))
-        return order[ties.argmin(-scores[:, order])]
+        return order[ties.argmin(-scores[..., order])]
 
     @property
     def references(self):

@@ -165,28 +165,25 @@ def build_ensemble(search, views, shares, k, lambda_):
     common = _common_fields(search, search.X, views) | {"assignment": B, "k": int(k)}
     common |= {"axis_of": np.arange(search.X.shape[1]), "lambda_": float(lambda_)}
     power = 1.0 - s.alpha
+    if search.task == CLASSES:
+        e = ClassViews(**common, power=power, balanced=s.balanced, scale=np.array(INITIAL_SCALE))
+        evidence = e.evidence(threads=search.threads)
+        scale = calibrate(evidence, search.y, search.weight)
+        return replace(e, assigned_view=nearest_view(evidence[0]), scale=scale)
     if search.task == NUMBERS:
         e = NumberViews(**common)
-    elif search.task == CLASSES:
-        scale = np.array(INITIAL_SCALE)
-        e = ClassViews(**common, power=power, balanced=s.balanced, scale=scale)
-    else:
-        e = ClusterViews(
-            **common,
-            power=power,
-            seed=s.seed,
-            n_samples=N_SAMPLES,
-            volumes=reference_volumes(common["X"][search.weight > 0], common["views"]),
-            centres=np.zeros((0, common["views"].shape[1])),
-            centre_view=np.zeros(0, np.int64),
-        )
+        return replace(e, assigned_view=e.query(threads=search.threads).view)
+    e = ClusterViews(
+        **common,
+        power=power,
+        seed=s.seed,
+        n_samples=N_SAMPLES,
+        volumes=reference_volumes(common["X"][search.weight > 0], common["views"]),
+        centres=np.zeros((0, common["views"].shape[1])),
+        centre_view=np.zeros(0, np.int64),
+    )
     e = replace(e, assigned_view=e.query(threads=search.threads).view)
-    if search.task == CLUSTERS:
-        return fit_clusters(drop_unused_views(e, search.threads), s.n_clusters, s.seed)
-    if search.task == CLASSES:
-        evidence = e.evidence(threads=search.threads)
-        e = replace(e, scale=calibrate(evidence, search.y, search.weight))
-    return e
+    return fit_clusters(drop_unused_views(e, search.threads), s.n_clusters, s.seed)
 
 
 def _common_fields(search, X, views):

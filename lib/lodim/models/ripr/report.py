@@ -268,7 +268,7 @@ def _search_words(fit):
 
 
 def words(fit):
-    views = list(dict.fromkeys(fit.view_names))
+    views = fit.view_names
     n = len(views)
     number = "One view predicts" if n == 1 else f"{n} views predict"
     some = join_words(views[:3]) if len(views) <= 3 else f"{'; '.join(views[:3])} and others"

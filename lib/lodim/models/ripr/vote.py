@@ -106,8 +106,8 @@ def choose_views(voters, settings, threads):
     s, own = settings, voters.at(sample(voters, SAMPLE, settings.seed))
     few = own.at(sample(own, 1000, s.seed))  # single views are compared on fewer rows
     # Axes that vary in the sample; if none does, in all rows; if none does, with known values
-    each = varying(own.A), varying(voters.A), ~np.isnan(voters.A).all(axis=0)
-    on = np.flatnonzero(next((able for able in each if able.any()), each[-1]))
+    able = next(filter(np.any, map(varying, (own.A, voters.A))), ~np.isnan(voters.A).all(axis=0))
+    on = np.flatnonzero(able)
     on = on[by_content(own.A[:, on])]
     most_dim = min(s.max_dim or MOST_DIM, len(on))
     bounds = min(s.min_dim or 1, most_dim), most_dim

@@ -43,12 +43,11 @@ class VotingViews(Ensemble):
         if voters.classes:
             z = np.log(voters.prior) + total
             score = z[:, 1:] - z[:, :1] if self.n_scores == 1 else z
-            each = [self.best_class(np.log(voters.prior) + own) for own in evidence]
+            each = self.best_class(np.log(voters.prior) + evidence)
         else:
             score = voters.mean + voters.spread * total
-            each = [voters.mean + voters.spread * own[:, 0] for own in evidence]
-        by_view = np.array(each, np.float64).reshape(len(self), len(known)).T
-        by_view, loss = np.where(known, by_view, np.nan), np.where(known, 1.0 - share, np.inf)
+            each = voters.mean + voters.spread * evidence[:, :, 0]
+        by_view, loss = np.where(known, each.T, np.nan), np.where(known, 1.0 - share, np.inf)
         return Answers(view, by_view, loss, score, code)
 
     def nearest(self, j, X, k):

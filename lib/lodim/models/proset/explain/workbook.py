@@ -95,7 +95,7 @@ def _formats(frame, names):
             continue
         size = values.abs().max()
         digits = 0 if size >= 1000 else 1 if size >= 100 else 2 if size >= 10 else 3
-        while size < 10.0 ** (2 - digits) and size < 1 and digits < 8:
+        while size < 10.0 ** (2 - digits) and digits < 8:
             digits += 1
         formats[name] = f"{0:.{digits}f}"
     return formats

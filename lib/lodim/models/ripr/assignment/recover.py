@@ -40,7 +40,7 @@ def keep_largest(L, search, settings, weight=None):
     """Keep the views with most rows and assign all rows to them; return columns and Assignment.
 
     columns : positions of the kept views in losses L (rows, views), most rows first
-    search : Assignment to all views; settings : least share and greatest number of kept views"""
+    search : Assignment to all views; settings : least share and largest number of kept views"""
     order = largest(search.mass, settings)
     columns = search.views[order]
     return columns, reassign(L[:, columns], search, search.mass[order], weight)

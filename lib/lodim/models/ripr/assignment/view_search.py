@@ -166,8 +166,8 @@ class ViewSearch:
 
         Numbers are predicted in the view to which most neighbours belong, by `number_answers`;
         errors are squared, of standardized y. Errors of classes are from `class_errors`.
-        L : (rows, views) losses; pairs : list of an Assignment to `views`, and of the positions of
-            the views that predict, to which rows are reassigned"""
+        L : (rows, views) losses; pairs : list of (Assignment to `views`, positions of the views
+            that predict), where rows are reassigned to these positions"""
         (X, y), columns = self.rows_used, np.unique(np.concatenate([J for _, J in pairs]))
         if self.task == CLASSES:
             ratios = self.log_ratios(self.k, views[columns])
@@ -189,25 +189,32 @@ class ViewSearch:
         lambda_ : penalty divided by the squared scale of losses. None: 2 for clustering, else by
             leave-one-out errors; for classes, forward selection if its errors are clearly smaller
         L : losses (rows, views); by default they are computed"""
-        s, weight = self.settings, self.weights
         best, errors = self._by_penalty(lambda_, L)
         if self.task == CLASSES and lambda_ is None:
-            # By default forward selection compares fewer neighbours.
-            k = max(1, round(best.k / 4)) if s.k is None and L is None else best.k
-            own, y = self.losses(k) if L is None else L, self.rows_used[1]
-            tried = candidates(own, weight)
-            ratios = self.log_ratios(k, self.views[tried])
-            taken = forward_selection(ratios, y, s.n_views or 6, weight)
-            rival_errors = lambda_path.class_errors(ratios[:, taken], y)
-            if clearly_better(rival_errors, errors, len(taken) - len(best.views), weight):
-                columns, rows = refit(own, tried[taken], UNIT_LAMBDA * best.unit, weight)
-                best = Recovery(self.views[columns], rows, k, UNIT_LAMBDA, best.unit, forward=True)
-        if s.constraints is None and self.order is None:
+            best = self._by_forward_selection(best, errors, L)
+        constrained = self.settings.constraints is not None
+        if not constrained and self.order is None:
             return best
         L = self.losses(best.k) if L is None else L
-        within = self._in_order if s.constraints is None else self._constrained
-        columns, rows = within(L, best)
+        columns, rows = (self._constrained if constrained else self._in_order)(L, best)
         return replace(best, views=self.views[columns], assignment=rows, forward=False)
+
+    def _by_forward_selection(self, best, errors, L):
+        """Return a Recovery by forward selection if its errors are clearly smaller, else `best`.
+
+        best, errors : from `_by_penalty`; L : losses (rows, views), None to compute them"""
+        s, weight, y = self.settings, self.weights, self.rows_used[1]
+        # By default forward selection compares fewer neighbours.
+        k = max(1, round(best.k / 4)) if s.k is None and L is None else best.k
+        L = self.losses(k) if L is None else L
+        tried = candidates(L, weight)
+        ratios = self.log_ratios(k, self.views[tried])
+        taken = forward_selection(ratios, y, s.n_views or 6, weight)
+        rival_errors = lambda_path.class_errors(ratios[:, taken], y)
+        if not clearly_better(rival_errors, errors, len(taken) - len(best.views), weight):
+            return best
+        columns, own = refit(L, tried[taken], UNIT_LAMBDA * best.unit, weight)
+        return Recovery(self.views[columns], own, k, UNIT_LAMBDA, best.unit, forward=True)
 
     def _by_penalty(self, lambda_, L):
         """Select views by a penalty; return the Recovery, and leave-one-out errors (rows,) or None.
