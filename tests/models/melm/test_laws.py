@@ -145,7 +145,7 @@ def test_a_view_is_followed_to_another_gamma():
 def test_the_same_seed_is_the_same_search():
     X, code, weight = rings()
     one, two, other = (
-        search_manifold(X, code, weight, replace(QUICK, seed=s, threads=t))
+        search_manifold(X, code, weight, replace(QUICK, seed=s, n_threads=t))
         for s, t in ((1, 1), (1, 3), (2, 1))
     )
     assert np.array_equal(one.V, two.V) and np.array_equal(one.divergences, two.divergences)

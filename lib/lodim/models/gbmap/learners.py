@@ -7,7 +7,7 @@ import numpy as np
 
 from lodim import forms
 from lodim.engine.blocks import over_rows, over_spans, place, single_blas
-from lodim.engine.tiles import TILE, TILES_PER_BLOCK
+from lodim.engine.tiles import TILE, TILES_PER_BLOCK, unpack
 from lodim.engine.workers import WorkerTiles
 from lodim.export.expression import call, weighted
 from lodim.models.gbmap.cpu_kernels import IDENTITY, SOFTPLUS, forward
@@ -129,7 +129,7 @@ class WeakLearners:
     def _forward(self, tiles, n, into, width, derivative, threads):
         out = np.zeros((len(tiles), width, TILE))
         self.add_to(out, tiles, into, derivative, threads)
-        return self.scale * out.transpose(0, 2, 1).reshape(-1, width)[:n]
+        return self.scale * unpack(out, n)
 
     def _in_chunks(self, tiles, n, into, width, threads, engine):
         if isinstance(tiles, WorkerTiles):

@@ -141,8 +141,8 @@ def row_sums(u, scale, U, w, after, size, shift, e, T, R):
 
     Also add kernel * (u[:, a] - U[:, i]) to R[:, a], and subtract it from T[:, i].
     A kernel is scale[a] w[i] exp(shift - distance^2 / 2).
-    after : only pairs with i >= after + a count; the position in U of the point after u[:, 0], if
-        u is a part of U; -scale.size for all pairs
+    after : only pairs with i >= after + a count; after is the position in U of the point after
+        u[:, 0] if u is a part of U, and -scale.size to count all pairs
     size : points in U without padding; e : work array, a number per point of U"""
     k, total = len(u), 0.0
     for a in range(scale.size):

@@ -77,7 +77,7 @@ def _coordinates(X, owner, maps, U):
 
 @cuda.jit(device=True)
 def _squares(U, q, c, tile_class, t, s, last, point, E):
-    """Write the squared distances from this thread's row of block t to its rows of block s to E.
+    """Fill E with squared distances from this thread's row of block t to its rows of block s.
 
     U : from `_coordinates`, for projection q; c, tile_class : classes of blocks s and t
     point : shared memory for some dimensions of block s; last : chunk of dimensions to read last"""

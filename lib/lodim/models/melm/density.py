@@ -126,14 +126,13 @@ def pack_neighbours(u, w):
     order : (n,) positions of the rows; fields : tuple of U, w, low and high of `Densities`"""
     n, k = u.shape
     order, group = np.arange(n), np.zeros(n, np.int64)
+    strips = max(1.0, (n / TILE) ** (1.0 / k))
     for j in range(k):
         order = order[np.lexsort((u[order, j], group[order]))]
-        strips = max(1.0, (n / TILE) ** (1.0 / k))
         group[order] = np.arange(n) // max(TILE, int(n / strips ** (j + 1)))
-    padding = -n % TILE
-    filled = np.concatenate([u[order], np.repeat(u[order[-1:]], padding, axis=0)])
-    U = filled.reshape(-1, TILE, k)
-    weights = np.concatenate([w[order], np.zeros(padding)]).reshape(-1, TILE)
+    padding = 0, -n % TILE
+    U = np.pad(u[order], (padding, (0, 0)), "edge").reshape(-1, TILE, k)
+    weights = np.pad(w[order], padding).reshape(-1, TILE)
     tiles = np.ascontiguousarray(U.transpose(0, 2, 1)), weights, U.min(axis=1), U.max(axis=1)
     return order, tiles
 

@@ -19,7 +19,7 @@ from lodim.models.melm.rule import (
 )
 from lodim.models.melm.search import Plan, make_basis, search_gammas, steps
 from lodim.models.melm.view import View, orient, project
-from lodim.models.melm.whitening import CONSTANT, Basis, Sample, bandwidths, center_by_class
+from lodim.models.melm.whitening import Basis, Sample, bandwidths, center_by_class
 from lodim.selection import folds
 from lodim.selection.tuning import FOLDS, QUICK_ROWS, count_draws, quick_splits
 
@@ -46,7 +46,7 @@ def fold_scores(train, test, family, settings, first_gamma=None, warm_start=None
     """Fit to the rows `train`; return a list of linear predictors (n, K) of `test`.
 
     The list has an entry for each kernel width in settings.gamma, a number or several.
-    first_gamma : kernel width of the first search, by default the one of them closest to 4
+    first_gamma : kernel width of the first search, by default the one closest to 4
     warm_start : projection at which the first search starts; None for many starts
     If no fit is possible, the intercept-only model predicts."""
     gammas = settings.gamma if isinstance(settings.gamma, tuple) else (settings.gamma,)
@@ -158,8 +158,7 @@ class ClassRows:
 
         first_gamma, warm_start : first width, and projection (p, k) at which its search starts
         settings : those of the melm fit, which become a Plan; tolerances : fields of Plan"""
-        names = [f.name for f in fields(Plan) if hasattr(settings, f.name)]
-        own = {name: getattr(settings, name) for name in names} | {"threads": settings.n_threads}
+        own = {f.name: getattr(settings, f.name) for f in fields(Plan) if hasattr(settings, f.name)}
         plan, starts = Plan(**own | tolerances), (first_gamma, warm_start, self.within)
         return search_gammas(self.X, self.code, self.weight, plan, gammas, *starts)
 
@@ -168,7 +167,7 @@ def fit_view(batch, settings, family, first_gamma=None):
     """Find the projection in which classes overlap least; return a View and a dict of results.
 
     The View has a fitted classifier; without classes, it shows principal components.
-    first_gamma : kernel width of a preliminary search, whose result is a start; None for no such"""
+    first_gamma : kernel width of a first search, at whose result the search starts; or None"""
     n_classes = count_classes(family)
     if n_classes == 1 and settings.gamma is not None:
         raise ArgumentError("gamma= needs a response with classes; the formula has no response")
@@ -190,13 +189,6 @@ def _classifier(V, batch, rows, settings, family):
     """Fit a classifier in projection V; return V in the printed axes, coordinates (m, k), Rule."""
     n_classes, (code, weight) = count_classes(family), (rows.code, rows.weight)
     if n_classes > 1:
-        Z = rows.X @ V
-        residual = center_by_class(Z, code, weight)[0]
-        if (np.abs(residual).max(axis=0) <= CONSTANT * np.abs(Z).max(axis=0)).any():
-            raise DataError(
-                "the rows of each class are identical in the view, so densities have no width: use "
-                "other features"
-            )
         V = orient(V, rows.X, code, weight)
     Z = project(V, batch.X, batch.n)[rows.position]
     rule = fit_rule(settings, Z, code, weight, rows.present, n_classes, family.n_scores)

@@ -40,7 +40,7 @@ class Plan:
     max_iter: int = 500
     tol: float = 1e-6
     ftol: float = 1e-9  # relative gain at which the final search stops
-    threads: int = 1
+    n_threads: int = 1
     engine: str = "cpu"
 
 
@@ -152,7 +152,7 @@ def make_objective(sample, plan):
     """Return the function to minimize: minus a Sample's divergence, with the settings of a Plan."""
     h2 = bandwidths(sample.size, plan.k, plan.gamma)
     share = shares(sample.size, average=plan.divergence == "mean")
-    return Divergence(sample, share, h2, plan.k, plan.threads, plan.engine)
+    return Divergence(sample, share, h2, plan.k, plan.n_threads, plan.engine)
 
 
 def principal_axes(V, basis, sample):
@@ -161,7 +161,7 @@ def principal_axes(V, basis, sample):
     The largest loading of each is positive. sample : Sample of rows, in coordinates of `basis`"""
     Q = np.linalg.qr(V)[0]
     theta = basis.back @ Q
-    turned = Q @ np.linalg.eigh(theta.T @ sample.total_covariance() @ theta)[1][:, ::-1]
+    turned = Q @ np.linalg.eigh(theta.T @ np.add(*sample.covariances()) @ theta)[1][:, ::-1]
     coordinates = sample.Z.T @ (basis.back @ turned)
     return turned * upright(turned, coordinates, sample.weight / sample.weight.sum())
 
@@ -186,11 +186,10 @@ def starting_projections(sample, basis, plan):
 
     They map r coordinates of `basis` to plan.k dimensions: principal components of the Sample,
     directions in which class means or covariances differ, and random sums of rows."""
-    k, (mean, cov), share = plan.k, sample.moments, sample.share
+    k, share, (within, between) = plan.k, sample.share, sample.covariances()
     # Directions in which class means or covariances differ, best first.
-    centred = mean - share @ mean
-    of_means = np.linalg.eigh((centred.T * share) @ centred)[1][:, ::-1][:, : sample.n_classes - 1]
-    difference = cov - np.einsum("c,cij->ij", share, cov)
+    of_means = np.linalg.eigh(between)[1][:, ::-1][:, : sample.n_classes - 1]
+    difference = sample.moments[1] - within
     squares = np.einsum("c,cij,cjk->ik", share, difference, difference)
     of_covariances = np.linalg.eigh(squares)[1][:, ::-1]
     starts = [
@@ -222,7 +221,7 @@ def _orthonormal(V):
 
 def _principal_components(sample, basis, k, smallest=False):
     """Return directions (r, k) of a Sample's k largest (or smallest) principal components."""
-    values, vectors = np.linalg.eigh(sample.total_covariance())
+    values, vectors = np.linalg.eigh(np.add(*sample.covariances()))
     root = basis.back.T @ (vectors * np.sqrt(np.maximum(values, 0.0)))
     components = np.linalg.eigh(root.T @ root)[1]
     return basis.back @ root @ (components[:, :k] if smallest else components[:, ::-1][:, :k])

@@ -4,9 +4,11 @@ import numpy as np
 
 from lodim import forms
 from lodim.engine.blocks import single_blas
+from lodim.engine.tiles import unpack
+from lodim.errors import DataError
 from lodim.models.melm.density import N_CLASSES
 from lodim.models.melm.rule import Rule
-from lodim.models.melm.whitening import center_by_class
+from lodim.models.melm.whitening import CONSTANT, center_by_class
 
 TIE = 1e-6  # relative difference of loadings or class means that count as equal
 
@@ -60,17 +62,23 @@ def project(V, tiles, n):
     """Return coordinates V'x (n, k) for the first n rows x of tiles (blocks of 64 rows)."""
     with single_blas():
         Z = np.matmul(V.T, tiles)
-    return np.ascontiguousarray(Z.transpose(0, 2, 1).reshape(-1, V.shape[1])[:n], np.float64)
+    return np.ascontiguousarray(unpack(Z, n), np.float64)
 
 
 def orient(V, X, code, weight):
     """Return directions V (p, k), rotated and scaled to the axes in which a projection is shown.
 
     Coordinates of rows get unit covariance within classes, `code` (n,). Class means differ most
-    along the first axes, spreads of classes along the others."""
+    along the first axes, spreads of classes along the others. Raise DataError if rows do not vary
+    within classes along a direction."""
     Z, C = X @ V, int(code.max()) + 1
     share = np.bincount(code, weight, C) / weight.sum()
     residual, means = center_by_class(Z, code, weight)
+    if (np.abs(residual).max(axis=0) <= CONSTANT * np.abs(Z).max(axis=0)).any():
+        raise DataError(
+            "the rows of each class are identical in the view, so densities have no width: use "
+            "other features"
+        )
     residual = residual * np.sqrt(weight / weight.sum())[:, None]
     values, vectors = np.linalg.eigh(residual.T @ residual)
     whiten = vectors / np.sqrt(np.maximum(values, 1e-300))

@@ -188,11 +188,13 @@ class Sample:
             cov.append((centred * w) @ centred.T)
         return np.stack(mean), np.stack(cov)
 
-    def total_covariance(self):
-        """Return the covariance (r, r) of all rows."""
+    def covariances(self):
+        """Return the covariances (r, r) of rows within classes, and of the class means.
+
+        Their sum is the covariance of all rows."""
         (mean, cov), share = self.moments, self.share
         centred = mean - share @ mean
-        return np.einsum("c,cij->ij", share, cov) + (centred.T * share) @ centred
+        return np.einsum("c,cij->ij", share, cov), (centred.T * share) @ centred
 
     @cached_property
     def tiles(self):

@@ -116,8 +116,8 @@ class BatchState:
     def _with_sums(self, prototypes, loss, numerators):
         """Add prototypes to the rows' estimates a / b; return new numerators and denominators.
 
-        Both are (n,). numerators : a before the addition; b before it is self.b; self does not
-            change
+        Both are (n,). self does not change, and its b counts as the denominators before.
+        numerators : (n,) the numerators before
         loss : CLASSES, SQUARED or DENSITY; a / b is P(class), mean, or density at the response"""
         X, n = self.batch.X, self.batch.n
         y, a, b = (tiles.pad(z, len(X)) for z in (self.y, numerators, self.b))
