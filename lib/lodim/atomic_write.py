@@ -21,10 +21,10 @@ def replacing(path):
     A symbolic link's target is replaced; mode and owner stay. OSError if `path` is not writable."""
     target = Path(os.path.realpath(path))
     old = _status(target)
-    for path in target.parent.glob(f".lodim-{'[0-9a-f]' * DIGITS}.tmp"):  # of killed processes
-        with contextlib.suppress(OSError), open(path, "rb+") as left:
+    for stray in target.parent.glob(f".lodim-{'[0-9a-f]' * DIGITS}.tmp"):  # of killed processes
+        with contextlib.suppress(OSError), open(stray, "rb+") as left:
             _lock(left, wait=False)
-            path.unlink()
+            stray.unlink()
     file, temporary = _begun(target.parent, 0o666 if old is None else stat.S_IMODE(old.st_mode))
     try:
         with file:

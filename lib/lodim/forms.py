@@ -149,7 +149,7 @@ def plain() -> Any:
 def plain_label(label: Any) -> bool | int | float | str:
     """Return a level or row label as a bool, number or text, so that a file can hold it."""
     label = label.item() if isinstance(label, np.generic) else label
-    return label if isinstance(label, bool | int | float | str) else str(label)
+    return label if isinstance(label, PLAIN) else str(label)
 
 
 def modest() -> Any:

@@ -125,15 +125,11 @@ class _Estimator(base.BaseEstimator):
         known = inspect.signature(getattr(lodim, model)).parameters.values()
         left_out, empty = ROW_ARGUMENTS | set(without), inspect.Parameter.empty
         kept = [p for p in known if p.kind is p.KEYWORD_ONLY and p.name not in left_out]
-        parameters = [p.name for p in kept]
-        keyword, first = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+        kept = [p.replace(annotation=empty) for p in kept]
+        me = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        keyword = inspect.Parameter.KEYWORD_ONLY
         added = [inspect.Parameter(name, keyword, default=value) for name, value in own.items()]
-        kept = [
-            inspect.Parameter("self", first),
-            *added,
-            *(p.replace(annotation=empty) for p in kept),
-        ]
-        signature = inspect.Signature(kept)
+        signature = inspect.Signature([me, *added, *kept])
 
         def __init__(self, **values):
             given = signature.bind(self, **values)
@@ -143,7 +139,7 @@ class _Estimator(base.BaseEstimator):
 
         __init__.__signature__ = signature
         cls.__init__ = __init__
-        parts = {"names": ", ".join(parameters), "model": model, "chooses": chooses}
+        parts = {"names": ", ".join(p.name for p in kept), "model": model, "chooses": chooses}
         parts["fit"] = f"{model.capitalize()}Fit"
         text = HELP + (HELP_OF_CV + HELP_OF_MODEL + CV if chooses else HELP_OF_MODEL)
         text += CLASSES * issubclass(cls, base.ClassifierMixin)

@@ -249,12 +249,12 @@ def choose(X, y, weight, fold, n_classes, item_of, seed):
     knots = np.nanquantile(X, levels, axis=0, method="inverted_cdf").T
     scores = np.empty_like(knots)
     for x, knot, score in zip(X.T, knots, scores, strict=True):
-        _, group = np.unique(knot, return_inverse=True)
-        score[:] = (np.bincount(group, ndtri(levels)) / np.bincount(group))[group]
+        _, at = np.unique(knot, return_inverse=True)
+        score[:] = (np.bincount(at, ndtri(levels)) / np.bincount(at))[at]
         z = np.interp(x, knot, score)
         score[:] = (score - np.nanmean(z)) / (np.nanstd(z) or 1.0)
-    mapped = replace(plain[0], knots=knots, scores=scores)
-    fit, settings = _choose(mapped.features(X), *rest)
+    scored = replace(plain[0], knots=knots, scores=scores).features(X)
+    fit, settings = _choose(scored, *rest)
     mapped = replace(fit, knots=knots, scores=scores), settings
     return min(plain, mapped, key=lambda one: one[1]["loss"])
 
@@ -269,7 +269,7 @@ def _choose(X, y, weight, fold, n_classes, item_of, seed):
     rows = np.flatnonzero(fold >= 0)
     rows = rows if len(rows) <= ROWS else np.sort(rng.choice(rows, ROWS, replace=False))
     held_out = [rows[fold[rows] == k] for k in range(fold.max() + 1)]
-    masks, n_items = [], item_of.max() + 1  # positions of the features that are known
+    n_items, masks = item_of.max() + 1, []  # positions of the features that are known
     for _ in range(MASKS):
         items = rng.permutation(n_items)[: rng.integers(1, n_items + 1)]
         masks.append(np.flatnonzero(np.isin(item_of, items)))

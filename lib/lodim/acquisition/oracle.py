@@ -73,6 +73,13 @@ class Oracle:
         """Small random numbers (n,), added to distances so that no two rows tie."""
         return np.random.default_rng(self.seed).random(len(self.X)) * 1e-9
 
+    @cached_property
+    def _rows_of_class(self):
+        """Positions of the training rows with weight, per class; a numeric y has one list."""
+        used = self.weight > 0.0
+        parts = [used & (self.y == k) for k in range(self.n_classes)] or [used]
+        return [np.flatnonzero(part) for part in parts]
+
     def start(self, x, own=-1):
         """Return the State of a row before the first purchase, when only free columns are known.
 
@@ -106,8 +113,7 @@ class Oracle:
         count = -(-POINTS // len(classes))
         points, weights = [], []
         for k in classes:
-            used = self.weight > 0.0
-            rows = np.flatnonzero((self.y == k) & used if self.n_classes else used)
+            rows = self._rows_of_class[k]
             if state.own >= 0 and len(rows) > 1:
                 rows = rows[rows != state.own]
             if len(rows) > count:

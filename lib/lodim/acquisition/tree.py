@@ -130,12 +130,11 @@ class _Growing:
         if item < 0 or depth == 0:
             spent = float(np.mean([self.played[r].spent[0] for r in rows]))
             return Node("stop" if item < 0 else "more", (), spent, answer=answer, **size)
-        prices, oracle = [], self.policy._oracle
-        for x, r in zip(self.X[same], same, strict=True):
-            ends = (self.played[r].items[:j] for j in (k, k + 1))
-            before, now = (oracle.buy(oracle.start(x), items, x).paid for items in ends)
-            prices.append(self.items.price(now) - self.items.price(before))
-        price = float(np.mean(prices))
+        # The price depends only on what was bought before, so one row stands for all.
+        oracle, x = self.policy._oracle, self.X[same[0]]
+        ends = bought, (*bought, item)
+        before, now = (oracle.buy(oracle.start(x), items, x).paid for items in ends)
+        price = float(self.items.price(now) - self.items.price(before))
         after = np.array([self.action(r, k + 1) for r in same])
         below = [
             (text, self.node(same[at], (*bought, item), depth - 1))

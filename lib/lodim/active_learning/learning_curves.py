@@ -174,10 +174,10 @@ class LearningCurves:
         (1, 5)
         """
         against = self._known("random" if against is None and "random" in self.values else against)
-        areas = {name: v.mean(axis=1) for name, v in self.values.items()}
-        n = self.n_labelled
-        if len(n) > 1:
-            areas = {k: np.trapezoid(v, n, axis=1) / (n[-1] - n[0]) for k, v in self.values.items()}
+        areas, n = {}, self.n_labelled
+        for name, v in self.values.items():
+            width = n[-1] - n[0]
+            areas[name] = np.trapezoid(v, n, axis=1) / width if len(n) > 1 else v[:, 0]
         rows = []
         for name, area in areas.items():
             gain = area - areas[against]

@@ -60,7 +60,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Record:
-    """Predictions of one compared model for held-out rows of one or all folds, and its fits."""
+    """Predictions of a model for the held-out rows of one fold or all, and how its fits went."""
 
     scores: np.ndarray | None = None  # (m, K) linear predictors; None: the model failed
     reason: str = ""  # error message of the failed fit
@@ -75,15 +75,15 @@ def hold_out(candidates, task):
     """Return a dict label -> Record with the held-out predictions of each Candidate for a Task."""
     n_folds, levels, batch = task.n_folds, task.levels, task.batch
     for k in range(n_folds) if levels else ():
-        train = (batch.weight > 0) & (task.fold != k)
-        seen = np.bincount(batch.y[train].astype(int), minlength=len(levels))
+        seen = np.bincount(batch.y[task.fold != k].astype(int), minlength=len(levels))
         if not seen.all():
             name = levels[int(np.argmin(seen))]
             what = f"all rows of the class {name!r} of {task.design.response.name!r}"
             cure = "no model can learn this class. Leave the class out, or give other folds"
             raise DataError(f"{what} are held out together: {cure}")
     pairs = [(candidate, k) for candidate in candidates for k in range(n_folds)]
-    found = list(progress.steps(_results(task, pairs), len(pairs), "fits"))
+    with warnings.catch_warnings(action="ignore"):  # compare() has given those of all rows
+        found = list(progress.steps(_results(task, pairs), len(pairs), "fits"))
     parts = {c.label: found[i * n_folds :][:n_folds] for i, c in enumerate(candidates)}
     return {label: _record(task, results) for label, results in parts.items()}
 
@@ -96,16 +96,15 @@ def _results(task, pairs):
     for done, pair in enumerate(pairs):
         if jobs > 1 and movable and time.perf_counter() - began > START:
             own, jobs = replace(task, threads=1), min(jobs, len(pairs) - done)
-            with warnings.catch_warnings(action="ignore"):  # joblib's: processes end early
-                run = Parallel(jobs, backend="loky", return_as="generator")
-                yield from run(delayed(_alone)(own, *rest) for rest in pairs[done:])
+            run = Parallel(jobs, backend="loky", return_as="generator")
+            yield from run(delayed(_alone)(own, *rest) for rest in pairs[done:])
             return
         yield _fit_fold(task, *pair)
 
 
 def _alone(task, candidate, k):
     logging.getLogger("lodim").disabled = True  # the calling process says what takes time
-    with progress.showing(False, "compare"):
+    with warnings.catch_warnings(action="ignore"), progress.showing(False, "compare"):
         return _fit_fold(task, candidate, k)
 
 
@@ -114,7 +113,7 @@ def fit_all(candidate, task):
     with warnings.catch_warnings():
         for message in task.told:
             warnings.filterwarnings("ignore", re.escape(message))
-        return _fit(candidate, task, np.arange(task.batch.n), quiet=False)
+        return _fit(candidate, task, np.arange(task.batch.n))
 
 
 def _record(task, results):
@@ -168,8 +167,7 @@ def _fit_fold(task, candidate, k):
 def _why_unanswered(strict, data):
     """Return why rows `data` have no prediction: the error that strict(data) raises, or a guess."""
     try:
-        with warnings.catch_warnings(action="ignore"):
-            strict(data)
+        strict(data)
     except LodimError as error:
         return str(error).split(";")[0]
     return "features are missing, or have levels that the training rows of the fold did not have"
@@ -190,8 +188,8 @@ def _null(task, train, test):
     return offset[test] + task.family.null_intercept(batch.y[train], weight, offset[train])
 
 
-def _fit(candidate, task, train, quiet=True):
-    """Return a Candidate's fit to rows `train` of a Task; quiet : whether to hide warnings."""
+def _fit(candidate, task, train):
+    """Return a Candidate's fit to rows `train` of a Task."""
     data, formula = take_rows(task.data, task.batch.rows[train]), task.formula
     if candidate.kind == "call":
         own = task.design.weights, task.design.offset, task.inputs.groups
@@ -206,8 +204,7 @@ def _fit(candidate, task, train, quiet=True):
         shared |= {"seed": task.seed, "threads": task.threads}
         arguments = {k: v for k, v in shared.items() if k in known and v is not None}
         arguments |= candidate.arguments
-    with warnings.catch_warnings(action="ignore" if quiet else None):
-        fit = candidate.function(formula, data, **arguments)
+    fit = candidate.function(formula, data, **arguments)
     if not isinstance(fit, Fit) or fit.design.response is None:
         raise DataError(f"{candidate.label} must return a fit of lodim, not {fit!r:.80}")
     if fit.levels != task.levels:
@@ -221,9 +218,7 @@ def _answers(fit, task, test):
     how = {"offset": task.inputs_of(test).offset} if fit.design.offset_given and not named else {}
     numbers = task.levels is None
     kind = "response" if numbers else "link"
-    with warnings.catch_warnings(action="ignore"):
-        found = in_pandas(fit.predict)(data, kind, new_levels="missing", **how)
-    found = found.to_numpy(dtype=float)
+    found = in_pandas(fit.predict)(data, kind, new_levels="missing", **how).to_numpy(dtype=float)
     return task.family.score(found) if numbers else found.reshape(len(test), -1)
 
 
@@ -235,18 +230,15 @@ def _peer(name, task, train, test):
         raise DataError("models of scikit-learn cannot use an offset")
     how = {"family": task.design.family, "parameters": task.parameters, "missing": "indicator"}
     data = take_rows(task.data, task.batch.rows[train])
-    with warnings.catch_warnings(action="ignore"):  # compare() has issued those of all rows
-        design, batch = Design.learn(task.formula, data, task.inputs_of(train), **how)
+    design, batch = Design.learn(task.formula, data, task.inputs_of(train), **how)
     n_classes = len(design.levels or ())
     key, _ = row_keys.of_batch(batch, n_classes)
     order = row_keys.shuffled(key, task.seed)  # a forest samples rows by position
     X = tiles.unpack(batch.X, batch.n)[order]
     out = np.full((len(test), task.family.n_scores), np.nan)
     weights = None if batch.weights is None else batch.weights[order]
-
-    with warnings.catch_warnings(action="ignore"):
-        new = design.apply(take_rows(task.data, task.batch.rows[test]), new_levels="missing")
-        rows, X_new = (X, batch.y[order], weights), tiles.unpack(new.X, new.n)
-        found = peer_scores(name, *rows, X_new, n_classes, task.family, task.seed, task.threads)
-        out[new.rows] = found if n_classes else task.family.score(found[:, 0])
+    new = design.apply(take_rows(task.data, task.batch.rows[test]), new_levels="missing")
+    rows, X_new = (X, batch.y[order], weights), tiles.unpack(new.X, new.n)
+    found = peer_scores(name, *rows, X_new, n_classes, task.family, task.seed, task.threads)
+    out[new.rows] = found if n_classes else task.family.score(found[:, 0])
     return out, design.apply

@@ -1,6 +1,7 @@
 """The checks of a fit: the list of all checks, what each needs, and how they are run on data."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -127,6 +128,11 @@ class Subject:
     answered: Batch | None = None  # the rows with known response
     score: np.ndarray | None = None  # (n, K) link scores of `answered`
     training: bool = False  # whether they are the training rows of the fit
+
+    @cached_property
+    def wild(self):
+        """Extreme values of the data, as a list of (Limits of a feature, positions, values)."""
+        return self.design.wild_rows(self.data)
 
     @property
     def has(self):

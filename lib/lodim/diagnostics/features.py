@@ -56,8 +56,8 @@ def leak(subject):
 
 def wild_values(subject):
     """Find values far outside all others in a subject (fit and rows); return a list of Finding."""
-    design, found = subject.design, []
-    for limits, rows, values in design.wild_rows(subject.data):
+    found = []
+    for limits, rows, values in subject.wild:
         at = np.isin(rows, subject.counted)
         done = "the fit uses the middle of the other values instead"
         found.append((limits, rows[at], values[at], done, True))
@@ -84,12 +84,14 @@ def wild_values(subject):
 def missing_code(subject):
     """Find numbers such as -999 for missing values in a subject (fit, rows); return Findings."""
     frame, findings = read_frame(subject.data), []
-    wild = {limits.feature for limits, at, _ in subject.design.wild_rows(subject.data) if len(at)}
+    wild = {limits.feature for limits, at, _ in subject.wild if len(at)}
     for name in _plain_numbers(subject.design):
+        if name in wild:
+            continue
         x = columns.as_float(read_column(frame, name).values)[subject.rows.rows]
         values, counts = np.unique(x[~np.isnan(x)], return_counts=True)
         for end, others in ((0, values[1:]), (-1, values[:-1])):
-            if name in wild or len(others) < 2 or counts[end] < 2:
+            if len(others) < 2 or counts[end] < 2:
                 continue
             gap = abs(others - values[end]).min()
             code = f"{values[end]:.12g}"

@@ -33,8 +33,8 @@ def alike(template, names):
 class Infix:
     """Base of writers of an Equation as code, in which repeated or labelled expressions get names.
 
-    functions : set by subclasses, dict name -> (template such as "{} + {}", its precedence)
-    Arguments of lower precedence than the template get brackets."""
+    functions : set by subclasses, dict name -> (template such as "{} + {}", its precedence, p)
+    Arguments of lower precedence than p (or p[k], of argument k) get brackets."""
 
     functions: Mapping[str, tuple] = MappingProxyType({})
     taken: frozenset = frozenset()  # names that must not be used for nodes

@@ -167,7 +167,8 @@ class _Python(Program):
         return "\n\n\n".join(part.strip("\n") for part in parts) + "\n"
 
     def point_table(self, name, rows):
-        return f"{name} = (\n{''.join(f'    {tuple(row)!r},{chr(10)}' for row in rows)})"
+        lines = "".join(f"    {tuple(row)!r},\n" for row in rows)
+        return f"{name} = (\n{lines})"
 
     def when(self, condition, statement):
         return [f"if {self.text(condition)}:", f"    {statement}"]

@@ -146,8 +146,10 @@ class Inputs:
             call = tree(part.name)
             nodes = _Translation(self, part.states).columns(call)
             nodes = [ex.labelled(*pair) for pair in zip(nodes, factors.labels(part), strict=True)]
-            for node in [] if _always_finite(call) else nodes:
-                self.refuse(ex.call("not", ex.call("is_finite", node)), f"{part.name} is", node)
+            if not _always_finite(call):
+                for node in nodes:
+                    infinite = ex.call("not", ex.call("is_finite", node))
+                    self.refuse(infinite, f"{part.name} is", node)
         self._made[id(part)] = nodes
         return nodes
 

@@ -299,9 +299,10 @@ class Effects(FitResult):
         DataFrame
             Columns: group (value of `by`, if given), term, value (of the feature; for slopes the
             comparison), value_2 (for pairs), class (if there are more than two), estimate,
-            std_error, conf_low, conf_high. Errors and limits come from `interval`; without an
-            interval they are NaN, but for "importance" those over rows and permutations. In frames
-            other than pandas, `value` is text if some terms have numbers and others levels.
+            std_error, conf_low, conf_high. Errors and limits come from `interval`. Without an
+            interval they are NaN; only "importance" has errors, over rows and permutations, and
+            normal limits. In frames other than pandas, `value` is text if some terms have
+            numbers and others levels.
 
         See Also
         --------

@@ -154,7 +154,7 @@ def _in_turn(alt, classes, marks, times=1):
 def _style(alt, picture, names, mark, encoding, marks):
     """Return altair encodings of points or lines: axes, colours, and `marks` such as shapes.
 
-    mark, encoding : such as "shape" and alt.Shape, used with more classes than colours"""
+    mark, encoding : such as "shape" and alt.Shape, used if classes outnumber the colours"""
     across = _names_across(alt, picture)
     if _is_number(picture.frame, picture.x):
         kind = "log" if picture.logarithmic else "linear"

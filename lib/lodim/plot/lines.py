@@ -38,8 +38,9 @@ def against_log(wide, name, ylabel, above, ax=None, top=10):
     ax.set_ylabel(ylabel)
     name_ends(ax, x[0], ends)
     label, penalties, texts = above
-    ticks = [t for t in ax.get_xticks() if np.log(penalties).min() <= t <= np.log(penalties).max()]
-    shown = [texts[int(np.argmin(np.abs(np.log(penalties) - t)))] for t in ticks]
+    at = np.log(penalties)
+    ticks = [t for t in ax.get_xticks() if at.min() <= t <= at.max()]
+    shown = [texts[int(np.argmin(np.abs(at - t)))] for t in ticks]
     if len(set(shown)) > 1:
         top_axis = ax.secondary_xaxis("top")
         top_axis.set_xticks(ticks, shown)

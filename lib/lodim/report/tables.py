@@ -317,23 +317,23 @@ def _label(label):
 def _blocks(columns: list[_Column], width: int) -> Iterator[list[_Column]]:
     """Yield parts of a table that fit the width: row labels and some columns, all shortened."""
     # Several columns of row labels share the width of one.
-    room, short = max(_MAX_LABEL // max(sum(c.label for c in columns), 1), 6), []
+    room = max(_MAX_LABEL // max(sum(column.label for column in columns), 1), 6)
+    short = []
     for column in columns:
-        limit, cells = room if column.label else _MAX_CELL, list(map(_clean, column.cells))
+        limit, cells = _MAX_CELL, [_cut(text, _MAX_CELL) for text in column.cells]
         if column.label:  # different labels stay different when shortened
+            limit, cells = room, list(map(_clean, column.cells))
             names = list(dict.fromkeys(cells))
-            texts = names if max(map(len, names), default=0) <= room else shorten(names, room)
-            text_of = dict(zip(names, texts, strict=True))
+            text_of = dict(zip(names, shorten(names, room), strict=True))
             cells = [text_of[name] for name in cells]
-        else:
-            cells = [_cut(text, limit) for text in cells]
         short.append(replace(column, head=_cut(column.head, limit), cells=cells))
     labels = [column for column in short if column.label]
-    block, used = [*labels], sum(column.width + 2 for column in labels)
+    start = sum(column.width + 2 for column in labels)
+    block, used = [*labels], start
     for column in short[len(labels) :]:
         if len(block) > len(labels) and used + column.width > width:
             yield block
-            block, used = [*labels], sum(column.width + 2 for column in labels)
+            block, used = [*labels], start
         block.append(column)
         used += column.width + 2
     yield block

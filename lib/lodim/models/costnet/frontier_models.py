@@ -156,10 +156,10 @@ def position_of_lambda(fit, lambda_):
 
 def changes(fit, models):
     """Yield two lists of item names per model: new since the model before, and dropped from it."""
-    network, before = fit.settings.network, []
+    network, before = fit.settings.network, {}
     for model in models:
         on = np.flatnonzero(model.bought & (network.cost > 0))
-        now = list(dict.fromkeys(network.names[v] for v in on))
+        now = dict.fromkeys(network.names[v] for v in on)
         yield [n for n in now if n not in before], [n for n in before if n not in now]
         before = now
 
@@ -222,7 +222,7 @@ def tidy(fit):
     models = shown_models(fit)
     parts = [terms(fit, m) for m in models]
     of_models = prices(fit, models)[["cost", "rule", "lambda_", "chosen"]].reset_index()
-    of_models = of_models.loc[np.repeat(of_models.index, [len(part) for part in parts])]
+    of_models = of_models.loc[of_models.index.repeat(len(parts[0]))]
     both = of_models.reset_index(drop=True), pd.concat(parts, ignore_index=True)
     return pd.concat(both, axis=1)
 

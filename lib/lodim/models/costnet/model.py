@@ -95,9 +95,8 @@ class Costnet(Model):
             return {"lambda_": [problem.settings.lambda_]}, None
         found = next(fit_stages(problem.batch, problem.family, problem.settings))[:2]
         prices = found[0].frontier.cost
-        M = len(prices)
-        n = min(M, 60)  # prices at most
-        at = {round(k * (M - 1) / max(1, n - 1)) for k in range(n)}
+        M, most = len(prices), min(len(prices), 60)
+        at = {round(k * (M - 1) / max(1, most - 1)) for k in range(most)}
         return {"budget": [rounded(prices[k]) for k in sorted(at)]}, found
 
     def selects(self, settings):

@@ -31,15 +31,8 @@ def cost(fit, ax, *, log=False):
             ax.scatter(frontier.cost[of], share[of], **style)
     if frontier.held_out.size:
         mean = _share(frontier.held_out.mean(axis=1), null)
-        style = {
-            "fmt": "o-",
-            "ms": 3,
-            "lw": 0.9,
-            "elinewidth": 0.7,
-            "capsize": 2,
-            "color": axes.RED,
-        }
-        style |= {"zorder": 1.5, "label": "held out, one standard error"}
+        style = {"fmt": "o-", "ms": 3, "lw": 0.9, "elinewidth": 0.7, "capsize": 2}
+        style |= {"color": axes.RED, "zorder": 1.5, "label": "held out, one standard error"}
         ax.errorbar(frontier.cost, mean, 100.0 * frontier.error / null, **style)
     if fit.step.number:
         label = f"used by predict(): {significant(fit.step.cost)}"

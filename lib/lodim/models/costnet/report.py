@@ -76,7 +76,7 @@ def summary(fit, full):
 
 
 def _prices(fit):
-    """Return (the table of the best model at each price,); () for a penalized model."""
+    """Return a tuple of one Table, the best model at each price; () for a penalized model."""
     if not fit.step.number:
         return ()
     frame = frontier_models.prices(fit)

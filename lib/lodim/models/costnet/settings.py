@@ -59,7 +59,7 @@ class Settings:
             object.__setattr__(self, name, getattr(parse, name)(getattr(self, name)))
         if not (self.network is None or isinstance(self.network, Network)):
             raise ArgumentError("network cannot be given: it is computed from costs and depends_on")
-        # Several are cross-validation's, which has the network; a user gives one.
+        # Only cross-validation gives several, once the network is known; a user gives one.
         several = isinstance(self.budget, tuple) and self.network is not None
         no_limit = isinstance(self.budget, float) and self.budget == INFINITY
         if not (self.budget is None or several or no_limit):

@@ -1,6 +1,7 @@
 """Frontier of a costnet fit: at each cost the best refitted model, and the rule that found it."""
 
 from dataclasses import fields, replace
+from itertools import chain
 
 import numpy as np
 
@@ -167,7 +168,7 @@ def _simplest(search, state):
         moves = Moves(search, best, best.price)
         near = np.argwhere(np.abs(moves.value - best.value) <= MIN_FALL)
         after = (moves.after(a, b) for a, b in near)
-        for used in (*after, *source_switches(space, best.used)):
+        for used in chain(after, source_switches(space, best.used)):
             order = simplicity(space, used)
             price = space.price(used)
             same = affordable(price, best.price) and affordable(best.price, price)

@@ -91,10 +91,9 @@ def screened_nodes(batch, family, network, path):
     if p <= most:
         return None
     # The score statistic of adding each column alone to the null model.
-    data, columns = SearchData.from_batch(batch, family), np.arange(-1, p)
-    null = np.zeros((data.n_scores, len(columns)))
+    data, null = SearchData.from_batch(batch, family), np.zeros((family.n_scores, 1 + p))
     null[:, 0] = data.null
-    slopes = data.derivatives(data.scores, columns, step=null)[1][:, 1:]
+    slopes = data.derivatives(data.scores, np.arange(-1, p), step=null)[1][:, 1:]
     squares = sum_tiles(_squares, data.X, data.weight)
     strength = (slopes**2).sum(axis=0) / np.maximum(squares, 1e-300)
     if path is not None:
@@ -103,11 +102,11 @@ def screened_nodes(batch, family, network, path):
         first = np.where(used.any(axis=0), used.argmax(axis=0), p)
         strength = strength / strength.max() + np.where(first < p, 1.0 + p - first, 0.0)
     best = [max((strength[j] for j in columns), default=-np.inf) for columns in network.columns]
-    kept, columns = np.zeros(len(network), bool), 0
+    kept, size = np.zeros(len(network), bool), 0
     for v in np.argsort(best)[::-1]:
         new = np.flatnonzero(network.needs[v] & ~kept)
-        columns += sum(len(network.columns[u]) for u in new)
-        if columns > most:
+        size += sum(len(network.columns[u]) for u in new)
+        if size > most:
             break
         kept[new] = True
     return kept
