@@ -236,14 +236,16 @@ def directions(monotone, design, family):
 
     Return None if the dict is empty.
     Raise ArgumentError unless each column of `monotone` is numeric or ordered, and in one term."""
+    if not monotone:
+        return None
     if family.n_functions > 1:
         what = f"monotone= needs a numeric response or two classes, not {family.n_scores} classes"
         raise ArgumentError(f"{what}: leave monotone= out")
     found = np.zeros(len(design.names), int)
+    # An indicator of missing values does not use the values.
+    used = [needs([[p for p in term if not isinstance(p, Missing)]]) for term in design.terms]
     for name, way in monotone.items():
-        # An indicator of missing values does not use the values.
-        values = [[part for part in term if not isinstance(part, Missing)] for term in design.terms]
-        own = [k for k, term in enumerate(values) if name in needs([term])]
+        own = [k for k, names in enumerate(used) if name in names]
         if not own:
             hint = suggestion(name, design.features)
             raise ArgumentError(f"monotone: {name!r} is not in the formula; {hint}")
@@ -259,7 +261,7 @@ def directions(monotone, design, family):
                 wanted, cure = f"monotone= needs levels in order, but {has}", TO_ORDER
             raise ArgumentError(f"{wanted}: {cure}")
         found[np.asarray(design.term_of) == own[0]] = WAYS[way]
-    return tuple(found.tolist()) if monotone else None
+    return tuple(found.tolist())
 
 
 def _keeps_order(term, name):

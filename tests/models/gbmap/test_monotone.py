@@ -121,6 +121,8 @@ def test_an_empty_dict_requires_nothing():
     fit = ld.gbmap("y ~ a", df, monotone={}, **call)
     assert "At every row" not in str(fit) + str(fit.summary())
     pd.testing.assert_series_equal(fit.coef(), ld.gbmap("y ~ a", df, **call).coef())
+    df["three"] = np.array(["x", "y", "z"])[np.arange(60) % 3]
+    assert len(ld.gbmap("three ~ a", df, monotone={}, **call).levels) == 3
 
 
 def test_two_levels_in_order_may_be_monotone():
