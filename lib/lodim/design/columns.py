@@ -230,7 +230,8 @@ def concat(chunks):
     if kind.kind != "level":
         values = [np.full(len(c.codes), np.nan) if c.values is None else c.values for c in chunks]
         return replace(kind, values=np.concatenate(values))
-    codes = [recode(column, kind.levels, ALL_ROWS).astype(np.int32) for column in chunks]
+    known = {level: i for i, level in enumerate(kind.levels)}
+    codes = [recode(c, kind.levels, ALL_ROWS, known=known).astype(np.int32) for c in chunks]
     return replace(kind, codes=np.concatenate(codes))
 
 
@@ -294,12 +295,13 @@ def used_levels(column, rows):
     return tuple(level for level, n in zip(column.levels, counts, strict=True) if n)
 
 
-def recode(column, levels, rows, cure=""):
+def recode(column, levels, rows, cure="", known=None):
     """Return the code of each row: the position of its value in `levels`, or -1 if missing.
 
     column : Column with the values
     rows : positions of the rows, empty for all
-    cure : advice at the end of the DataError about a value that is not in `levels`"""
+    cure : advice at the end of the DataError about a value that is not in `levels`
+    known : dict level -> position in `levels`, or None to compute it"""
     if column.kind == "date":
         what = f"column {column.name!r} must have levels, as in training"
         raise DataError(f"{what}; here it has dates")
@@ -307,7 +309,7 @@ def recode(column, levels, rows, cure=""):
     codes = take(column.codes, rows).astype(np.int64)
     if column.levels == levels:
         return codes
-    known = {level: i for i, level in enumerate(levels)}
+    known = known or {level: i for i, level in enumerate(levels)}
     place = np.array([*(known.get(level, -1) for level in column.levels), -1], np.int64)
     positions = place[codes]
     unknown = np.flatnonzero((positions < 0) & (codes >= 0))

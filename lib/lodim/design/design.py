@@ -365,11 +365,10 @@ def _read_rows(formula, data, given, family, which, missing, reading):
         keys, response = expand(parsed, data.names, hidden), _response(chosen)
         request, answer = design_terms.column_request(keys), _answers(response)
         drawn, inputs = reading.draw(data, [*request.names, *answer], given)
-        rows, weighted = read_rows(drawn, request, answer, inputs, missing), given
+        rows = read_rows(drawn, request, answer, inputs, missing)
         y, response, coded = learn_response(response, family, rows.table)
         if balanced:
             weights = class_weights(y, response, rows.rows, len(rows.index))
-            weighted = replace(given, weights=weights)
             inputs = replace(inputs, weights=weights)
             rows = read_rows(drawn, request, answer, inputs, missing)
         parts = rows.parts
@@ -381,7 +380,7 @@ def _read_rows(formula, data, given, family, which, missing, reading):
         named_rows = design_terms.row_names(keys, summaries, written(parsed))
         if not named_rows:
             design_terms.warn_of_identifiers(keys, parts, summaries, written(parsed))
-            return keys, left_out, coded, response, y, weighted, rows, summaries
+            return keys, left_out, coded, response, y, inputs, rows, summaries
         # Rows are read again without these columns, which may be the only missing ones.
         hidden |= {one.column.name for one in named_rows}
         left_out += tuple(one.column.name for one in named_rows)

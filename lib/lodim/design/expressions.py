@@ -286,9 +286,11 @@ def _transform(name, data, settings, words, scope):
             scope.states.append((name, state))
         else:
             _, state = scope.states.pop(0)
-        if name == "bs" and positive is not None:
-            x, ends = data[0].reshape(-1), state["_all_knots"][[0, -1]]
-            data = [np.where(positive, x, np.clip(x, *ends))]  # rows of weight zero
+        if name == "bs":
+            low, high = state["_all_knots"][[0, -1]]
+            if positive is not None:  # rows of weight zero
+                x = data[0].reshape(-1)
+                data = [np.where(positive, x, np.clip(x, low, high))]
         values = patsy_terms.apply(name, state, data, settings, words)
     except NotImplementedError:
         raise DataError(
@@ -297,10 +299,8 @@ def _transform(name, data, settings, words, scope):
         ) from None
     except Exception as error:
         raise DataError(f"{scope.code}: {name}() cannot be computed: {error}") from None
-    if name == "bs":
-        low, high = state["_all_knots"][[0, -1]]
-        if data[0].min(initial=low) < low or data[0].max(initial=high) > high:
-            what = f"{scope.code}: some values are outside {low:.6g} to {high:.6g}"
-            what += ", the range of the training rows; bs() extrapolates by its end polynomials"
-            warn(f"{what}, cr() would extrapolate linearly", ExtrapolationWarning)
+    if name == "bs" and (data[0].min(initial=low) < low or data[0].max(initial=high) > high):
+        what = f"{scope.code}: some values are outside {low:.6g} to {high:.6g}"
+        what += ", the range of the training rows; bs() extrapolates by its end polynomials"
+        warn(f"{what}, cr() would extrapolate linearly", ExtrapolationWarning)
     return values

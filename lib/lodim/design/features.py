@@ -211,8 +211,9 @@ class Features:
 
     def __init__(self, terms, fills, parts, missing):
         self.terms, self.fills, self.parts, self.missing = terms, fills, parts, missing
-        whole = filled(replace(parts.table, missing=missing), fills) if parts.in_one else None
-        self.whole = None if whole is None else Prepared(whole)
+        self.whole = None
+        if parts.in_one:
+            self.whole = Prepared(filled(replace(parts.table, missing=missing), fills))
 
     def moments(self, names, summaries):
         """Return moments (p, 5) of the features, outliers ignored, and Limits of the outliers.
@@ -261,9 +262,9 @@ class Features:
 
         prepared : Prepared, a chunk in which missing values are replaced
         wanted : (p,) bool, features that `work` needs"""
-        names = needs([self.terms[t] for t in np.unique(self._term_of[wanted])])
         if self.whole is not None:
             return [work(self.terms, self.whole)]
+        names = needs([self.terms[t] for t in np.unique(self._term_of[wanted])])
         how = {"terms": self.terms, "fills": self.fills, "missing": self.missing, "work": work}
         return self.parts.map(partial(apply_to_chunk, **how), names)
 

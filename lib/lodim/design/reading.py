@@ -49,7 +49,7 @@ class Reading:
         return dask_cluster.checked_client(self.client)
 
     def draw(self, data, names, inputs):
-        """Return `data` and RowInputs of its rows; if `sample` is given, of random rows as a Frame.
+        """Return the data and their RowInputs; with `self.sample`, of random rows, as a Frame.
 
         data : Frame or Source; names : columns to read, in addition to those of the inputs"""
         inputs.check_names(data.names)
@@ -115,8 +115,8 @@ class Scan:
     """Results of the first reading of a chunk of n rows: missing values, response, weights etc."""
 
     n: int
-    first: int  # number of the first row in its file
-    place: str  # name of the file
+    first: int  # position of the first row in its piece of the data, such as a file
+    place: str  # name of the piece, for messages
     flags: Flags
     # dict of Columns: the response, and row inputs (weights and the like) given by name
     beside: dict
@@ -165,7 +165,7 @@ class _FirstPass:
 
     def __init__(self, request, answers, inputs, missing):
         self.request, self.answers, self.inputs, self.missing = request, answers, inputs, missing
-        self.scans, self.summaries, self.cutter = [], [], chunks.Cutter()
+        self.scans, self.runs, self.summaries, self.cutter = [], [], [], chunks.Cutter()
         self.n, self.n_levels, self.starts = 0, 0, [0]
         self.open = np.empty(0, np.int64)  # positions of complete rows that are not summarized yet
 
@@ -194,6 +194,7 @@ class _FirstPass:
         rows = complete_rows(found.flags, None, self.missing, learning=False)[0]
         self.open = np.r_[self.open, start + rows]
         self.n = stop
+        self.runs.append((start, found.first, found.place))
         self.scans.append(found)
         while len(self.open) >= chunks.ROWS_PER_CHUNK:
             self._learn(chunks.ROWS_PER_CHUNK)
@@ -216,10 +217,7 @@ class _FirstPass:
             raise DataError("the data has no rows")
         if len(self.open):
             self._learn(len(self.open))
-        n, scans, runs, start = self.n, self.scans, [], 0
-        for one in scans:
-            runs.append((start, one.first, one.place))
-            start += one.n
+        n, scans = self.n, self.scans
         flags = [one.flags for one in scans]
         flags = Flags(
             np.concatenate([one.gaps for one in flags]),
@@ -228,7 +226,7 @@ class _FirstPass:
             _add([one.required for one in flags]),
         )
         beside = {k: columns.concat([one.beside[k] for one in scans]) for k in scans[0].beside}
-        labels = chunks.Labels(runs, range(n))
+        labels = chunks.Labels(self.runs, range(n))
         inputs = inputs.map(lambda value, _: _without_labels(value, n))
         inputs = inputs.read(chunks.frame_of(beside, labels))
         rows, *numbers = complete_rows(flags, inputs.weights, self.missing, learning=True)

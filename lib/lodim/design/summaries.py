@@ -239,7 +239,7 @@ def may_be_wild(moments, n):
 
 @dataclass(frozen=True, eq=False)
 class Tails:
-    """The few smallest and few largest values of a feature, sorted, to find outliers; n of all."""
+    """The smallest and the largest of the n values of a feature, sorted, to find outliers."""
 
     n: int
     low: np.ndarray

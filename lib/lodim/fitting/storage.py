@@ -123,7 +123,7 @@ def _read(file, path):
 
 
 def _content(archive, info):
-    """Return the bytes of a member of a zip file, which never unpack to more than it declares."""
+    """Return the bytes of a member of a zip file, at most as many as it declares."""
     content, at = bytearray(info.file_size), 0
     with archive.open(info) as stream:
         while step := stream.readinto(memoryview(content)[at:]):

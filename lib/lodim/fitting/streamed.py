@@ -99,9 +99,7 @@ class MethodCall:
         if not self.includes_data:
             used = set(self.keywords) <= SHARED
             fits = getattr(self.fit, "fits", {"": self.fit}).values()
-            wanted = {offset if isinstance(offset, str) else None}
-            wanted |= {name for fit in fits for name in _features(fit, used)}
-            names = [name for name in names if name in wanted]
+            names = {name for fit in fits for name in _features(fit, used)}
         said: dict[type, list[str]] = {}
         empty = True
         for chunk, given in _with_offsets(source, names, offset):
@@ -137,10 +135,12 @@ def _offset_array(offset):
     return None if isinstance(offset, str) or np.ndim(offset) == 0 else offset
 
 
-def _with_offsets(source, names, offset):
+def _with_offsets(source, wanted, offset):
     """Yield each chunk of a Source, with {"offset": values of its rows} if `offset` is an array.
 
-    names : columns to read"""
+    wanted : columns to read, besides an offset that is a column"""
+    wanted = {*wanted, offset if isinstance(offset, str) else None}
+    names = [name for name in source.names if name in wanted]
     values, first = _offset_array(offset), 0
     has = 0 if values is None else len(values)
     what = f"offset must have one value per row; it has {has} values, and the data has"
@@ -252,7 +252,6 @@ def _scored_source(fit, source, offset, new_levels):
     """Return Batch without X, scores (n, K), dict name -> losses (n,) of a Source's rows with y."""
     design, parts = fit.design, []
     wanted = {*_features(fit, True), design.weights, *factors.columns_of(design.response.key)}
-    wanted |= {offset} if isinstance(offset, str) else set()
     reader = replace(fit._reader, weights=None)
 
     def scored_rows(frame, offset=offset):
@@ -267,8 +266,7 @@ def _scored_source(fit, source, offset, new_levels):
         batch, score = fit._answered(batch)
         return batch, score, fit._losses(batch, score)
 
-    names = [name for name in source.names if name in wanted]
-    for chunk, given in _with_offsets(source, names, offset):
+    for chunk, given in _with_offsets(source, wanted, offset):
         parts.append(_with_place_of_errors(scored_rows, chunk, source, given))
     if not any(batch.n_positive for batch, *_ in parts):
         weighted = "" if design.weights is None else " with a weight above zero"

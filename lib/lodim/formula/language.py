@@ -340,15 +340,13 @@ def _check_categorical(node, outermost):
     if len(given) > 1:
         raise Refused(node, "C() must have only one contrast")
     for contrast in given:
-        called = isinstance(contrast, ast.Call)
-        target = contrast.func if called else contrast
-        name = target.id if isinstance(target, ast.Name) else None
+        call = contrast if isinstance(contrast, ast.Call) else ast.Call(contrast, [], [])
+        name = call.func.id if isinstance(call.func, ast.Name) else None
         if name not in CONTRASTS:
             raise Refused(contrast, f"a contrast must be one of {', '.join(CONTRASTS)}")
-        words = contrast.keywords if called else []
-        values = [*contrast.args, *(word.value for word in words)] if called else []
+        values = [*call.args, *(word.value for word in call.keywords)]
         known = {CONTRASTS[name]} - {""}
-        if len(values) > len(known) or any(word.arg not in known for word in words):
+        if len(values) > len(known) or any(word.arg not in known for word in call.keywords):
             allowed = CONTRASTS[name] or "none"
             raise Refused(contrast, f"{name} may only have the arguments: {allowed}")
         for value in values:

@@ -273,7 +273,7 @@ def _pieces(fragment: Any, place: str, schema: Any, rows: Any) -> Iterator[Fragm
 def _categories(fragments: Sequence[Any], schema: Any) -> Any:
     """Return a schema of only those columns whose type is categorical, the same in all fragments.
 
-    fragments : of Parquet files"""
+    fragments : parts of a dataset; the schema is empty if one of them is not Parquet"""
     pa, in_files = arrow(), []
     for fragment in fragments:
         if not _is_parquet(fragment):
