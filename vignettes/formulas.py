@@ -97,8 +97,8 @@
 # ## Splines beyond the training data
 #
 # New rows may lie outside the range of the training rows. There `bs()` continues its outer
-# polynomials, as in R, and an `ExtrapolationWarning` names the term. `cr()` continues linearly, and
-# `cc()` continues its cycle.
+# polynomials, as in R, `cr()` continues linearly, and `cc()` repeats the range. An
+# `ExtrapolationWarning` names the term, except beyond a `lower_bound=` or `upper_bound=`.
 #
 # ## Examples
 

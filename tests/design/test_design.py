@@ -2,6 +2,7 @@
 
 import datetime
 import decimal
+import re
 import sys
 import tracemalloc
 import warnings
@@ -775,6 +776,31 @@ def test_rows_of_weight_zero_may_lie_outside_of_what_splines_have_learnt():
     np.testing.assert_array_equal(part.X, batch.X)
     with pytest.warns(ExtrapolationWarning, match=r"bs\(x, df=5\)"):
         design.apply(data, response=True)
+
+
+@pytest.mark.parametrize(
+    "spline, said",
+    [
+        ("bs(x, df=4)", r"outside -1 to 2, the range of the .*; bs\(\) extrapolates by its end"),
+        ("bs(x, df=4, lower_bound=-9)", "outside -9 to 2"),
+        ("cr(x, df=4)", r"outside -1 to 2, the range of the .*; cr\(\) extrapolates linearly"),
+        ("te(cr(x, df=3), cr(z, df=3))", r"te\(.*outside -1 to 2"),
+        ("cc(x, df=4)", "repeats this range as its cycle"),
+        ("cc(x, df=4, lower_bound=-2)", "outside -2 to 2"),
+        ("cr(x, df=4, lower_bound=-1, upper_bound=2)", None),
+        ("cc(x, df=4, lower_bound=-1, upper_bound=2)", None),
+    ],
+)
+def test_splines_warn_of_values_outside_the_training_range_unless_bounds_are_given(spline, said):
+    data = {"x": np.linspace(-1, 2, 40), "z": np.arange(40) % 7, "y": np.arange(40.0)}
+    data["x"][[4, 9]] = data["x"][[9, 4]]
+    design = Design.learn(f"y ~ {spline}", data)[0]
+    design.apply({"x": [-1.0, 2.0], "z": [0, 6]})
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        design.apply({"x": [0.0, 2.5], "z": [0, 6]})
+    assert [w.category for w in seen] == [ExtrapolationWarning] * (said is not None)
+    assert said is None or re.search(said, str(seen[0].message))
 
 
 @pytest.mark.parametrize("degree", [0, 1, 3, 5])

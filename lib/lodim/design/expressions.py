@@ -26,6 +26,12 @@ COMPARISONS = {
     **{ast.Eq: operator.eq, ast.NotEq: operator.ne},
 }
 
+_OUTSIDE = {  # spline -> what it does outside the training range
+    "bs": "extrapolates by its end polynomials, cr() would extrapolate linearly",
+    "cr": "extrapolates linearly",
+    "cc": "repeats this range as its cycle (set the cycle by lower_bound= and upper_bound=)",
+}
+
 
 @dataclass
 class _Scope:
@@ -286,7 +292,7 @@ def _transform(name, data, settings, words, scope):
             scope.states.append((name, state))
         else:
             _, state = scope.states.pop(0)
-        if name == "bs":
+        if name in language.SPLINES:
             low, high = state["_all_knots"][[0, -1]]
             if positive is not None:  # rows of weight zero
                 x = data[0].reshape(-1)
@@ -299,8 +305,10 @@ def _transform(name, data, settings, words, scope):
         ) from None
     except Exception as error:
         raise DataError(f"{scope.code}: {name}() cannot be computed: {error}") from None
-    if name == "bs" and (data[0].min(initial=low) < low or data[0].max(initial=high) > high):
-        what = f"{scope.code}: some values are outside {low:.6g} to {high:.6g}"
-        what += ", the range of the training rows; bs() extrapolates by its end polynomials"
-        warn(f"{what}, cr() would extrapolate linearly", ExtrapolationWarning)
+    if name in language.SPLINES:
+        below = data[0].min(initial=low) < low and words.get("lower_bound") is None
+        if below or (data[0].max(initial=high) > high and words.get("upper_bound") is None):
+            what = f"{scope.code}: some values are outside {low:.6g} to {high:.6g}"
+            what = f"{what}, the range of the training rows; {name}() {_OUTSIDE[name]}"
+            warn(what, ExtrapolationWarning)
     return values
