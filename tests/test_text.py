@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lodim.text import ranges, shorten
+from lodim.text import feature_columns, ranges, shorten
 
 
 @pytest.mark.parametrize(
@@ -44,6 +44,16 @@ def test_names_are_cut_where_they_are_alike(names, room, expected):
 def test_different_names_stay_different_in_the_room_there_is(names, room):
     short = shorten(names, room)
     assert len(set(short)) == len(names) and max(map(len, short), default=0) <= room
+
+
+@given(st.lists(st.text("a", max_size=2), unique=True), st.lists(st.text("a", max_size=2)))
+def test_columns_of_features_are_not_among_those_that_a_table_has(names, taken):
+    features = [*names, *(f"{name} (feature)" for name in names)]
+    columns = feature_columns(features, taken)
+    assert len({*columns, *taken}) == len(features) + len({*taken})
+    assert [new for new, old in zip(columns, features, strict=True) if old not in taken] == [
+        name for name in features if name not in taken
+    ]
 
 
 @pytest.mark.parametrize(

@@ -106,3 +106,9 @@ def unused_name(name, names):
     while name in names:
         name += "_"
     return name
+
+
+def feature_columns(features, taken):
+    """Return column names of features in a table; " (feature)" marks those that `taken` has."""
+    used = {*features, *taken}
+    return [unused_name(f"{name} (feature)", used) if name in taken else name for name in features]

@@ -66,6 +66,8 @@ def test_what_a_query_shows():
     assert asked[".class"].equals(one.fit.predict(POOL, "class").loc[asked.index].rename(".class"))
     assert ".view" not in learner(ld.gbmap).query(3)
     assert len(one.query(1000)) == len(POOL)
+    again = ld.active(ld.ripr, "y ~ a + b + d", LABELLED, one.query(1000), **CHEAP[ld.ripr])
+    assert again.query(3).columns.is_unique
 
 
 @pytest.mark.long

@@ -273,6 +273,7 @@ class Learner(Generic[FitT]):
             new[".class"] = self.fit.predict(rows, "class").to_numpy()
             if "view" in self.fit.types:
                 new[".view"] = self.fit.predict(rows, "view").to_numpy()
+        rows = rows.drop(columns=list(new), errors="ignore")  # of an earlier query
         return pd.concat([pd.DataFrame(new, index=rows.index), rows], axis=1)
 
     def teach(self, labels: Labels, *, new: bool = False) -> Self:

@@ -340,6 +340,13 @@ class Fit(Delegates):
         return self._augment_rows(data, offset, new_levels)
 
     def _augment_rows(self, data, offset, new_levels):
+        new = self._new_columns(data, offset, new_levels)
+        if isinstance(data, pd.DataFrame):
+            return pd.concat([data.drop(columns=new.columns, errors="ignore"), new], axis=1)
+        return new
+
+    def _new_columns(self, data, offset, new_levels):
+        """Return the columns that augment() adds to the rows of `data`."""
         batch = self._reader.apply(data, offset=offset, response=True, new_levels=new_levels)
         known, score = self._answered(batch)
         new = {
@@ -352,10 +359,7 @@ class Fit(Delegates):
         if new[".fitted"].ndim == 2:
             fitted = new.pop(".fitted")
             new = {f".fitted[{k}]": fitted[k] for k in fitted} | new
-        frame = pd.DataFrame(new, index=batch.index)
-        if isinstance(data, pd.DataFrame):
-            return pd.concat([data.drop(columns=frame.columns, errors="ignore"), frame], axis=1)
-        return frame
+        return pd.DataFrame(new, index=batch.index)
 
     @as_given
     def evaluate(

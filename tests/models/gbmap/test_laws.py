@@ -364,6 +364,12 @@ def test_local_explanation_is_the_gradient(fits, response):
         np.testing.assert_allclose(averages["estimate_abs"], everywhere.abs().mean(), atol=1e-10)
 
 
+def test_regions_have_features_called_as_their_own_columns():
+    df = pd.DataFrame({"n": np.linspace(-1, 1, 40), "share": np.arange(40) % 3})
+    regions = ld.gbmap("y ~ .", df.assign(y=df["n"] ** 2), m=2, lambda_=0.1).regions(df)
+    assert list(regions) == ["active", "n", "share", "n (feature)", "share (feature)"]
+
+
 @pytest.mark.parametrize("response", ["y", "k"])
 def test_regions_are_the_limit_of_local_gradients(response):
     one = fit(response, beta=5000.0, control=None)

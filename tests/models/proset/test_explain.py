@@ -145,6 +145,24 @@ def test_rows_of_an_explanation(kind):
     assert set(frame.loc["prototype", "arm[B]"]) <= {0.0, 1.0}
 
 
+def test_features_may_be_called_as_columns_of_tables():
+    """Those of an explanation, and those that such features are called there."""
+    names = {"age": "impact", "weight": "impact (feature)", "noise": "Target", "arm": "Distance"}
+    df = people(90)
+    df["arm"], df["dose"] = (df["arm"] == "B") * 1.0, df["dose"] + 5 * df["noise"]
+    hostile = df.rename(columns=names).drop(columns=["ill", "grade"])
+    e, export = (
+        getattr(ld.proset("dose ~ .", hostile, lambda_v=1e-3, threads=1), name)
+        for name in ("explain", "export")
+    )
+    found, table = e(hostile[:1], train=hostile), export()
+    assert len(found.features) == 4
+    for frame in (found.frame, found.nearest, table, *(t.frame for t in found.report().tables)):
+        assert frame.columns.is_unique
+    row = found.frame.iloc[0][found.features].to_list()
+    assert sorted(row) == pytest.approx(sorted(hostile.drop(columns="dose").iloc[0]))
+
+
 @kinds
 def test_explanations_print(kind):
     e = fit_of(kind).explain(people(2, seed=1).iloc[0])

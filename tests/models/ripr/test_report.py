@@ -317,6 +317,32 @@ def test_fits_of_several_responses_augment_explain_and_update():
     assert list(other.fits) == ["y", "z"] and other["y"].settings.k == 5
 
 
+def test_new_columns_replace_those_of_other_fits():
+    """The columns of a fit to one response have the names of those that augment() adds below."""
+    df = TWO.assign(z=np.where(TWO["x1"] > 0.5, "yes", "no"))
+    fits = ld.ripr("y + z ~ .", df, lambda_=1.0, threads=1)
+    out = fits.augment(fits["y"].augment(df))
+    expected = fits.augment(df)
+    pd.testing.assert_frame_equal(out[expected.columns], expected)
+
+
+def test_features_may_be_called_as_columns_of_tables():
+    """Of clusters, and of neighbours in an explanation, whose print calls the distance Distance."""
+    centres = fit_of("clusters").clusters()[["n", "a", "b"]]
+    fit = ld.ripr("~ .", blobs().rename(columns={"a": "n", "b": "Rows"}), threads=1)
+    pd.testing.assert_frame_equal(
+        fit.clusters()[["n", "n (feature)", "Rows"]].set_axis(["n", "a", "b"], axis=1), centres
+    )
+    assert list(fit.summary().tables[-1].frame)[2:] == ["n (feature)", "Rows (feature)"]
+    df = blobs().assign(c=lambda d: d["a"] * d["b"])
+    hostile = df.rename(columns={"a": "distance", "b": "Distance"})
+    plain, one = (
+        ld.ripr("c ~ .", d, k=5, n_views=1, threads=1).explain(d[:1]) for d in (df, hostile)
+    )
+    np.testing.assert_array_equal(one.neighbours.astype(str), plain.neighbours.astype(str))
+    assert one.report().tables[-1].frame.columns.is_unique
+
+
 def test_more_neighbours_than_rows_are_refused():
     weights = np.r_[np.zeros(10), np.ones(len(TWO) - 10)]
     few = TWO.assign(y=TWO["y"].where(np.arange(len(TWO)) % 3 > 0))

@@ -19,6 +19,7 @@ from lodim.models.gbmap import neighbourhood, report
 from lodim.models.gbmap.embedding import KINDS, Reference
 from lodim.models.gbmap.learners import LOG, REFIT_LOG, Effects, WeakLearners, score_nodes
 from lodim.models.gbmap.settings import Settings
+from lodim.text import feature_columns
 from lodim.typing import Data, FilePath, NewLevels, Offset, Prediction
 
 PlotKind: TypeAlias = Literal["loss", "effects", "local", "embedding", "drift", "calibration"]
@@ -500,7 +501,7 @@ class GbmapFit(Fit):
         frame["n"], frame["share"] = counts, counts / max(1, batch.n)
         w = e.scale * e.sign[:, None] * e.w / self.design.scale
         parts = [patterns[:, e.target == k] @ w[e.target == k] for k in range(e.n_scores)]
-        columns = self._by_level(self.design.names)
+        columns = feature_columns(self._by_level(self.design.names), frame)
         return pd.concat([frame, pd.DataFrame(np.hstack(parts), columns=columns)], axis=1)
 
     # By the embedding, functions of a fit and data ---------------------------------------------

@@ -304,12 +304,13 @@ class MelmFit(Fit):
         >>> fit.augment(wine[:2]).columns[-4:].tolist()
         ['.loss', '.class', '.x1', '.x2']
         """
+        return self._augment_rows(data, offset, new_levels)
+
+    def _new_columns(self, data, offset, new_levels):
         Z = self._predict_rows(data, "projection", None, new_levels, None).add_prefix(".")
-        if self.levels is not None:
-            data = self._augment_rows(data, offset, new_levels)
-        if isinstance(data, pd.DataFrame):
-            return pd.concat([data.drop(columns=Z.columns, errors="ignore"), Z], axis=1)
-        return Z
+        if self.levels is None:
+            return Z
+        return pd.concat([super()._new_columns(data, offset, new_levels), Z], axis=1)
 
     def evaluate(  # type: ignore[override]
         self, data: Data, *, offset: None = None, new_levels: NewLevels = "error"

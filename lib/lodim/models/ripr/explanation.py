@@ -15,6 +15,7 @@ from lodim.models.ripr.report import view_features
 from lodim.models.ripr.settings import VOTE
 from lodim.report.numbers import blank_if_missing
 from lodim.report.tables import Report, Table, significant
+from lodim.text import feature_columns
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -64,7 +65,9 @@ class Explanation:
             roles = zip(frame["row"], frame["role"], strict=True)
             index = [f"row {r}" if role == "query" else str(r) for r, role in roles]
             table = frame.drop(columns=["row", "role"]).set_axis(index, axis=0)
-            table = table.rename(columns={"distance": "Distance", "target": self.response})
+            own = ["Distance", self.response] if self.response else ["Distance"]
+            names = feature_columns(table.columns[len(own) :], own)
+            table = table.set_axis([*own, *names], axis=1)
             formats = dict.fromkeys(table.columns, blank_if_missing)
             tables.append(Table("Nearest training rows in the view", table, formats))
         title = f"Explanation of row {self.label}"
@@ -141,8 +144,8 @@ def explain(fit: Any, row: Any, k: int = 5) -> Explanation:
             y = e.y[where] if fit.levels is None else by_code(fit.levels, e.y[where])
             neighbours["target"] = [None, *y]
         raw = view_values(fit, np.vstack([X, e.X[where]]), j)
-        for name, values in zip(fit.view_features[j], raw, strict=True):
-            neighbours[name] = values
+        names = feature_columns(fit.view_features[j], neighbours)
+        neighbours = neighbours.assign(**dict(zip(names, raw, strict=True)))
     return Explanation(
         response="" if fit.design.response is None else fit.design.response.name,
         label=label,

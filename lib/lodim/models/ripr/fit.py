@@ -15,6 +15,7 @@ from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, LOG, Record, task_of
 from lodim.models.ripr.explanation import by_code
 from lodim.models.ripr.settings import Settings
 from lodim.models.ripr.voting_views import VotingViews
+from lodim.text import feature_columns
 from lodim.typing import Data, FilePath, NewLevels, Offset, Prediction
 
 PlotKind: TypeAlias = Literal["view", "shares", "objective", "calibration"]
@@ -216,17 +217,16 @@ class RiprFit(Fit):
         >>> fit.augment(iris[:2]).columns[-3:].tolist()
         ['.loss', '.class', '.view']
         """
+        return self._augment_rows(data, offset, new_levels)
+
+    def _new_columns(self, data, offset, new_levels):
         batch = self.design.apply(data, new_levels=new_levels)
-        kinds = ["view"]
-        if self.estimates.task == CLUSTERS:
-            kinds = ["cluster", "view"]
-            frame = data if isinstance(data, pd.DataFrame) else pd.DataFrame(index=batch.index)
-        else:
-            frame = self._augment_rows(data, offset, new_levels)
+        clustered = self.estimates.task == CLUSTERS
+        kinds = ["cluster", "view"] if clustered else ["view"]
         new = {f".{kind}": self._in_all_rows(batch, *self._predict(batch, kind)) for kind in kinds}
-        return pd.concat(
-            [frame.drop(columns=list(new), errors="ignore"), pd.DataFrame(new)], axis=1
-        )
+        if clustered:
+            return pd.DataFrame(new)
+        return super()._new_columns(data, offset, new_levels).assign(**new)
 
     def assignment(self) -> pd.DataFrame:
         """Return which share of each training row is assigned to each view (feature set).
@@ -441,10 +441,11 @@ class RiprFit(Fit):
         frame["share"] = frame["n"] / max(1, frame["n"].sum())
         frame["distortion"] = [squared[of].mean() if of.any() else np.nan for of in rows]
         own = e.views[e.centre_view]
-        for a, f in enumerate(e.features):
+        names = feature_columns([self.design.names[f] for f in e.features], frame)
+        for a, (f, name) in enumerate(zip(e.features, names, strict=True)):
             centre = np.where(own == a, e.centres, 0.0).sum(axis=1) * self.design.scale[f]
             centre = np.where((own == a).any(axis=1), centre, np.nan)
-            frame[self.design.names[f]] = centre + self.design.mean[f]
+            frame[name] = centre + self.design.mean[f]
         return frame
 
     explain = explanation.explain

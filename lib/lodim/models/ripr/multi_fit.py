@@ -219,11 +219,8 @@ class RiprFits(Summarized):
         >>> fits.augment(cars[:2]).columns[-1]
         '.view[weight]'
         """
-        columns = list(data.columns) if isinstance(data, pd.DataFrame) else []
         parts = [
-            in_pandas(fit.augment)(data, new_levels=new_levels)
-            .drop(columns=columns, errors="ignore")
-            .add_suffix(f"[{name}]")
+            fit._new_columns(data, None, new_levels).add_suffix(f"[{name}]")
             for name, fit in self.fits.items()
         ]
         new = pd.concat(parts, axis=1)

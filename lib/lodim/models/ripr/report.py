@@ -13,7 +13,7 @@ from lodim.page.sections import MOST_HOVER, MOST_POINTS, thinned, with_columns
 from lodim.report import phrases
 from lodim.report.numbers import blank_if_missing
 from lodim.report.tables import Report, Table, significant
-from lodim.text import first_names, join_words
+from lodim.text import feature_columns, first_names, join_words
 
 ERROR = {
     CLASSES: ("Error", "share wrong"),
@@ -71,11 +71,12 @@ def summary(fit, full):
     tables = [_views(fit, "Views", notes=(note,))]
     if fit.estimates.task == CLUSTERS:
         frame = fit.clusters().set_index("cluster").rename_axis(None)
-        table = frame[["n", "distortion"]].set_axis(["Rows", "Distortion"], axis=1)
-        table = table.join(frame[frame.columns[4:]])
+        own, centres = ["Rows", "Distortion"], frame.columns[4:]
+        table = frame[["n", "distortion", *centres]]
+        table = table.set_axis([*own, *feature_columns(centres, own)], axis=1)
         formats = dict.fromkeys(table.columns[1:], blank_if_missing)
-        centres = ("Numbers are centres, in the features of the view.",)
-        tables.append(Table("Clusters", table, formats, centres))
+        notes = ("Numbers are centres, in the features of the view.",)
+        tables.append(Table("Clusters", table, formats, notes))
     title = "Informative Projection Results"
     return Report(title, _header(fit), tuple(tables), _notes(fit), full=full)
 

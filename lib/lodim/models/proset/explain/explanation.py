@@ -23,6 +23,7 @@ from lodim.models.proset.explain.query import (
 from lodim.models.proset.prototypes import Mixture
 from lodim.report.numbers import blank_if_missing
 from lodim.report.tables import Report, Table, significant
+from lodim.text import feature_columns
 from lodim.typing import Data, FilePath, Offset
 
 QUERY, PRIOR, PROTOTYPE, OTHERS = "query", "prior", "prototype", "others"
@@ -82,10 +83,9 @@ class Explanation:
             title = "Active features, the most important first"
             tables.append(Table(title, table, notes=notes))
         if self.nearest is not None:
-            row, target, distance, *features = self.nearest.columns
-            table = self.nearest[[target, distance, *features[:MOST_FEATURES]]]
-            table = table.rename(columns={target: "Target", distance: "Distance"})
-            table = table.set_axis([f"row {k}" for k in self.nearest[row]], axis=0)
+            own, table = ["Target", "Distance"], self.nearest.iloc[:, 1 : 3 + MOST_FEATURES]
+            table = table.set_axis([*own, *feature_columns(table.columns[2:], own)], axis=1)
+            table = table.set_axis([f"row {k}" for k in self.nearest["row"]], axis=0)
             tables.append(Table("Nearest training rows", table, {"Distance": _fixed(2)}, (SCALE,)))
         return Report(
             title=f"Explanation of row {self.label}",
@@ -348,12 +348,8 @@ def _feature_columns(fit, x, on, frame):
     """Return a DataFrame of features in original units, with names that are not yet in `frame`.
 
     x : (n, A) standardized active features of n rows; on : positions of the features to return"""
-    names = _distinct([active_names(fit)[k] for k in on], frame)
+    names = feature_columns([active_names(fit)[k] for k in on], frame)
     return pd.DataFrame(original_units(fit, x)[:, on], columns=names)
-
-
-def _distinct(names, taken):
-    return [f"{name} (feature)" if name in taken else name for name in names]
 
 
 # The dominant set --------------------------------------------------------------------------------
@@ -457,4 +453,4 @@ def _other_columns(fit, data, taken):
     response = fit.design.response
     left_out = {*names, *(() if response.called else (response.name,))}
     rows = rows[[name for name in data if name not in left_out]].reset_index(drop=True)
-    return rows.set_axis(_distinct(rows.columns, taken), axis=1)
+    return rows.set_axis(feature_columns(rows.columns, taken), axis=1)
