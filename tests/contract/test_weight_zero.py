@@ -74,3 +74,46 @@ def test_comparisons_and_coverage(rows):
         pd.testing.assert_frame_equal(
             intervals.coverage(rows, by=by), intervals.coverage(less, by=by)
         )
+
+
+@pytest.mark.parametrize(
+    "call, kind, of_data",
+    [
+        (lambda df: ld.proset("y ~ a + b", df, weights="w", lambda_v=0.02), "map", True),
+        (lambda df: ld.melm("g ~ a + b", df, weights="w", k=2, gamma=0.5), "view", True),
+        (lambda df: ld.gbmap("y ~ a + b", df, weights="w", m=2, lambda_=0.1), "embedding", True),
+        (lambda df: ld.gbmap("y ~ a + b", df, weights="w", m=2, lambda_=0.1), "drift", True),
+        (lambda df: ld.ripr("y ~ a + b", df, weights="w", max_dim=2, k=5), "view", True),
+        (lambda df: ld.ripr("y ~ a + b", df, weights="w", max_dim=2, k=5), "view", False),
+    ],
+    ids=lambda value: "" if callable(value) else str(value),
+)
+def test_pictures(rows, call, kind, of_data):
+    """Neither points nor scales; where losses are not drawn, data need no weights at all."""
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    rows = rows.dropna().reset_index(drop=True)
+    less = rows[rows["w"] > 0]
+    fits = [call(less)] * 2 if of_data else [call(rows), call(less)]
+    data = [{"data": frame} for frame in (rows, less)] if of_data else [{}, {}]
+    if of_data and kind != "drift":
+        fits.append(fits[0])
+        data.append({"data": less.drop(columns="w")})
+    drawn = []
+    for fit, arguments in zip(fits, data, strict=True):
+        axes = np.ravel(fit.plot(kind, **arguments))
+        parts = [c for ax in axes for c in ax.collections if len(c.get_offsets())]
+        drawn.append([[np.asarray(c.get_offsets()), c.get_array(), c.get_clim()] for c in parts])
+        drawn[-1] += [[ax.get_xlim(), ax.get_ylim(), ax.get_title()] for ax in axes]
+        pyplot.close("all")
+    for found in drawn[1:]:
+        np.testing.assert_equal(found, drawn[0])
+
+
+def test_nearest_training_rows(rows):
+    rows = rows.dropna().reset_index(drop=True)
+    fit = ld.proset("y ~ a + b", rows[rows["w"] > 0], weights="w", lambda_v=0.02)
+    found = fit.explain(rows.iloc[[-1]], train=rows).nearest
+    pd.testing.assert_frame_equal(
+        found, fit.explain(rows.iloc[[-1]], train=rows[rows["w"] > 0]).nearest
+    )
+    assert (rows["w"][found["row"].astype(int)] > 0).all()

@@ -9,7 +9,7 @@ from lodim import forms
 from lodim.checks import check_rectangular, flag, one_of
 from lodim.design import chunks, factors
 from lodim.design import terms as design_terms
-from lodim.design.batch import Batch
+from lodim.design.batch import Batch, with_positive_weight
 from lodim.design.features import (
     Features,
     Prepared,
@@ -189,6 +189,15 @@ class Design:
                 what += f"{one.least:g} to {one.greatest:g})"
                 warn(f"{what}. The fit uses {one.middle:g} instead", ExtrapolationWarning)
         return batch
+
+    def rows_to_show(self, data, *, offset=None, needs_response=False):
+        """Convert the complete rows of positive weight of new data to a Batch.
+
+        Data may be without the column of weights and, unless needed, without the response."""
+        weighted = self.weights in read_frame(data).names
+        design = self if weighted else replace(self, weights=None)
+        response = needs_response or design.has_response(data)
+        return with_positive_weight(design.apply(data, offset=offset, response=response))
 
     def batch_of(self, frame, inputs, response, known, part=False):
         """Convert the complete rows of a Frame to a Batch.

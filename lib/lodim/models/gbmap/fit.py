@@ -552,9 +552,9 @@ class GbmapFit(Fit):
     def _zero_offset(self):
         return {"offset": 0.0} if self.design.offset_given else {}
 
-    def _apply(self, data, response=False):
-        """Return new data as a numeric Batch with offset zero, and with y if `response`."""
-        return self.design.apply(data, response=response, **self._zero_offset())
+    def _apply(self, data):
+        """Return new data as a numeric Batch with offset zero."""
+        return self.design.apply(data, **self._zero_offset())
 
     def _embed(self, batch):
         return self.estimates.embedding(batch.X, batch.n, self._threads, self._engine)

@@ -71,7 +71,7 @@ def embedding(fit, ax, *, data=None):
         reference = fit._reference_rows()
         E, y = reference.embedding, reference.y
     else:
-        batch = fit._apply(data, response=True)
+        batch = fit.design.rows_to_show(data, needs_response=True, **fit._zero_offset())
         if batch.n == 0:
             raise ArgumentError("no complete row to draw")
         E, y = fit._embed(batch), batch.y
@@ -97,8 +97,8 @@ def drift(fit, ax, *, data, offset=None, threshold=None, limit=None, k=NEIGHBOUR
 
     limit : loss above which a row counts as bad, by default the 95% quantile; k : neighbours
     threshold : value of the indicator to mark, by default `drift_threshold()`"""
-    frame = in_pandas(fit.augment)(data, offset=offset).assign(drift=fit.drift(data, k))
-    frame = frame.dropna(subset=[".loss", "drift"])
+    rows = fit.design.rows_to_show(data, offset=offset, needs_response=True).rows
+    frame = in_pandas(fit.augment)(data, offset=offset).assign(drift=fit.drift(data, k)).iloc[rows]
     if frame.empty:
         raise ArgumentError("no complete row to draw")
     values, losses = frame["drift"].to_numpy(), frame[".loss"].to_numpy()

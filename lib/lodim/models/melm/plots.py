@@ -91,12 +91,13 @@ def _rows(fit, data):
     if data is None:
         xy, code = fit.estimates.rule.rows.Z, fit.estimates.rule.rows.code.astype(float)
     else:
-        answered = fit.levels is not None and fit.design.has_response(data)
-        batch = fit.design.apply(data, response=answered)
+        batch = fit.design.rows_to_show(data)
         if not batch.n:
             raise DataError("no complete row to draw")
         xy = fit._coordinates(batch)
-        code = batch.y if answered else np.full(batch.n, 0.0 if fit.levels is None else np.nan)
+        code = batch.y
+        if code is None:
+            code = np.full(batch.n, 0.0 if fit.levels is None else np.nan)
     if len(xy) > MOST_ROWS:
         keep = np.sort(np.random.default_rng(0).choice(len(xy), MOST_ROWS, replace=False))
         xy, code = xy[keep], code[keep]

@@ -140,9 +140,8 @@ def _plane(fit, ax, to_plane, names, of, data, row, named, title=None):
         star = (f"row {query.label}", to_plane(query.x[None])[0])
     values = shown = t.y[of] if levels is not None else t.y[of] * t.scale + t.level[0]
     if data is not None:
-        response = fit.design.has_response(data)
-        batch = fit.design.apply(data, offset=zero_offset(fit), response=response)
-        y = batch.y if response else np.full(batch.n, np.nan)
+        batch = fit.design.rows_to_show(data, offset=zero_offset(fit))
+        y = np.full(batch.n, np.nan) if batch.y is None else batch.y
         faint = points.Points(to_plane(active_values(fit, batch)), y)
         shown = np.concatenate([values, y])
     key = points.Key.from_response(fit.design.response.name, levels, shown, meaning)

@@ -56,13 +56,12 @@ def _rows(fit, data):
     """Return X, response or cluster, and predicting view of rows `data` (None: training rows)."""
     e = fit.estimates
     if data is None:
-        X, served, y = e.X, e.assigned_view, e.y
+        X, served, y = (values[e.weight > 0] for values in (e.X, e.assigned_view, e.y))
     else:
-        known = fit.design.has_response(data)
-        batch = fit.design.apply(data, response=known)
+        batch = fit.design.rows_to_show(data)
         X = e.rows(batch)
         served = fit._answers(batch).view
-        y = batch.y if known else np.full(batch.n, np.nan)
+        y = np.full(batch.n, np.nan) if batch.y is None else batch.y
     if e.task == CLUSTERS:
         where = e.assign(X, served)[0]
         y = np.where(where < 0, np.nan, where)
@@ -81,7 +80,7 @@ def _view(fit, j, X, served, star, training):
         chosen, place = star[1] == j, _drawn(fit, j, star[0][None])[0]
     if chosen and training and e.task != CLUSTERS and len(at) > 1:
         near = e.nearest(j, star[0][None], min(e.k, 10))[1][0]
-        near = near[near >= 0]
+        near = np.searchsorted(np.flatnonzero(e.weight > 0), near[near >= 0])
     levels = tuple(tuple(level_names(fit, e.features[a])) if e.is_factor(a) else () for a in at)
     x, names, error = _drawn(fit, j, X), fit.view_features[j], fit.record.error[j]
     title = f"view {j + 1}: {100 * e.share[j]:.0f}% of the rows"

@@ -293,7 +293,7 @@ def _nearest_rows(fit, query, data, on):
 
     on : positions of the features to show
     Distances use features in SD, times their largest weights over batches of prototypes."""
-    batch = fit.design.apply(data, offset=zero_offset(fit), response=True)
+    batch = fit.design.rows_to_show(data, offset=zero_offset(fit), needs_response=True)
     x, labels = active_values(fit, batch), batch.index[batch.rows]
     v = fit.estimates.v.max(axis=0, initial=0.0)
     distance = np.sqrt((((x - query.x) * v) ** 2).sum(axis=1))
