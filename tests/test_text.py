@@ -14,6 +14,8 @@ from lodim.text import feature_columns, ranges, shorten
         (["a rather long name", "ash"], 9, ["a rath...", "ash"]),
         ([f"complication {k}" for k in (1, 2)], 10, ["compli...1", "compli...2"]),
         (["x" * 40, "x" * 40 + "b"], 8, ["xxxx...", "xxxx...b"]),
+        (["sepal_length", "sepal_width"], 9, ["se...ngth", "se...idth"]),
+        (["sepal_length (cm)", "sepal_width (cm)"], 9, ["se...leng", "se...widt"]),
         (
             ["bs(weight, df=4)[0]", "bs(weight, df=4)[1]", "a"],
             19,

@@ -71,12 +71,15 @@ def shorten(names, room):
     out = [name if len(name) <= room else f"{name[: room - 3]}..." for name in names]
     for text in [t for t, n in Counter(out).items() if n > 1]:
         alike = [k for k, t in enumerate(out) if t == text]
-        # Keep the part that starts at the first difference.
+        # Keep the part that starts at the first difference, or the ends if it is too long.
         columns = enumerate(zip_longest(*(names[k] for k in alike)))
         apart = next((i for i, letters in columns if len(set(letters)) > 1), room)
-        rest = min(room // 2, max(len(names[k]) - apart for k in alike))
+        longest = max(len(names[k]) - apart for k in alike)
+        rest = min(room // 2, longest)
+        at_end = rest < longest and len({names[k][-rest:] for k in alike}) == len(alike)
         for k in alike:
-            out[k] = f"{names[k][: room - 3 - rest]}...{names[k][apart : apart + rest]}"
+            end = names[k][-rest:] if at_end else names[k][apart : apart + rest]
+            out[k] = f"{names[k][: room - 3 - rest]}...{end}"
     for text in [t for t, n in Counter(out).items() if n > 1]:
         for j, k in enumerate([k for k, t in enumerate(out) if t == text][1:], start=2):
             out[k] = f"{text[: room - 3 - len(str(j))]} ({j})"

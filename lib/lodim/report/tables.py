@@ -235,6 +235,12 @@ def paragraphs(call: str, parts: Sequence[Sequence[str]]) -> str:
     return "\n".join(text)
 
 
+def room_beside(table: Table) -> int:
+    """Return the width that a further column of texts may have beside those of a Table."""
+    _, columns, _ = _shown(table, "")
+    return min(_MAX_CELL, WIDTH - sum(column.width + 2 for column in columns))
+
+
 # The columns of texts, from which text, HTML and LaTeX are made
 
 

@@ -368,6 +368,12 @@ def test_what_is_new_at_a_step_has_room():
         assert 25 < len(text) <= 34
 
 
+def test_names_of_purchases_have_the_width_that_the_table_leaves():
+    summary = ld.costnet("species ~ .", ld.data("iris"), threads=1).summary()
+    assert summary.tables[0].frame["Purchases"].iloc[-1] == "+ sepal_length, sepal_width"
+    assert max(map(len, str(summary).splitlines())) <= 78
+
+
 def test_long_names_of_purchases_stay_different():
     names = [f"concentration of a substance in blood, {which}" for which in ("first", "second")]
     X = np.random.default_rng(0).normal(size=(60, 2))

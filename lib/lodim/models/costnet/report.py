@@ -11,7 +11,7 @@ from lodim.page import MOST_NAMES, Picture
 from lodim.prices.build import unused_prices
 from lodim.report import phrases
 from lodim.report.numbers import aligned
-from lodim.report.tables import Report, Table, significant
+from lodim.report.tables import Report, Table, room_beside, significant
 from lodim.text import counted, shorten
 
 WIDTH_OF_NAMES = 34  # characters of a cell of names
@@ -81,13 +81,12 @@ def _prices(fit):
         return ()
     frame = frontier_models.prices(fit)
     table, formats = _models(frame, ["Cost", "Df", "%Dev", "%CV", "Rule"])
-    # A column of 11 characters and longer names of rules leave less room.
-    room = WIDTH_OF_NAMES - 11 * ("%CV" in table) + 10 - max(map(len, table["Rule"]))
+    costs = dict(zip(frame["cost"], aligned(frame["cost"]), strict=True))
+    formats |= {"Cost": costs.get, "Df": "d"}
+    room = room_beside(Table("", table, formats))
     bought = list(frontier_models.changes(fit, frontier_models.listed_models(fit)))
     every = [name for pair in bought for names in pair for name in names]
     table["Purchases"] = [_changes(*names, room, every) for names in bought]
-    costs = dict(zip(frame["cost"], aligned(frame["cost"]), strict=True))
-    formats |= {"Cost": costs.get, "Df": "d"}
     explained = tuple(_column_notes(fit, table))
     return (Table("Frontier", table, formats, explained, keep=_which_to_print(frame)),)
 
