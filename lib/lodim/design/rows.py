@@ -209,6 +209,9 @@ def _check_size(values, what):
 
 def _as_numbers(value, what):
     try:
+        dtype = value.dtype if isinstance(value, pd.Series) else np.asarray(value).dtype
+        if dtype.kind in "mM" and what != "order":  # NumPy would count their microseconds
+            raise TypeError
         if isinstance(value, pd.Series | pd.DataFrame):
             return value.to_numpy(dtype=np.float64, na_value=np.nan)
         return np.asarray(value, dtype=np.float64)
