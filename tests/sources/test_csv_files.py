@@ -158,7 +158,8 @@ GOOD = "x,y,z\n1,2,3\n4,5,6\n"
         ("x,y,z,w\n1,2,3,4\n", r"part-1\.csv has 'w', which .*part-0\.csv lacks"),
         ("x,x,z\n1,2,3\n", r"part-1\.csv has two columns called 'x'"),
         ("", r"part-1\.csv is empty: it has 0 bytes"),
-        ("x;y;z\n1,5;2;3\n", r"part-1\.csv has semicolons .*read_csv\(file, sep=';'\)"),
+        ("x;y;z\n1,5;2;3\n", r"part-1\.csv has ';' between its columns, .*--sep ';'"),
+        ("x\ty\n1\t2\n", r"part-1\.csv has '\\t' between its .*read_csv\(file, sep='\\t'\)"),
         ("\n\n", r"part-1\.csv cannot be read as CSV"),
         ("x,y,z\n1,2,3\n4,5", r"part-1\.csv, line 3: 2 cells, but the header has 3; .*incomplete"),
         ("x,y,z\n1,2,3\n4\n5,6,7\n", r"part-1\.csv, line 3: 1 cells?, but the header has 3"),
@@ -174,7 +175,7 @@ def test_bad_files_are_named(tmp_path, bad, words):
 
 def test_what_is_not_utf8_or_is_cut_off_packed(tmp_path):
     (tmp_path / "a.csv").write_bytes("x,y\né,1\n".encode("latin-1"))
-    with pytest.raises(DataError, match=r"a\.csv cannot be read as CSV; .*utf-8"):
+    with pytest.raises(DataError, match=r"a\.csv cannot be read as CSV: it is not UTF-8"):
         read_source(tmp_path / "a.csv")
     rows = "".join(f"{k},{k * 7919 % 1013}\n" for k in range(500))
     packed = gzip.compress(b"x,y\n" + rows.encode())

@@ -27,8 +27,7 @@ from lodim.fitting.streamed import predictions
 from lodim.report.excel import LIVE
 from lodim.report.tables import Report, Table, significant
 from lodim.sources import csv_files, read_source
-from lodim.sources.files import CSV, kind_by_name
-from lodim.sources.schemas import check_names
+from lodim.sources.files import CSV, FileState, kind_by_name, reading
 from lodim.text import unused_name
 
 WARMING = {  # formula and data set per kind of response; features are numbers and texts
@@ -137,17 +136,12 @@ def read_csv(name: str, sep: str, decimal: str) -> pd.DataFrame:
     if not Path(name).is_file():
         hint = "python -m lodim data lists the data sets"
         raise DataError(f"there is no file and no data set {name!r}: {hint}")
-    how = csv_files.Dialect(sep, decimal).options()
-    try:
-        # The second row is read too: pandas takes an additional cell in it for a row label.
-        head = pd.read_csv(name, header=None, nrows=2, dtype=str, **how).iloc[0]
-        frame = pd.read_csv(name, na_values=list(csv_files.MISSING), low_memory=False, **how)
-    except UnicodeError as error:
-        raise DataError(f"{name} cannot be read as CSV: it is not UTF-8 ({error})") from error
-    except Exception as error:  # from the parser, or from unpacking .gz, .xz, .zip, .zst, ...
-        said = str(error).strip() or type(error).__name__
-        raise DataError(f"{name} cannot be read as CSV: {said}") from error
-    check_names(name, [one for one in head.fillna("") if one])
+    file = FileState.of_name(name)
+    dialect = csv_files.dialect_of(file, sep, decimal)
+    csv_files.header(file, dialect)  # raises errors about separators and names
+    with reading(file, CSV):
+        how = {"na_values": list(csv_files.MISSING), "low_memory": False, **dialect.options()}
+        frame = pd.read_csv(name, **how)
     if str(frame.columns[0]).startswith("Unnamed:"):
         frame = frame.set_index(frame.columns[0]).rename_axis(None)
     return frame

@@ -96,13 +96,12 @@ class Rows(Piece):
 
 
 def read_csv(files: Sequence[FileState], sep: str = ",", decimal: str = ".") -> Source:
-    """Read CSV files once; return a Source of them. In *.tsv files, tabs replace `sep`."""
+    """Read CSV files once; return a Source of them."""
     kinds: dict[str, Kinds] = {}
     pieces: list[Rows] = []
     for file in files:
-        tab = sep == "," and ".tsv" in file.name.lower()
-        dialect = Dialect("\t" if tab else sep, decimal)
-        every, names = _header(file, dialect)
+        dialect = dialect_of(file, sep, decimal)
+        every, names = header(file, dialect)
         if kinds:
             check_columns(files[0].name, list(kinds), file.name, names)
         kinds = kinds or {name: Kinds() for name in names}
@@ -151,17 +150,24 @@ def _cuts(file: FileState, n: int) -> list[Cut]:
     return [(first, min(ROWS_PER_CHUNK, n - first), *ends) for first, *ends in bounds]
 
 
-def _header(file: FileState, dialect: Dialect) -> tuple[list[str], list[str]]:
+def dialect_of(file: FileState, sep: str, decimal: str) -> Dialect:
+    """Return the Dialect of a CSV file; in *.tsv files, tabs replace commas as separator."""
+    return Dialect("\t" if sep == "," and ".tsv" in file.name.lower() else sep, decimal)
+
+
+def header(file: FileState, dialect: Dialect) -> tuple[list[str], list[str]]:
     """Return all column names of a CSV file, and the same without an unnamed first column."""
     if not file.size:
         raise DataError(f"{file.name} is empty: it has 0 bytes")
     with reading(file, CSV), _text(file.path) as text:
         lines = text.start(1000).splitlines()[:2]
-        if len(lines) == 2 and dialect.sep not in lines[0] and all(";" in line for line in lines):
-            raise DataError(
-                f"{file.name} has semicolons between its columns, not {dialect.sep!r}: read it by "
-                "pandas.read_csv(file, sep=';') and give lodim the frame"
-            )
+        for mark in ";\t|":
+            if dialect.sep not in lines[0] and sum(mark in line for line in lines) == 2:
+                raise DataError(
+                    f"{file.name} has {mark!r} between its columns, not {dialect.sep!r}: read it "
+                    f"by pandas.read_csv(file, sep={mark!r}) and give lodim the frame "
+                    f"(--sep {mark!r} on the command line)"
+                )
         # The second row is read too: pandas takes an additional cell in it for a row label.
         options = {**dialect.options(), "header": None, "nrows": 2, "dtype": str}
         head = pd.read_csv(text, **options).iloc[0].fillna("").tolist()

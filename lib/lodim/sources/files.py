@@ -90,6 +90,8 @@ def reading(file: FileState, kind: str) -> Iterator[None]:
         file.check_unchanged()
         said = (str(error).strip() or type(error).__name__).splitlines()[0]
         what = f"{file.name} cannot be read as {kind}"
+        if isinstance(error, UnicodeError):
+            raise DataError(f"{what}: it is not UTF-8 ({said}); save it as UTF-8") from error
         raise DataError(f"{what}; is it damaged or incomplete? ({said})") from error
     file.check_unchanged()
 
@@ -180,7 +182,8 @@ def kind_of_files(files: Sequence[FileState]) -> str:
     for file in files:
         kind = kind_by_name(file.name)
         if kind is None:
-            raise DataError(f"{file.name} does not have the name of a data file; give {READABLE}")
+            what = f"{file.name} does not have the name of a data file; give {READABLE}"
+            raise DataError(f"{what}, or read it by pandas and give the frame")
         names.setdefault(kind, file.name)
     (kind, name), *others = names.items()
     for other, second in others:
