@@ -395,6 +395,8 @@ def test_what_is_refused(name, wine):
         estimator(name, formula="alkohol").fit(X, y)
     with pytest.raises(ld.ArgumentError, match="sample_weight must have one value for each of 178"):
         estimator(name).fit(X, y, sample_weight=[1.0])
+    with pytest.raises(ld.DataError, match="two columns called 'hue'"):
+        estimator(name).fit(pd.concat([X, X[["hue"]]], axis=1), y)
     infinite = X.assign(ash=np.inf)
     with pytest.raises(ValueError, match="'ash' must be finite"):
         estimator(name).fit(infinite, y)

@@ -17,8 +17,9 @@ import pandas as pd
 
 import lodim
 from lodim import family as families
-from lodim.design.frame import in_pandas, with_column
+from lodim.design.frame import in_pandas, read_frame, with_column
 from lodim.errors import ArgumentError, DataError, MissingExtraError
+from lodim.sources.schemas import check_names
 from lodim.text import unused_name
 
 try:
@@ -208,6 +209,7 @@ class _Estimator(base.BaseEstimator):
 
         reset : True stores the columns, as in fit; False compares X with the stored ones"""
         if hasattr(X, "columns") and hasattr(X, "shape"):
+            check_names("X", list(read_frame(X).names))
             validate_data(self, X, reset=reset, skip_check_array=True)
             if hasattr(self, "feature_names_in_"):
                 return X

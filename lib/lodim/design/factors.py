@@ -18,8 +18,8 @@ from lodim.formula.formula import quote
 
 TRUTH = (False, True)  # levels of a condition such as I(x > 0)
 CURE = (
-    "; to treat it as missing, replace it by NaN, or give new_levels='missing' (in predict(), "
-    "augment() and evaluate() of a fit)"
+    "; to treat it as missing, replace it by NaN, or give new_levels='missing' (to predict(), "
+    "augment() or evaluate() of a fit, or to an estimator of lodim.sklearn)"
 )
 IDENTIFIER = re.compile(
     r"(^|[\W_])(id|idx|index|key|no|nr|number|row|serial)$|^(id|row|unnamed)[\W_]|[a-z]I[Dd]$"
