@@ -60,9 +60,11 @@
 # Columns of type bool, and conditions such as `I(a > 0)`, are factors with the levels False and
 # True.
 #
-# Ordered categories keep their order. Each level except the first has a column that is 1 for this
-# level and all higher levels, such as `dose[>=high]`. `glm` codes ordered categories by orthogonal
-# polynomials, as R does. `C(dose)` ignores the order.
+# Ordered categories (an ordered pandas Categorical or Arrow dictionary, or an Enum of polars) keep
+# their order. Each level except the first has a column that is 1 for this level and all higher
+# levels, such as `dose[>=high]`. `glm` codes ordered categories by orthogonal polynomials, as R does.
+# `C(dose)` ignores the order. An unordered Categorical or dictionary also keeps the sequence of its
+# levels, so the first is the reference; a Categorical of polars is sorted, like text.
 #
 # If a new row has a level that no training row had, `predict` raises an error, or with
 # `new_levels="missing"` treats the level as missing. A level that a pandas Categorical lists, but

@@ -1,5 +1,7 @@
 """What comes in goes out: frames of polars and pyarrow, through every model."""
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -93,6 +95,50 @@ def test_dictionaries_of_pyarrow_keep_their_order():
     fit, other = (ld.glm("disease ~ age", data) for data in (df, table))
     assert fit.design.names == other.design.names == ("age[Linear]", "age[Quadratic]")
     assert same(other.predict(table), fit.predict(df))
+
+
+def test_categories_have_the_same_levels_in_all_frames_and_files(tmp_path):
+    stage = ["lo", "mid", "hi", "never"]
+    rows = {"y": [1.0, 2.0, 4.0, 3.0, 5.0, 9.0], "stage": ["mid", "hi", "lo", "mid", "lo", "hi"]}
+    df = pd.DataFrame(rows).assign(stage=pd.Categorical(rows["stage"], stage))
+    text, table = pl.DataFrame(rows), pa.Table.from_pandas(df)
+    df.to_parquet(tmp_path / "df.parquet")
+    by_pandas = [df, table, table.to_pandas(types_mapper=pd.ArrowDtype), tmp_path / "df.parquet"]
+    for kind, same, names in (
+        (None, by_pandas, ("stage[mid]", "stage[hi]")),
+        (pl.Enum(stage), [], ("stage[Linear]", "stage[Quadratic]")),
+        (pl.Categorical, [], ("stage[lo]", "stage[mid]")),
+    ):
+        if kind is not None:
+            typed = text.with_columns(pl.col("stage").cast(kind))
+            typed.write_parquet(tmp_path / "a.parquet")
+            typed.write_ipc(tmp_path / "a.arrow")
+            files = [tmp_path / "a.parquet", tmp_path / "a.arrow"]
+            dataset = pytest.importorskip("pyarrow.dataset").dataset(files[0])
+            same = [typed, typed.lazy(), typed.to_arrow(), dataset, *files]
+        for data in same:
+            assert ld.glm("y ~ stage", data).design.names == names
+
+
+def test_decimals_and_dates_are_the_same_numbers_in_all_frames():
+    days = pd.date_range("2024-01-01", periods=40).date
+    df = pd.DataFrame({"v": [Decimal(k * 7919 % 1013) / 1000 for k in range(40)], "d": days})
+    df.loc[3] = None
+    df["y"] = np.sqrt(np.arange(40.0))
+    expected = ld.glm("y ~ v + days(d)", df).coef()
+    table = pa.Table.from_pandas(df)
+    assert ld.glm("y ~ v + days(d)", table).coef().equals(expected)
+    arrow = table.to_pandas(types_mapper=pd.ArrowDtype)
+    assert ld.glm("y ~ v + days(d)", arrow).coef().equals(expected)
+
+
+def test_tables_that_cannot_be_read_are_refused_in_words():
+    table = pa.table([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], names=["y", "x", "x"])
+    with pytest.raises(DataError, match="two columns of the data are called 'x'; rename one"):
+        ld.glm("y ~ x", table)
+    relation = pytest.importorskip("duckdb").sql("SELECT 1.0 AS y, 2.0 AS x")
+    with pytest.raises(DataError, match=r"collect it first \(a DuckDB relation with \.df\(\)\)"):
+        ld.glm("y ~ x", relation)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -93,6 +93,8 @@ class Column:
 
 
 def to_column(series, name):
+    if str(series.dtype).startswith("dictionary"):
+        series = from_dictionary(series.array.__arrow_array__())
     dtype = series.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         levels = tuple(map(forms.plain_label, series.cat.categories))
@@ -124,8 +126,13 @@ def to_column(series, name):
     if pd.api.types.is_datetime64_any_dtype(dtype):
         zone = getattr(getattr(dtype, "pyarrow_dtype", dtype), "tz", None)
         clock = series.dt.tz_localize(None) if zone else series
-        return Column(name, "date", to_days(clock.to_numpy(dtype="datetime64[us]")))
+        return Column(name, "date", to_days(clock.astype("datetime64[us]").to_numpy()))
     return _object_column(np.asarray(series.astype(object), dtype=object), name)
+
+
+def from_dictionary(values):
+    """Return a dictionary column of pyarrow as a categorical Series, in the dictionary's order."""
+    return values.unify_dictionaries().to_pandas()
 
 
 def refusal(name, kind):

@@ -17,6 +17,7 @@ from lodim.design.columns import Column, refusal, to_column
 from lodim.errors import ArgumentError, DataError, DataWarning, MissingExtraError, warn
 from lodim.formula.formula import quote
 from lodim.sources.files import is_path
+from lodim.sources.schemas import in_order
 from lodim.text import first_few, suggestion
 from lodim.typing import F
 
@@ -42,8 +43,13 @@ def read_narwhals(data, allowed):
         raise MissingExtraError(f"narwhals is needed to read {kind}: {cure}") from None
     try:
         frame = nw.from_native(data, eager_only=True)
+    except nw.exceptions.DuplicateError:
+        names = Counter(getattr(data, "column_names", data.columns))
+        twice = max(names, key=names.__getitem__)
+        raise DataError(f"two columns of the data are called {twice!r}; rename one") from None
     except TypeError:
-        lazy = "; collect it first" if "lazy" in kind.lower() else ""
+        lazy = isinstance(nw.from_native(data, pass_through=True), nw.LazyFrame)
+        lazy = "; collect it first (a DuckDB relation with .df())" if lazy else ""
         raise DataError(f"data must be {allowed}, not {kind}{lazy}") from None
     return nw, frame
 
@@ -248,7 +254,7 @@ def read_frame(data):
     nw, frame = read_narwhals(data, READABLE)
     names, index = list(frame.columns), pd.RangeIndex(len(frame))
     kind = frame.implementation.value
-    return _named_frame(names, names, index, lambda name: _narwhals_series(nw, frame[name]), kind)
+    return _named_frame(names, names, index, lambda name: _narwhals_series(nw, frame, name), kind)
 
 
 def _named_frame(labels, keys, index, fetch, kind=PANDAS):
@@ -271,20 +277,21 @@ def _as_series(key, value):
     return pd.Series(value, dtype=object if value.dtype == object else None, copy=False)
 
 
-def _narwhals_series(nw, column):
-    """Return a column of narwhals (module `nw`) as a Series; non-null numbers are not copied."""
-    dtype, name = column.dtype, column.name
+def _narwhals_series(nw, frame, name):
+    """Return a column of a narwhals frame as a Series; non-null numbers are not copied."""
+    column, native = frame[name], frame.to_native()
+    dtype = column.dtype
     if column.null_count() == len(column):
         return pd.Series([None] * len(column), dtype=object)
     if dtype == nw.Decimal:
-        column = column.cast(nw.Float64)
+        column = column.cast(nw.String).cast(nw.Float64)  # nearest float64, unlike a direct cast
     elif dtype == nw.Boolean and column.null_count() == 0:
         return pd.Series(column.to_numpy(), copy=False)
     elif dtype == nw.Enum:
         levels = list(dtype.categories)
-        return pd.Series(pd.Categorical(column.cast(nw.String).to_list(), categories=levels))
-    elif dtype == nw.Categorical and _has_own_levels(column.to_native()):
-        return column.to_native().unify_dictionaries().to_pandas()
+        return pd.Series(pd.Categorical(column.cast(nw.String).to_list(), levels, ordered=True))
+    elif frame.implementation.is_pyarrow() and in_order(native.schema.field(name)):
+        return columns.from_dictionary(native[name])
     elif dtype in (nw.Categorical, nw.String, nw.Boolean, nw.Object):
         return pd.Series(column.to_list(), dtype=object)
     elif dtype == nw.Date:
@@ -294,12 +301,6 @@ def _narwhals_series(nw, column):
     elif not dtype.is_numeric():
         raise DataError(refusal(name, str(dtype)))
     return pd.Series(column.to_numpy(), copy=False)
-
-
-def _has_own_levels(column):
-    """Return whether a pyarrow dictionary column is ordered, or has levels other than text."""
-    kind = getattr(column, "type", None)
-    return hasattr(kind, "ordered") and (kind.ordered or "string" not in str(kind.value_type))
 
 
 def read_column(frame, name):

@@ -10,13 +10,20 @@ from typing import Any
 from lodim.errors import DataError, DataWarning, warn
 from lodim.sources import ROWS_PER_CHUNK, Chunk, Piece, Source
 from lodim.sources.files import ARROW, PARQUET, FileState, no_rows, reading, short_name
-from lodim.sources.schemas import arrow, cast_table, check_names, select_fields, unify_schemas
+from lodim.sources.schemas import (
+    arrow,
+    cast_table,
+    check_names,
+    in_order,
+    select_fields,
+    unify_schemas,
+)
 
 
 def gather_levels(pieces: Sequence[Any], schema: Any) -> dict[str, Any]:
     """Find the levels of categories in all `pieces` of data; return a dict column -> levels.
 
-    Levels are in the order of the files' categories, or sorted if a file has no categories.
+    Levels are in the order of the files' categories, or sorted if a file has no order.
     schema : types of the columns"""
     is_dictionary = arrow().types.is_dictionary
     names = [field.name for field in schema if is_dictionary(field.type)]
@@ -26,8 +33,8 @@ def gather_levels(pieces: Sequence[Any], schema: Any) -> dict[str, Any]:
     for table in tables:
         for name in names:
             for array in table[name].chunks:
-                known = is_dictionary(array.type)
-                values = (array.dictionary if known else array.unique()).drop_null()
+                coded, known = is_dictionary(array.type), in_order(table.schema.field(name))
+                values = (array.dictionary if coded else array.unique()).drop_null()
                 levels[name].update(dict.fromkeys(values.to_pandas()))
                 without_order |= set() if known or not len(values) else {name}
     for name in sorted(without_order):

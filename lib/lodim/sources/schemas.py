@@ -82,6 +82,12 @@ def _without_dictionary(field: Any, other: Any) -> Any:
     return field.with_type(field.type.value_type)
 
 
+def in_order(field: Any) -> bool:
+    """Return whether a pyarrow field is a dictionary in order, so no Categorical of polars."""
+    from_polars = any(key.startswith(b"_PL_CATEGORICAL") for key in field.metadata or ())
+    return arrow().types.is_dictionary(field.type) and not from_polars
+
+
 def _plain(field: Any) -> Any:
     """Return a pyarrow field without metadata, and with text views as large strings."""
     pa = arrow()
