@@ -44,10 +44,11 @@ KINDS = {"objective": float, "grad_norm": float, "n_iter": int, "n_eval": int, "
 
 
 def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
-    """Fit weak learners by boosting; yield (learners, log, predictors) per step, without end.
+    """Fit weak learners by boosting; yield (learners, log, linear predictors) after each step.
 
-    log : dict of optimizer results; predictors : linear, of `eval_batch` (n, K), or None
-    warm_start : learners of another fit as additional starting points, or None"""
+    The steps never end. The learners are those of the step; log is a dict of optimizer results.
+    eval_batch : rows whose linear predictors (n, K) after the step are yielded; None yields None
+    warm_start : learners of another fit, from which the optimizer also starts, or None"""
     # Each step adds one learner per class, the better of both signs (Eq. 3 of Patron et al. 2024).
     state, threads = BoostState.from_batch(batch, family, settings), settings.n_threads
     eval_score = None if eval_batch is None else eval_batch.offset_matrix(family.n_scores)
@@ -114,9 +115,10 @@ def _newton_problem(state):
 
 
 def _fit_small_data(state, problem, stage, rng, warm_start):
-    """Run boosting step number `stage` by Newton's method, for few rows; return (learners, log).
+    """Fit the learners of boosting step `stage` to few rows by `newton`; return (learners, log).
 
-    problem : Problem of these rows; warm_start : learners as more starting points, or None"""
+    problem : Problem with these rows, from `_newton_problem`; rng : draws random starting points
+    warm_start : learners of another fit, from which the optimizer also starts, or None"""
     settings, starts, target = state.settings, state.starts, np.arange(state.family.n_functions)
     y, weight = (tiles.pad(v, len(state.X)) for v in (state.y, state.weight))
     theta, sign = np.empty((len(target), problem.ridge.size)), np.empty(len(target))
@@ -143,8 +145,10 @@ def _fit_small_data(state, problem, stage, rng, warm_start):
 def _fit_in_turn(state, stage, rng, warm_start, rejected, X):
     """Fit the learners of boosting step `stage`, class by class; return (learners, log).
 
-    X : features, not rotated; warm_start : learners as additional starting points, or None
-    rejected : per class, (theta, sign) of the last step's worse learner, or None; updated"""
+    X : features of the rows, not rotated; rng : draws random starting points
+    warm_start : learners of another fit, from which the optimizer also starts, or None
+    rejected : list with (theta, sign) of each class's worse learner in the previous step, or None;
+        this step's worse learners replace them"""
     learners, logs = [None] * state.family.n_functions, [{}] * state.family.n_functions
     with single_blas():
         for k in state.starts.class_order:
@@ -157,10 +161,12 @@ def _fit_in_turn(state, stage, rng, warm_start, rejected, X):
 
 
 def _fit_learner(state, stage, k, rng, warm_start, rejected):
-    """Fit class k's learner of step `stage` for both signs; return (better, log, worse).
+    """Fit class k's learner of step `stage` with each sign; return (better one, log, worse one).
 
-    better : WeakLearners; log : dict of optimizer results; worse : (theta, sign)
-    warm_start, rejected : additional starting points: learners, and the last step's worse one"""
+    The better learner is a WeakLearners, the worse one a tuple (theta, sign).
+    rng : draws random starting points
+    warm_start : learners of another fit, from which the optimizer also starts, or None
+    rejected : the worse learner of the previous step, as another starting point, or None"""
     penalty = penalize(state.settings, state.X.shape[1], state.p)
     objective = stage_objective(state, state.rows(k), penalty)
     warm, stop, start = _warm_starts(warm_start, stage, k, state), _limits(state), None
@@ -227,12 +233,13 @@ def _preconditioned(state):
 
 
 def _minimize(objective, curved, state, start, stop):
-    """Fit learners of signs 1 and -1; return the better theta (1, d), its sign (1,) and log.
+    """Fit one learner per sign; return (theta, sign, log, rejected).
 
-    Also return the worse (theta, sign). The better has value 0 if neither lowers the loss.
-    objective : function from signs to the loss of learners of these signs
-    curved : the same, for the loss whose Hessian preconditions L-BFGS; None if no Hessian does
-    start : Start of the search; stop : dict of the optimizer's limits"""
+    theta (1, d) and sign (1,) belong to the better learner, or if neither lowers the loss, to one
+    that predicts 0; log is a dict of optimizer results; rejected is (theta, sign) of the worse one.
+    objective : objective(signs) returns the loss to minimize, of learners with these signs
+    curved : curved(signs) returns the loss whose Hessian preconditions L-BFGS; or None
+    start : Start with the starting point of each sign; stop : dict of the optimizer's limits"""
     settings, sign, null_value = state.settings, start.sign, start.null_value
     preconditioner = None if curved is None else curved(sign)
     end = _refine(objective(sign), preconditioner, start.theta, stop, state)
@@ -263,9 +270,10 @@ def _minimize(objective, curved, state, start, stop):
 
 
 def _refine(objective, preconditioner, theta, stop, state):
-    """Minimize the loss `objective` of all rows by L-BFGS from theta; return a Minimum.
+    """Minimize `objective`, the loss of all rows, by L-BFGS from theta (q, d); return a Minimum.
 
-    preconditioner : loss whose Hessian preconditions, or None; stop : dict of limits of `lbfgs`"""
+    preconditioner : loss (usually of fewer rows) whose Hessian preconditions L-BFGS, or None
+    stop : dict of the limits max_iter, tol etc. of `lbfgs`"""
     exact = state.exact
     way, damping = {"best_only": not exact}, DAMPING
     if state.in_subspace:  # the Hessian is that of few rows

@@ -126,10 +126,11 @@ def activate(z, beta, activation):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def add_learner(f, v, b, form, rows):
-    """Compute predictors f + a + b g(z) of 64 rows with one more learner, and the slopes g'(z).
+    """Compute linear predictors f + a + b g(z) of 64 rows, and slopes g'(z), for one more learner.
 
-    rows : has z = intercept + w'x; gets the results as score and slope
-    f : (64,) sum of earlier learners; v, b : (a, intercept, w) and sign; form : defines g"""
+    f : (64,) sum of earlier learners; v, b : the learner's (a, intercept, w), and its sign
+    form : defines g
+    rows : TileRows; rows.z holds z = intercept + w'x, rows.score and rows.slope get the results"""
     for i in range(TILE):
         g, rows.slope[i] = activate(rows.z[i], form.beta, form.activation)
         rows.score[i] = f[i] + v[0] + b * g
@@ -137,11 +138,12 @@ def add_learner(f, v, b, form, rows):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def add_loss_gradient(tile, y, f, weight, v, b, form, rows, out):
-    """Add the loss of 64 rows and its derivatives by a learner's parameters v to out (3 + p,).
+    """Add the loss of 64 rows, and its gradient by a learner's parameters v, to out (3 + p,).
 
-    v, b : (a, intercept, w) and sign of the learner a + b g(intercept + w'x)
-    tile : (p, 64) features; f : sum of earlier learners; form : defines g and loss
-    rows : work arrays"""
+    out[0] gets the loss, out[1:] the derivatives by v = (a, intercept, w).
+    tile : (p, 64) features; f : (64,) sum of earlier learners
+    b : sign of the learner a + b g(intercept + w'x); form : defines g and the loss
+    rows : work arrays, a TileRows"""
     rows.z[:] = v[1]
     project(tile, v[2:], rows.z)
     add_projected(tile, y, f, weight, v, b, form, rows, out)
@@ -149,11 +151,7 @@ def add_loss_gradient(tile, y, f, weight, v, b, form, rows, out):
 
 @inlined(cache=True, error_model="numpy", fastmath=REASSOCIATE)
 def add_projected(tile, y, f, weight, v, b, form, rows, out):
-    """Add the loss of 64 rows and its derivatives by a learner's parameters v to out (3 + p,).
-
-    v, b : (a, intercept, w) and sign of the learner a + b g(z)
-    rows : work arrays, of which z = intercept + w'x is already computed
-    tile : (p, 64) features; f : sum of earlier learners; form : defines g and loss"""
+    """Do the same as `add_loss_gradient`, for rows whose rows.z is already intercept + w'x."""
     slope, value, r = rows.slope, rows.value, rows.r
     add_learner(f, v, b, form, rows)
     tile_loss_slope(form.loss, y, rows.score, weight, value, r)
@@ -172,11 +170,13 @@ def add_projected(tile, y, f, weight, v, b, form, rows, out):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def loss_gradient(lo, hi, partials, X, y, f, weight, theta, active, sign, form):
-    """Sum the loss of each of q learners, and its gradient, over blocks lo to hi - 1 of rows.
+    """Compute each learner's loss and its gradient, per block of rows, for blocks lo to hi - 1.
 
-    partials : (n_blocks, q, 3 + p), gets the sums; active : learners to compute
-    theta, sign : rows (a, intercept, w), and b, of learners a + b g(intercept + w'x)
-    f : sum of earlier learners; weight : zero on padding; form : defines g and loss"""
+    partials : (n_blocks, q, 3 + p), gets for each block and learner the loss and the derivatives by
+        (a, intercept, w)
+    f : sum of earlier learners, to which one learner a + b g(intercept + w'x) is added
+    theta, sign : (q, 2 + p) rows (a, intercept, w), and (q,) signs b; form : defines g and the loss
+    active : positions of the learners to compute; weight : zero for padding"""
     dtype = X.dtype
     v, b = theta.astype(dtype), sign.astype(dtype)
     rows, form = tile_rows(X), Form(dtype.type(form.beta), form.activation, form.loss)

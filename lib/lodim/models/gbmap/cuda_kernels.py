@@ -80,14 +80,16 @@ def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
 
 
 def forward(X, theta, sign, beta, activation, derivative, into, out):
-    """Add each learner j, or if `derivative` its slope by w'x, to out[:, into[j]], a CPU array."""
+    """Add the values of learners a + b g(z) at the rows X to `out`, an array in main memory.
+
+    Learner j is added to out[:, into[j]]; derivative : whether to add b g'(z) instead"""
     there = upload(out)
     add_learners(X, theta, sign, beta, activation, derivative, into, there)
     there.copy_to_host(out)
 
 
 def add_learners(X, theta, sign, beta, activation, derivative, into, out):
-    """Add each learner j, or if `derivative` its slope by w'x, to out[:, into[j]], a GPU array."""
+    """Do the same as `forward`, for an array `out` on the GPU."""
     learners = upload(np.column_stack([sign, theta]))
     blocks = max(1, min(16 * PROCESSORS, X.shape[0] // (THREADS // TILE)))
     rest = beta, activation, derivative, upload(into), out
@@ -95,23 +97,23 @@ def add_learners(X, theta, sign, beta, activation, derivative, into, out):
 
 
 def margin(code, score, k, class_table, y, base):
-    """Write responses y and offsets `base`, (n_tiles, 64) GPU arrays, for a learner of class k.
+    """Write responses y and linear predictors `base`, to which a learner of class k will be added.
 
-    y is 1 for rows of class k, else 0; base is the logit of class k by the linear predictors.
-    code : class codes of the rows; score : (n_tiles, K, 64) linear predictors of the K classes
-    class_table : (2, K) for ordered classes, else (2, 0). Then rows of class c get
-        y = class_table[0, c] and base = score + class_table[1, c], and k has no effect."""
+    For unordered classes, y is 1 for rows of class k, else 0, and base is the logit of class k.
+    For ordered classes, y = class_table[0, c] and base = score + class_table[1, c] in class c.
+    y, base : (n_tiles, 64) GPU arrays; code : class codes of the rows
+    score : (n_tiles, K, 64) linear predictors; class_table : (2, K), or (2, 0) if unordered"""
     kernel, rest = (_ordered_margin, upload(class_table)) if class_table.size else (_margin, k)
     launch(kernel, min(16 * PROCESSORS, code.shape[0]), TILE, code, score, rest, y, base)
 
 
 @cuda.jit(device=True)
 def _project(X, t, first, size, w, stage, low, high):
-    """Copy `size` features of 64 rows to shared memory `stage`, and add their part of w'x to sums.
+    """Copy `size` features of 64 rows to shared memory; add their part of w'x to `low` and `high`.
 
-    X, t : the rows' features, block X[t]; first : number of the first feature to copy
+    X[t] : the rows; first : position of the first feature; stage : shared memory, filled
     w : (2, size) weights of two learners
-    low, high : sums of both learners for this thread's row, and for the row 32 later; changed"""
+    low, high : (2,) this thread's sums for both learners, for one row and for the row 32 later"""
     lane, warp = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES
     for k in range(warp, size, WARPS):
         a, b = X[t, first + k, lane], X[t, first + k, lane + LANES]
@@ -131,11 +133,12 @@ def _restage(X, t, first, size, stage):
 
 @cuda.jit(device=True)
 def _back_project(stage, r, first, size, width, start, partials, slot):
-    """Add the derivatives of a loss by two learners' weights, summed over 64 rows, to `partials`.
+    """Add a loss's derivatives by weights of two learners, summed over 64 rows, to `partials`.
 
-    stage : (features, 64) values; r : (2, 64) derivatives of the loss by w'x
-    first, size : first feature, number of features; slot : position of the first learner
-    start : whether to overwrite `partials`; width : threads per group, each for one feature"""
+    stage : (size, 64) features of the rows, the first of which is number `first`
+    r : (2, 64) derivatives of the loss by w'x; slot : position of the first learner in `partials`
+    start : whether to overwrite `partials` instead
+    width : number of successive threads that form a group; each computes one feature"""
     # The groups share the rows.
     k, segment = cuda.threadIdx.x % width, cuda.threadIdx.x // width
     if k >= size:

@@ -22,7 +22,10 @@ class DeviceRows:
 
     @classmethod
     def from_host(cls, X, y, weight, score, several_classes):
-        """Return DeviceRows of X on the GPU and of GPU copies of y, weight (n,) and `score`."""
+        """Return DeviceRows from features X that are on the GPU already, and arrays in main memory.
+
+        y, weight : (n,); score : (n_tiles, K, 64)
+        several_classes : whether `margin` needs work arrays"""
         y, weight = (upload(tiles.pad(v, len(X))) for v in (y, weight))
         problem = (zeros(y.shape), zeros(y.shape)) if several_classes else None
         return cls(X, y, weight, upload(score), problem)

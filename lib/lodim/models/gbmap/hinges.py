@@ -128,9 +128,9 @@ def _to_unit_variance(U, Z, curvature):
 
 @njit(**OPTIONS, inline="always")
 def _hinge(z, side, knot, slope, curvature, level, total, ridge):
-    """Fit the coefficient c of the hinge h = max(side z - knot, 0), and a constant, to the loss.
+    """Fit c h plus a constant, with the hinge h = max(side z - knot, 0), by one Newton step.
 
-    Return the fall of loss + ridge c^2 / 2 by a Newton step, c, and the mean of h.
+    Return the decrease of loss + ridge c^2 / 2, the coefficient c, and h's curvature-weighted mean.
     z : (n,) projections of rows; side : 1 or -1; slope, curvature : (n,) loss derivatives
     total : sum(curvature); level : sum(slope) / total"""
     centre, square, fall, spread = 0.0, 0.0, 0.0, 0.0

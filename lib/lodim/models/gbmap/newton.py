@@ -84,10 +84,10 @@ def _newton_step(H, damping, slope, L, step):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _straighten(H, slope, b, beta, intercept, convex):
-    """Change the variable a of derivatives to c = a + b softplus(intercept), in place.
+    """Convert derivatives by (a, intercept, w) to those by (c, intercept, w), in place.
 
-    H, slope : Hessian and gradient by (a, intercept, w), become those by (c, intercept, w)
-    beta : sharpness of the softplus
+    Here c = a + b softplus(intercept) replaces a.
+    H, slope : Hessian and gradient of the loss; beta : sharpness of the softplus
     convex : whether to leave out the softplus's curvature if it makes H[1, 1] smaller"""
     e = math.exp(-abs(beta * intercept))
     share = 1.0 / (1.0 + e) if intercept > 0.0 else e / (1.0 + e)
@@ -107,11 +107,12 @@ def _softplus(z, beta):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _set_trial(theta, step, b, beta, unit, exact, trial):
-    """Write a learner's parameters (a, intercept, w) after a step, theta - step, to `trial`.
+    """Write a learner's parameters after a Newton step to `trial`, rounded unless `exact`.
 
-    step : its first element is for c = a + b softplus(intercept); beta : sharpness of softplus
-    exact : False rounds the parameters, to about 2^-12 of the length of the step
-    unit : (d,) powers of two, in which parameters are measured for the rounding"""
+    theta, trial : (a, intercept, w) before and after the step
+    step : decrease of (c, intercept, w), where c = a + b softplus(intercept)
+    beta : sharpness of the softplus; unit : (d,) powers of two, units for the rounding
+    Rounded parameters are multiples of about 2^-12 of the length of the step."""
     longest = 1e-150
     for k in range(2, theta.size):
         longest = max(longest, abs(step[k]) / unit[k])
@@ -151,8 +152,8 @@ def newton(problem, responses, scores, theta, sign, ftol, of_one):
     Learner j is a + b softplus(intercept + w'x), with (a, intercept, w) in theta[j] and b in
     sign[j]. Steps follow Nocedal & Wright (2006), Sects. 3.4 and 10.3.
     problem : Problem; scores : sums of earlier learners, in blocks of 64 rows as the responses
-    ftol : a search ends after two successive steps with a gain below ftol times the loss
-    of_one : whether ftol is a share of 1 where the loss is below 1"""
+    ftol : a search ends after two successive steps that lower the loss by less than ftol * loss
+    of_one : whether ftol replaces ftol * loss for losses between 1e-6 and 1"""
     X, weight, beta, ridge = problem.X, problem.weight, problem.beta, problem.ridge
     unit, precision, tol = problem.unit, problem.precision, problem.tol
     # A literal activation would compile the called functions again.

@@ -109,7 +109,9 @@ def null_learners(sign, d, settings):
 
 
 def derivatives(loss, y, score, weight):
-    """Return rows' first and (positive) second loss derivatives by the linear predictor `score`."""
+    """Return first and second derivatives (n,) of the rows' losses by their linear predictors.
+
+    Second derivatives are raised to a positive lower bound; score : (n,) linear predictors"""
     _, slope, curvature = losses.rows(loss, y, score, weight)
     return slope, np.maximum(curvature, loss[1] * weight)
 

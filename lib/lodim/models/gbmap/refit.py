@@ -50,10 +50,11 @@ class JointObjective:
 
 
 def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
-    """Fit weak learners; yield (learners, log, linear predictors) per boost, or once if joint.
+    """Fit weak learners; yield (learners, log, linear predictors), with log a dict of results.
 
-    eval_batch : rows to predict, or None for no linear predictors
-    warm_start : learners of another fit, as additional starting points, or None"""
+    If settings.joint, yield once, with all learners. Otherwise, yield after each boost, forever.
+    eval_batch : rows whose linear predictors (n, K) are yielded; None yields None
+    warm_start : learners of another fit, from which the optimizer also starts, or None"""
     if not settings.joint:
         yield from boost.fit_stages(batch, family, settings, eval_batch, warm_start)
         return

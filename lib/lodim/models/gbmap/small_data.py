@@ -21,14 +21,14 @@ from lodim.models.gbmap.objective import (
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def prepare_class(y, score, weight, target, table, loss, start_at):
-    """Return the data for fitting a learner of class `target`, and the loss without the learner.
+    """Prepare the fit of a learner of class `target`.
 
-    The data are response and linear predictor of each row, in blocks of 64 rows as y is, and the
-    derivatives (slope, curvature) of the loss by the predictors of the rows `start_at`. With
-    several unordered classes, the response is 1 for class `target`, else 0, and the predictor is
-    the logit of this class.
+    Return responses and linear predictors, in blocks as y; loss derivatives (slope, curvature) by
+    the predictors of some rows; and the loss without the learner. With several unordered classes,
+    the response is 1 for class `target`, else 0, and the predictor is the logit of this class.
     score : linear predictors of the classes; loss : tuple as in `losses`
-    table : (2, K), for ordered classes: responses by class, and numbers to add to predictors"""
+    table : (2, K), for ordered classes: responses by class, and numbers to add to predictors
+    start_at : positions of the rows for slope and curvature"""
     responses, offsets = np.empty(y.shape), np.empty(y.shape)
     n_scores, null, total = score.shape[1], 0.0, 0.0
     for t in range(y.shape[0]):
@@ -60,10 +60,10 @@ def prepare_class(y, score, weight, target, table, loss, start_at):
 
 
 def fit_learner(problem, rows, null_value, theta, sign, ftol):
-    """Fit a learner of a Problem by `newton` from r starting points, and choose the best result.
+    """Fit a learner of a Problem by `newton` from r starting points; return the best result.
 
-    Return its parameters (d,), those of the zero function if the loss hardly falls; its sign; and
-    a row as from `newton`, whose iterations and passes include those of the rough fits.
+    Return its parameters (d,), its sign, and its row (5,) of the results of `newton`. If the loss
+    hardly falls, the parameters are those of the zero function.
     rows : responses and linear predictors, as from `prepare_class`
     null_value : loss without the learner
     theta, sign : (r, d) parameters and (r,) signs of the starting points; theta changes in place"""

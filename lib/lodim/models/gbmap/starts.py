@@ -72,9 +72,11 @@ def _minimize_row(objective, theta, c, sign, **limits):
 
 
 def start_by_sample(objective, penalty, state, k, rng, stop, warm_theta, warm_sign):
-    """Return a Start for class k: the best learner of each sign on sampled rows, all rows if few.
+    """Return a Start for class k: the learner of each sign with the lowest loss on the row sample.
 
-    objective : function from signs to the loss; stop : dict of the optimizer's limits
+    If the state has no row sample, all rows are used.
+    objective : objective(signs) returns the loss of learners with these signs on all rows
+    penalty : ElasticNet; rng : draws random starting points; stop : dict of the optimizer's limits
     warm_theta, warm_sign : learners fitted with another penalty, as additional starting points"""
     settings, exact = state.settings, state.exact
     if state.sample is not None:
@@ -99,7 +101,8 @@ def start_by_sample(objective, penalty, state, k, rng, stop, warm_theta, warm_si
 def start_in_subspace(objective, penalty, state, k, warm_theta, warm_sign, rejected):
     """Return a Start for class k with weights in a subspace; None if no weight changes the loss.
 
-    objective : function from signs to the loss
+    objective : objective(signs) returns the loss of learners with these signs on all rows
+    penalty : ElasticNet
     warm_theta, warm_sign : learners fitted with another penalty, as additional starting points
     rejected : (theta, sign) of the worse learner in the previous step, or None"""
     # Principal Hessian directions span the subspace, with the weights in warm_theta and `rejected`.
@@ -138,7 +141,11 @@ def start_in_subspace(objective, penalty, state, k, warm_theta, warm_sign, rejec
 
 
 def _start(minimum, sign, theta, n_eval):
-    """Return a Start: for each sign the learner of lowest loss; minimum : Minimum with losses."""
+    """Return a Start with the learner of lowest loss for each sign.
+
+    minimum : result of the optimizer, with the losses of q learners
+    sign, theta : (q,) signs and (q, d) parameters; n_eval : number of passes over all rows so far
+    """
     best = best_of_each_sign(minimum.value, sign)
     return Start(sign[best], theta[best], minimum.value[best], n_eval)
 

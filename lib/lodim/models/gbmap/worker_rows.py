@@ -108,7 +108,9 @@ def margin(family, y, score, k, shift):
 
 
 def deviance(family, y, score, weight, shift):
-    """Return the weighted sum of deviances of rows; `shift` : thresholds to add to score (n, K)."""
+    """Return the weighted sum of the rows' deviances at linear predictors score + shift.
+
+    score : (n, K) or (n, 1); shift : thresholds of ordered classes, or an empty array"""
     return dot(weight, family.deviance(y, score + shift if shift.size else score))
 
 

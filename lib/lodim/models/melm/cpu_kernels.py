@@ -141,9 +141,9 @@ def row_sums(u, scale, U, w, after, size, shift, e, T, R):
 
     Also add kernel * (u[:, a] - U[:, i]) to R[:, a], and subtract it from T[:, i].
     A kernel is scale[a] w[i] exp(shift - distance^2 / 2).
-    after : only pairs with i >= after + a count; after is the position in U of the point after
-        u[:, 0] if u is a part of U, and -scale.size to count all pairs
-    size : points in U without padding; e : work array, a number per point of U"""
+    after : only pairs with i >= after + a count. If u is a part of U, the position in U of the
+        second point of u, so that each pair counts once; -scale.size to count all pairs
+    size : number of points in U without padding; e : work array, a number per point of U"""
     k, total = len(u), 0.0
     for a in range(scale.size):
         first = max(0, after + a)
@@ -231,11 +231,12 @@ def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def add_forces(P, F, first, stop, share, root, M, g):
-    """Add what rows first to stop - 1 contribute to two sums from which a gradient is computed.
+    """Add terms of the rows `first` to `stop` - 1 to g and M, from which a gradient is computed.
 
-    g : (k, n) gets share * root' F, the derivatives by projected rows; M : (k, k) gets P F'
     P, F : (k, n) projected rows, and each row's sum of kernel * difference to other rows
-    root : (k, k) inverse Cholesky factor of the kernel; share : weight of the pair of classes"""
+    g : (k, n) gets share * root' F, derivatives by the projected rows; M : (k, k) gets P F'
+    root : (k, k) inverse Cholesky factor of the kernel
+    share : factor of F in the gradient, for a pair of classes"""
     for j in range(M.shape[0]):
         for m in range(M.shape[0]):
             s, x = 0.0, share * root[m, j]
@@ -247,12 +248,13 @@ def add_forces(P, F, first, stop, share, root, M, g):
 
 @njit(cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
 def finish(lo, hi, active, stripes, rows, sums, potential, gradient):
-    """Compute log integrals of products of class densities, and the gradient of a weighted sum.
+    """Compute log integrals of products of class densities, and the gradient of their weighted sum.
 
-    Fill potential[q] (C, C) with the logs, and gradient[active[q]] (r, k) with derivatives of
-    sum(share * potential[q]) by the projection, for q from lo to hi - 1; stripes : tasks per q
-    rows : (Z, P, start, class sizes, h2, share (C, C)); see `prepare` and `pair_sums`
-    sums : (spread, root, log_det) of `prepare`, then (shift, totals, forces) of `pair_sums`"""
+    For q from lo to hi - 1, fill potential[q] (C, C) with the logs, and gradient[active[q]] (r, k)
+    with derivatives of sum(share * potential[q]) by the projection.
+    rows : (Z, P, start, class sizes, h2, share (C, C)), described in `prepare` and `pair_sums`
+    sums : (spread, root, log_det) of `prepare`, then (shift, totals, forces) of `pair_sums`
+    stripes : number of tasks per projection in `totals` and `forces`"""
     Z, P, start, size, h2, share = rows
     spread, root, log_det, shift, totals, forces = sums
     C, (k, n) = size.size, P.shape[1:]
@@ -345,7 +347,8 @@ def log_sum(u, classes, c, tile, place, gaps, e):
 
     classes : (_, U, w, low, high, start), with rows U and weights w in blocks of 64 rows
     low, high : smallest and largest coordinates per block; start : first block of each class
-    tile, place : block of a row to leave out, and place in it, or -1; gaps, e : work arrays"""
+    tile, place : a row to leave out: number of its block, and position in the block; -1 for none
+    gaps, e : work arrays"""
     _, U, w, low, high, start = classes
     first, stop = start[c], start[c + 1]
     nearest = first
@@ -379,8 +382,8 @@ def log_sums(lo, hi, step, P, classes, tile, place, out):
     """Fill out[i, c] with the log of the sum of class c's kernels at the point P[:, i].
 
     Points lo * step to hi * step - 1 are processed.
-    classes : as in `log_sum`, with `root` first, a matrix per class that scales points
-    tile, place : (m,) block of a training row to leave out, and place in it, or -1"""
+    classes : as in `log_sum`, but the first entry is `root`, a matrix per class that scales points
+    tile, place : (m,) for each point, the row to leave out, as in `log_sum`"""
     root, _, _, _, _, start = classes
     k, m = P.shape
     u, at, e = np.empty((k, 1)), np.empty(k), np.empty(TILE)

@@ -37,10 +37,11 @@ def projections_at_once(n_tiles, C, k):
 
 
 def pair_sums(X, weight, owner, begin, V, root, shift):
-    """Sum kernels, and kernels times differences, over pairs of rows on the GPU; return both.
+    """Sum kernels, and moments of their forces, over pairs of rows on the GPU; return both.
 
-    Kernels (q, C, C) are sums for two classes. Moments (q, C, k, C r) at [i, b, :, a r + d] are
-    the sum over class a of feature d times a row's sum of kernel times difference to class b.
+    The force of class b on a row is the sum, over rows of class b, of kernel times difference.
+    Kernel sums (q, C, C) are by pair of classes. Moments (q, C, k, C r) are sums over rows: entry
+    [i, b, :, a r + d] sums, over rows of class a, feature d times the force of class b.
     X : rows on the GPU; weight, owner, begin : from `upload_classes`; V : (q, r, k) projections
     root : inverse Cholesky factors of kernels, per pair of classes; shift : added to exponents"""
     (q, r, k), C = V.shape, root.shape[1]
