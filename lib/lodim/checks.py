@@ -119,7 +119,10 @@ def numbers(name: str, values: Any) -> np.ndarray:
 
 
 def _as_floats(name, values, allowed, words):
-    """Return numbers as floats (n,); raise "<name> must be <words>" unless all are `allowed`."""
+    """Return the numbers `values` as floats (n,); raise ArgumentError unless all are allowed.
+
+    allowed : allowed(floats) returns bools (n,), whether each is allowed
+    words : description of allowed numbers, after "must be" in the error"""
     try:
         array = np.atleast_1d(np.asarray(values, dtype=float))
     except (TypeError, ValueError, OverflowError):

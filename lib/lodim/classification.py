@@ -44,11 +44,12 @@ def wilson(share, n):
 
 
 def reliability(probability, hit, weight, bins):
-    """Return the calibration curve of a class: a dict of arrays with an entry per bin of rows.
+    """Compare predicted and observed shares of a class in groups of rows with similar predictions.
 
-    probability, hit : (n,) predicted probability of the class, and whether a row has it
-    predicted, rows : mean probability, and number of rows
-    observed, low, high : share of rows of the class, and its 95% limits"""
+    probability, hit : (n,) predicted probability of the class, and whether the row has the class
+    bins : number of groups
+    Return a dict of arrays with an entry per group: "predicted", mean probability; "observed",
+    share of rows with the class; "low" and "high", its 95% limits; and "rows", number of rows."""
     # Bins are between quantiles of the probability; the limits are Wilson's.
     how = {"weights": weight, "method": "inverted_cdf"}
     cuts = np.quantile(probability, np.arange(1, bins) / bins, **how)

@@ -246,12 +246,13 @@ def _slope(time, x, weight):
 
 
 def _truth(rng, plan, columns, carriers):
-    """Draw the features that determine the response; return a dict about them, and the response.
+    """Draw the features that determine the response, and their coefficients.
 
     plan : list of _Node, all features
     columns : dict name -> values
     carriers : positions of the signals from which to draw features
-    The response (n,) is without noise."""
+    Return a dict with "informative" (names of these features), "coefficients" and "intercept", and
+    the response without noise, (n,)."""
     names = []
     for k, size in enumerate(CARRIED):
         known = set(carriers[: k + 1])

@@ -103,12 +103,12 @@ def inverses(scale, dtype):
 
 @njit(**_OPTIONS)
 def pack(x, rows, mean, scale, inverse, tiles, k, size):
-    """Standardize one column of the data, and write it to X in blocks of 64 rows.
+    """Standardize one feature of all rows, (value - mean) / scale, and write it to `tiles`.
 
-    x, rows : the column, and positions of its rows to use, empty for all
-    inverse : 1 / scale, or 0 to divide by scale
-    tiles, k : X, (n_tiles, p, 64), and the column's position in it
-    size : (64,) output, largest |x - mean| at each position within blocks"""
+    x, rows : values, and the position in x of each row's value; if `rows` is empty, row i has x[i]
+    inverse : 1 / scale, by which to multiply, or 0 to divide by scale
+    tiles, k : output (n_tiles, p, 64) for all features, and the position of this feature
+    size : output (64,), in entry j the largest |value - mean| of rows j, j + 64, j + 128 etc."""
     for j in range(TILE):
         size[j] = 0.0
     n = rows.size if rows.size else x.size

@@ -107,8 +107,8 @@ class Design:
 
         The Batch holds the training rows as numbers. Rows of weight zero do not affect the Design.
         inputs : RowInputs (weights etc.); reading : Reading (sample, client and other settings)
-        family : name; if None, it is inferred, and levels, {0, 1} and {-1, 1} mean classes
-        parameters : dict such as {"power": 1.5}; which : position among several responses
+        family : name; None to infer it: numbers are classes only if all are 0 and 1, or -1 and 1
+        parameters : dict such as {"power": 1.5}; which : position of the response, if several
         standardize : whether to divide by standard deviations; features are always centred
         missing : "drop", "keep", or "indicator" (impute and add a 0/1 column); dtype : type of X
         reference_levels : code factors as R does; compress_tails : transform heavy tails"""

@@ -167,7 +167,12 @@ def raw_features(terms, table, p):
 
 
 def learn_tails(terms, prepared, *, wanted, size):
-    """Return a dict k -> Tails, the `size` smallest and largest values, for k with wanted[k]."""
+    """Find the smallest and largest values of features, to detect outliers.
+
+    prepared : Prepared, the rows
+    wanted : (p,) bool, features to examine
+    size : number of smallest values, and of largest values
+    Return a dict from the position of a feature to its Tails."""
     found = {}
 
     def work(term, k, x, rows):
@@ -301,7 +306,11 @@ def is_number(term):
 
 
 def apply_to_chunk(_, table, terms, fills, missing, work):
-    """Return work(terms, rows of chunk `table` as Prepared); `fills` replace missing values."""
+    """Replace missing values in a chunk of rows; return work(terms, the rows as Prepared).
+
+    _ : Span of the chunk, not used
+    table : Table, the rows of the chunk
+    fills : Fills, which replace missing values, or ()"""
     return work(terms, Prepared(filled(replace(table, missing=missing), fills)))
 
 

@@ -227,14 +227,14 @@ def _check_row_labels(frame, value, what):
 
 
 def read_complete(frame, features, answers, inputs, missing, *, learning=False, known=None):
-    """Return the complete rows of a Frame: a Table, their positions, and three counts.
+    """Return the complete rows of a Frame and what is missing in others.
 
     features, answers : columns of features and response
     inputs : RowInputs, such as weights
     missing : "drop" if rows need all features
     learning : whether fewer than two rows are an error
-    known : dict column -> (known levels, levels to set to missing; None: all others), or None
-    counts : dropped rows, rows that miss only features, dict of missing values by column"""
+    known : rules for new levels, from `known_levels`, or None
+    Return a Table of the rows, their positions, and the last three results of `complete_rows`."""
     n, read = len(frame.index), {}
     for name in dict.fromkeys([*features, *answers]):
         read[name] = read_column(frame, name)
@@ -413,11 +413,11 @@ def is_balanced(weights, names):
 
 
 def class_weights(y, response, rows, size):
-    """Return row weights with the same sum in each class, (size,).
+    """Return weights of all rows, (size,), with which each class has the same total weight.
 
     y : codes of the classes, NaN if unknown
-    response : Response, which must have classes
-    rows : positions of the rows of y among all rows; the others get weight 1"""
+    response : Response; DataError unless it has classes
+    rows : position of each row of y among all rows; rows without a class get weight 1"""
     if response is None or response.levels is None:
         name = "there is none" if response is None else f"{response.name!r} is numeric"
         raise DataError(f"weights='balanced' needs a response with classes, but {name}")

@@ -147,7 +147,11 @@ class Subject:
 
 
 def run(fit, data, offset, ignore):
-    """Return Checks of a fit, and of a frame `data` if not None; ignore : codes to leave out."""
+    """Check a fit; return Checks, the findings.
+
+    data : Frame whose rows are also compared with the fit, or None
+    offset : offset of these rows, or None
+    ignore : code of a check, or several, to leave out"""
     given = (ignore,) if isinstance(ignore, str) else ignore
     if not isinstance(given, list | tuple | set | frozenset):
         raise ArgumentError(f"ignore must be codes of checks, not {ignore!r:.80}")

@@ -203,12 +203,13 @@ FIFTHS = "lowest", "second", "middle", "fourth", "highest"
 
 
 def recalibration(residual, predictor, n_training, variance=None):
-    """Test whether an intercept and slope would improve predictions; return chi-square, p-value.
+    """Test whether intercept + slope * predictor would predict better than the predictor alone.
 
     residual : response minus mean; predictor : the mean, or the logit of a probability
     n_training : number of training rows
-    variance : variances of the responses, or None; if given, chi-square is computed both by these
-        and by the squared residuals, and the smaller one is returned"""
+    variance : variances of the responses, or None; if given, the smaller of two statistics is used,
+        one with these variances and one with the squared residuals
+    Return chi-square and its p-value."""
     # The test has 2 degrees of freedom (Davidson and MacKinnon 1993, Sect. 13.7). Few training rows
     # reduce chi-square.
     centred = predictor - predictor.mean()

@@ -143,7 +143,10 @@ def runs_of(used):
 
 
 def each(work, items, n_values, threads=None):
-    """Return [work(item) for item in items], in threads if items have many values (`n_values`)."""
+    """Return [work(item) for item in items], computed in threads if there is much to do.
+
+    n_values : number of values that all calls process together
+    threads : at most this many, and at most 8; None means all available"""
     items, threads = list(items), min(8, threads or available_threads())
     if n_values < THREADED or threads == 1:
         return [work(item) for item in items]
@@ -154,11 +157,11 @@ def each(work, items, n_values, threads=None):
 
 
 def over_rows(kernel, tiles, *args, threads=1, runs=None):
-    """Run a compiled loop over all rows, wherever they are; it fills its last argument.
+    """Run a compiled loop over all rows, which adds values per row to the last of `args`.
 
     kernel : called as kernel(lo, hi, tiles, *args) for blocks lo to hi - 1 of 4,096 rows
-    tiles : the rows in tiles of 64
-    runs : ranges (lo, hi) of the blocks to process; None means all"""
+    tiles : rows in tiles of 64, in this process, on a GPU or on Dask workers
+    runs : ranges (lo, hi) of the blocks to process, for rows in this process; None means all"""
     if on_host(tiles):
         for_blocks(kernel, count_blocks(tiles), tiles, *args, threads=threads, runs=runs)
     else:

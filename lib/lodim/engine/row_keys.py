@@ -14,10 +14,10 @@ WAVES = 30.0  # radians per standard deviation of the keys
 
 
 def keys(X, weight, y=None, n_classes=0):
-    """Return a number per row by which rows can be sorted, whatever their order in the data.
+    """Return a number (key) per row that depends on the row's values, not on its position, (n,).
 
-    y : numbers, or codes of `n_classes` classes, or None; NaN or n_classes for unknown classes
-    Equal rows have equal numbers."""
+    Keys serve to draw the same rows from data in any order. Equal rows have equal keys.
+    y : numbers, or codes of `n_classes` classes, or None; NaN or n_classes for unknown classes"""
     share = weight / weight.sum()
     farthest = np.maximum(X.max(axis=0), -X.min(axis=0))
     u = X - share @ X
@@ -108,7 +108,7 @@ def lengths(X, n, threads=1):
 
 
 def sample_of(batch, count, seed, threads=1):
-    """Return positions (count,) of a systematic sample of a Batch's rows, kept for later calls."""
+    """Return positions (count,) of rows of a Batch, drawn by `spread_sample` and then cached."""
     rows = batch.X, batch.weight
     return batch.once(
         (spread_sample, count, seed), lambda: spread_sample(*rows, count, seed, threads)

@@ -220,7 +220,12 @@ def _fill(group, X, name, onto, *args):
 
 
 def _span_sums(group, X, name, shape, *args):
-    """Return sums (n_spans, *shape) of a worker's X by the kernel `name`, one per 65,536 rows."""
+    """Return a worker's sums (n_spans, *shape) over each span of 65,536 rows, by a compiled loop.
+
+    group : Group, the worker's rows (not used)
+    X : the worker's features in tiles of 64 rows
+    name : (module, name) of the loop, which is called like the kernel of `sum_blocks`
+    shape : shape of a sum"""
     n_blocks = count_blocks(X)
     partials = np.empty((n_blocks, *shape))
     for_blocks(_find(name), n_blocks, partials, X, *args, threads=available_threads())

@@ -31,7 +31,9 @@ def loss_slope(power, constant, y, f, weight):
 
 @scalar
 def curvature(power, y, f, weight):
-    """Return the second derivative in the log mean f of a weighted loss (variance mean**power)."""
+    """Return the second derivative of a row's weighted loss in f, the log of the predicted mean.
+
+    power : power of the mean that the variance is proportional to"""
     up, down = like(2.0 - power, f), like(power - 1.0, f)
     return weight * (up * exp_bounded(up * f) + down * y * exp_bounded(-down * f))
 
