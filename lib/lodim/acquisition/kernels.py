@@ -126,11 +126,11 @@ def to_shares(joint, log_share, contamination):
 def observed_losses(joint, centre, y, label, log_share, contamination, out):
     """Fill `out` (rows,) with the losses of predicting y: log-loss, or squared error of numbers.
 
-    joint : (components, rows) log of share times density; overwritten
-    centre : (components, rows) means of a numeric y
-    label : class per component, -1 for a numeric y
-    log_share : log of each component's share of all rows
-    contamination : share of outliers"""
+    joint : (components, rows) log(component's share of all rows * density of the row); overwritten
+    centre : (components, rows) means of a numeric y given the row's known features
+    label : (components,) class of each component, -1 for a numeric y
+    log_share : (components,) log of each component's share of all rows
+    contamination : share of rows that are outliers"""
     to_shares(joint, log_share, contamination)
     for k in range(joint.shape[1]):
         total = 0.0
@@ -154,13 +154,13 @@ def _log(v):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def expected_losses(joint, centre, residual, label, log_share, contamination, out):
-    """Fill `out` (rows,) with expected losses: entropy of classes, or variance of a number.
+    """Fill `out` (rows,) with expected losses: entropy of the classes, or variance of a numeric y.
 
-    joint : (components, rows) log of share times density; overwritten
-    centre, residual : means (components, rows) and variances (components,) of a number
-    label : class per component, -1 for a number
-    log_share : log of each component's share of all rows
-    contamination : share of outliers"""
+    joint : (components, rows) log(component's share of all rows * density of the row); overwritten
+    centre, residual : means (components, rows) and variances (components,) of a numeric y
+    label : (components,) class of each component, -1 for a numeric y
+    log_share : (components,) log of each component's share of all rows
+    contamination : share of rows that are outliers"""
     to_shares(joint, log_share, contamination)
     m = len(out)
     out[:] = 0.0

@@ -93,9 +93,9 @@ class Mixture:
         """Return losses of predicting y from known features: log-loss, or squared error of numbers.
 
         V, columns : known values (columns, rows), and positions of these features
-        scales : settings to try, (temperature, repetition, contamination): two numbers that scale
-            log densities, and the share of outliers; None for this mixture's
-        The result is (scales, rows)."""
+        scales : list of settings (temperature, repetition, contamination) to compare: two numbers
+            that scale log densities, and the share of outliers; None for this mixture's settings
+        The result is (settings, rows)."""
         scales = scales or self.arrays[-1:]
         density, centre, _ = self.scaled(1.0, 0.0)._conditional(V, columns)
         share, out = self.log_share[:, None], np.empty((len(scales), V.shape[1]))
@@ -169,11 +169,12 @@ def group(X, y, weight, n_classes, seed, per_class):
 
 
 def _shrink_differences(label, common, share, rows, mean, cov):
-    """Shrink the differences between matching clusters of different classes.
+    """Shrink the differences between matching clusters of different classes; return shares, means.
 
-    label, share, rows, mean, cov : class, weight, number of rows and moments per cluster
-    common : group number of each cluster; clusters of a group match
-    Return new shares and means."""
+    label : (clusters,) class of each cluster
+    common : (clusters,) number that is the same for matching clusters of different classes
+    share, rows : (clusters,) share of the total weight, and number of rows
+    mean, cov : mean vector and covariance matrix of each cluster"""
     # `common` is the number of the k-means start.
     same_class, same_cluster = label[:, None] == label, common[:, None] == common
     equal = (same_class @ share) * (same_cluster @ share)
@@ -199,9 +200,9 @@ def _signal(found, noise):
 def shrink(parts, p, pooling, independence):
     """Make a Gaussian mixture of p features from clusters, with shrunken covariances.
 
-    parts : Clusters, with means and covariances
-    pooling : weight of the mean covariance, as a number of rows
-    independence : covariances are multiplied by 1 - independence"""
+    parts : Clusters, with means and covariance matrices
+    pooling : number of rows that the mean covariance matrix counts for in each cluster
+    independence : covariances, but not variances, are multiplied by 1 - independence"""
     share, count = parts.share, parts.rows[:, None, None]
     cov = (count * parts.cov + pooling * np.tensordot(share, parts.cov, 1)) / (count + pooling)
     diagonal = np.eye(cov.shape[1]) * cov
@@ -229,18 +230,19 @@ def learn(X, y, weight, n_classes, seed, per_class, pooling, independence):
 
     n_classes : 0 for a numeric y
     per_class : largest number of components per class
-    pooling : weight of the mean covariance, as a number of rows
-    independence : covariances are multiplied by 1 - independence"""
+    pooling : number of rows that the mean covariance matrix counts for in each component
+    independence : covariances, but not variances, are multiplied by 1 - independence"""
     parts = group(X, y, weight, n_classes, seed, per_class)
     return shrink(parts, X.shape[1], pooling, independence)
 
 
 def choose(X, y, weight, fold, n_classes, item_of, seed):
-    """Return the Mixture that predicts held-out y best, and a dict of its settings and loss.
+    """Fit Mixtures to features as they are and to their normal scores; return the better one.
 
-    fold : (n,) fold that holds out each row, or -1
+    Return the Mixture, and a dict of its settings and held-out loss.
+    fold : (n,) fold that holds out each row, -1 for rows that are never held out
     n_classes : 0 for a numeric y
-    item_of : (p,) data column of each feature"""
+    item_of : (p,) number of the data column from which each feature is computed"""
     # The features are used as they are or as normal scores.
     rest = y, weight, fold, n_classes, item_of, seed
     plain = _choose(X, *rest)
@@ -260,11 +262,13 @@ def choose(X, y, weight, fold, n_classes, item_of, seed):
 
 
 def _choose(X, y, weight, fold, n_classes, item_of, seed):
-    """Choose a Mixture's settings by cross-validation; return it, and a dict of settings and loss.
+    """Choose a Mixture's settings by cross-validation; fit it with them to all rows.
 
-    fold : (n,) fold that holds out each row, or -1
+    Return the Mixture, and a dict of its settings and held-out loss.
+    fold : (n,) fold that holds out each row, -1 for rows that are never held out
     n_classes : 0 for a numeric y
-    item_of : (p,) data column of each feature; features of one column become known together"""
+    item_of : (p,) number of the data column from which each feature is computed; features of one
+        column become known together"""
     rng = np.random.default_rng([seed, 1])
     rows = np.flatnonzero(fold >= 0)
     rows = rows if len(rows) <= ROWS else np.sort(rng.choice(rows, ROWS, replace=False))

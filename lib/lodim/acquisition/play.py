@@ -51,11 +51,11 @@ def play(oracle, X, trade_off, *, own=None, limit=None, myopic=False):
 
 
 def play_within(mean_price, oracle, X, own, limit):
-    """Simulate purchases for rows X at a mean price up to `mean_price`; return a list of Played.
+    """Simulate purchases for rows X at a mean price of up to `mean_price`; return a list of Played.
 
     oracle : Oracle, which chooses purchases
-    own : positions of training rows on which to tune the trade-off of loss and price
-    limit : budgets of each row, price first, or None"""
+    own : positions of the training rows on which the trade-off of loss and price is tuned
+    limit : budgets of each row (price, then resources), or None"""
     trade_offs = [1e-9, 1e6]  # loss of the standardized response per unit of price
     prices = [np.inf, 0.0]
     for _ in range(HALVINGS):

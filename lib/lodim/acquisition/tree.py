@@ -112,9 +112,9 @@ class _Growing:
         """Build the tree of the next purchases for some rows; return its top Node.
 
         rows : positions of these rows
-        bought : numbers of the columns that all these rows have bought
-        depth : most purchases below
-        questions : most splits by known values before a purchase"""
+        bought : numbers of the columns that all these rows have bought, in this order
+        depth : largest number of further purchases on a path
+        questions : largest number of successive splits by known values before the next purchase"""
         k = len(bought)
         actions = np.array([self.action(r, k) for r in rows])
         item, count = Counter(actions.tolist()).most_common(1)[0]
@@ -221,12 +221,12 @@ class _Growing:
 
 
 def _impurity(target, groups, cuts, least):
-    """Return the variance of `target` within the branches of a split.
+    """Return the mean squared distance between `target` and its mean in each branch of a split.
 
     target : (rows, q)
-    groups : pairs (value, row positions), in order
+    groups : list of (value, positions in `target`), in the order in which a split divides them
     cuts : indices of groups that start a new branch
-    least : number of rows that every branch needs; otherwise the result is inf"""
+    least : number of rows that each branch needs; if one has fewer, the result is inf"""
     total, ends = 0.0, [0, *sorted(cuts), len(groups)]
     for lo, hi in pairwise(ends):
         at = np.concatenate([g[1] for g in groups[lo:hi]])

@@ -330,7 +330,11 @@ def learning(frame, ax=None, *, measure):
 
 @literal
 def winloss(frame, ax=None, *, of, runs):
-    """Draw the table `frame` of wins(of), a line per run; runs : names of all runs, for colours."""
+    """Draw how significantly one run wins over each other run, as a line per other run.
+
+    of : name of this run
+    frame : result of wins(of), with a column per other run
+    runs : names of all runs, whose positions determine the colours"""
     ax = ensure_axes(ax)
     ends, x = {}, frame.index.to_numpy()
     for name in frame:

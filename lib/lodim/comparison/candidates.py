@@ -138,11 +138,11 @@ def has_peers():
 
 
 def peer_scores(name, X, y, weights, new, n_classes, family, seed, threads):
-    """Fit a scikit-learn model; return linear predictors (m, K) of new rows, or numbers (m, 1).
+    """Fit a scikit-learn model to the training rows X, y, weights; predict the rows `new`.
 
+    Return linear predictors (m, K) for classes, or predicted values (m, 1) for a numeric y.
     name : "boosting" or "forest"
-    X, y, weights : training rows
-    new : (m, p) new rows
+    new : (m, p) features of the rows to predict
     n_classes : 0 for a numeric y
     family : Family of the response"""
     from sklearn import ensemble

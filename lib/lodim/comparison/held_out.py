@@ -223,9 +223,11 @@ def _answers(fit, task, test):
 
 
 def _peer(name, task, train, test):
-    """Fit the scikit-learn model `name` to rows `train`; return its predictions for rows `test`.
+    """Fit the scikit-learn model `name` to rows `train`; predict rows `test`.
 
-    The result is (linear predictors (m, K), function of data that raises for unknown levels)."""
+    Return linear predictors (m, K), and a function that raises an error if data have new levels.
+    task : Task, with the data and settings of the comparison
+    train, test : positions of rows in the batch of the task"""
     if task.batch.offset is not None:
         raise DataError("models of scikit-learn cannot use an offset")
     how = {"family": task.design.family, "parameters": task.parameters, "missing": "indicator"}

@@ -132,7 +132,7 @@ def _column_notes(fit, table):
 def _changes(new, dropped, room, every=()):
     """Return new and dropped purchases as text, "+ age, sex - weight", up to `room` characters.
 
-    every : names of all purchases, which stay different when shortened"""
+    every : names of all purchases; shortened names remain different from each other"""
     parts = [(sign, names) for sign, names in (("+", new), ("-", dropped)) if names]
     text = " ".join(f"{sign} {', '.join(names)}" for sign, names in parts)
     if len(text) <= room:

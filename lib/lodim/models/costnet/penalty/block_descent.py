@@ -17,11 +17,13 @@ from lodim.models.costnet.penalty.prox import (
 
 @njit(**INNER)
 def _newton_direction(H, c, w, lam, groups, g0, g1, at, position):
-    """Return a Newton step (K s,) for s columns of coefficients in a group-penalized quadratic.
+    """Return a Newton step (K s,) that changes s columns of coefficients in a penalized quadratic.
 
-    H, c : Hessian (K, K, A, A), and negative gradient at the coefficients w (K, A)
-    lam, groups, g0, g1 : penalty factor; groups g0 to g1 - 1 are penalized
-    at, position : columns that move, (s,); index of each column in `at`, or -1"""
+    H : (K, K, A, A) Hessian of the quadratic
+    c : (K, A) minus the gradient of the quadratic at the coefficients w (K, A)
+    lam : factor of the group penalty, in which only the groups g0 to g1 - 1 count
+    at : (s,) columns to change
+    position : index in `at` of each column, -1 for columns that stay"""
     # The penalty is lam sum_g cost_g ||w_g||.
     start, member, cost = groups.start, groups.member, groups.cost
     K, s = w.shape[0], at.size
@@ -68,8 +70,11 @@ def _newton_direction(H, c, w, lam, groups, g0, g1, at, position):
 def newton_steps(span, groups, H, c, w, lam, d, eps):
     """Minimize a group-penalized quadratic over the nonzero coefficients w, in place.
 
-    H, c : Hessian, and negative gradient, updated; lam : penalty factor; d : work space
-    span : (lo, hi, g0, g1), for coefficients lo to hi - 1 and groups g0 to g1 - 1
+    span : (lo, hi, g0, g1): only the coefficients lo to hi - 1 and groups g0 to g1 - 1 count
+    H : Hessian of the quadratic
+    c : minus the gradient of the quadratic at w; updated
+    lam : factor of the group penalty
+    d : work array, shaped like w
     eps : fall of the objective at which to stop"""
     # The penalty is lam sum_g cost_g ||w_g||. Coefficients that would cross zero become zero.
     for _ in range(8):
@@ -83,8 +88,7 @@ def _newton_step(span, groups, H, c, w, lam, d):
     """Make one Newton step on the nonzero coefficients w of a group-penalized quadratic, in place.
 
     Return by how much the objective falls, and whether a group became zero.
-    H, c : Hessian, and negative gradient, updated; lam : penalty factor; d : work space
-    span : (lo, hi, g0, g1), for coefficients lo to hi - 1 and groups g0 to g1 - 1"""
+    Arguments are those of `newton_steps`."""
     # The penalty is lam sum_g cost_g ||w_g||.
     lo, hi, g0, g1 = span
     K, start, member = w.shape[0], groups.start, groups.member
@@ -139,7 +143,7 @@ def stop_at_zero(w, d, sign, lo, hi):
 
 @njit(**INNER)
 def _zero_crossings(w, d, groups, g0, g1):
-    """Return how far each group can move along the step d until it crosses zero, and the least.
+    """Return the share t of the step d at which each group crosses zero, and the smallest share.
 
     A group g crosses zero at the t < 1 with w_g'(w_g + t d_g) = 0; inf if there is none.
     w, d : (K, A) coefficients and their step; only the groups g0 to g1 - 1 count"""
@@ -162,7 +166,8 @@ def _zero_crossings(w, d, groups, g0, g1):
 def _move(H, c, w, lo, hi, d):
     """Add d to the columns lo to hi - 1 of coefficients w; return how much a quadratic falls.
 
-    H, c : Hessian of the quadratic, and its negative gradient, which is updated in place"""
+    H : Hessian of the quadratic
+    c : minus the gradient of the quadratic at w; updated in these columns"""
     gain = 0.0
     for k in range(w.shape[0]):
         for j in range(lo, hi):
@@ -179,9 +184,14 @@ def _move(H, c, w, lo, hi, d):
 def _minimize_block(b, groups, H, c, w, dual, lam, L, spaces, eps):
     """Minimize a group-penalized quadratic over the coefficients of block b of w, in place.
 
-    Return the largest gain of a step. eps : gain at which to stop; spaces : work arrays
-    H, c : Hessian, and negative gradient, updated; L : largest eigenvalue of H in the block
-    lam : penalty factor; dual : groups' dual vectors, updated"""
+    Return the largest gain of a step, L |step|^2.
+    H : Hessian of the quadratic
+    c : minus the gradient of the quadratic at w; updated
+    dual : dual vectors of the groups; updated
+    lam : factor of the group penalty
+    L : largest eigenvalue of H in the block
+    spaces : three work arrays, shaped like w
+    eps : gain of a step at which to stop"""
     # The gain of a step is measured by L |step|^2.
     u, d, old = spaces
     K, lo, hi = w.shape[0], groups.block[b], groups.block[b + 1]
@@ -229,9 +239,13 @@ def _minimize_block(b, groups, H, c, w, dual, lam, L, spaces, eps):
 def minimize(groups, H, c, w, dual, lam, lipschitz, target, radius, max_sweeps):
     """Minimize a group-penalized quadratic over w (K, A), in place; return the number of sweeps.
 
-    H, c : Hessian, and negative gradient, updated; dual : groups' dual vectors, updated
-    lam : penalty factor; lipschitz : largest eigenvalue of H per block of coefficients
-    target : duality gap at which to stop; radius : upper bound of penalty / lam at the minimum"""
+    H : Hessian of the quadratic
+    c : minus the gradient of the quadratic at w; updated
+    dual : dual vectors of the groups; updated
+    lam : factor of the group penalty
+    lipschitz : largest eigenvalue of H per block of coefficients
+    target : duality gap at which to stop
+    radius : upper bound of penalty / lam at the minimum"""
     K, A = w.shape
     u, d, old = np.empty((K, A)), np.empty((K, A)), np.empty((K, A))
     eps, largest = 0.1 * target, 0.0 if groups.nested.all() else np.inf

@@ -31,11 +31,14 @@ def scores_after(X, columns, step, f, threads):
 def derivatives(X, y, weight, f, *, loss, columns, curvatures, step, threads):
     """Return half the weighted mean deviance and its derivatives, as one flat array of four parts.
 
-    1. this loss; 2. the sum over rows of l'^2 / l'', where l is a row's loss; 3. the negative
-    gradient (K, C) by the coefficients of C `columns`; 4. moments (J, J, C, C) of these columns
-    curvatures : 0 omits part 4; 1 weights it by a mean of l'' (J = 1); K^2 by all l'' (J = K)
+    1. half the weighted mean deviance
+    2. the sum over rows of l'^2 / l'', where l' and l'' are derivatives of a row's loss
+    3. minus the gradient (K, C) with respect to the coefficients of C `columns`
+    4. second moments (J, J, C, C) of these columns, weighted by l''
     f : linear predictors in blocks of 64 rows
-    step : (K, C) change of coefficients, whose effect is first added to f; or None"""
+    curvatures : 0 to omit part 4; 1 for weights that are a mean of l'' over the K linear predictors
+        (J = 1); K^2 for all l'' (J = K)
+    step : (K, C) change of the coefficients, whose effect is first added to f; or None"""
     if step is not None:
         f = scores_after(X, columns, step, f, threads)
     r, h = np.empty_like(f), np.empty((len(f), max(1, curvatures), TILE))

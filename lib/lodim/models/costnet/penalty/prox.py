@@ -81,11 +81,13 @@ def prox_overlapping(u, dual, t, lam, groups, g0, g1, tol):
 
 @njit(**FAST)
 def _dual_ascent(u, dual, t, lam, on, groups, g0, g1, tol):
-    """Compute the proximal map of overlapping groups by their dual vectors, in place.
+    """Compute the proximal map of overlapping groups by optimizing their dual vectors, in place.
 
-    u : argument of the map minus t (step length) times the vectors' sum; gets the result
-    dual : vectors, of which those of groups g0 to g1 - 1 with `on` (bool) are updated
-    lam : penalty factor; tol : largest change of the vectors at which to stop"""
+    u : point to map, minus t times the sum of the dual vectors; replaced by the result
+    dual : dual vectors, of which those of groups g0 to g1 - 1 with `on` (bool) are updated
+    t : step length of the proximal map
+    lam : factor of the group penalty
+    tol : largest change of the dual vectors at which to stop"""
     start, member, cost = groups.start, groups.member, groups.cost
     K, i0, i1 = u.shape[0], start[g0], start[g1]
     old = dual[:, i0:i1].copy()
@@ -114,10 +116,12 @@ def _dual_ascent(u, dual, t, lam, on, groups, g0, g1, tol):
 
 @njit(**FAST)
 def _update_dual(u, dual, t, limit, i0, i1, member):
-    """Minimize ||u|| over one group's dual vector v, ||v|| <= limit; return the largest change.
+    """Minimize ||u|| over one group's dual vector v, ||v|| <= limit; return v's largest change.
 
-    v : dual[:, i0:i1], for the coefficients at positions member[i0:i1]; changed in place
-    u : argument of a proximal map minus t (step length) times all dual vectors; changed too"""
+    u : point to map by a proximal map, minus t times the sum of all dual vectors; updated
+    dual : dual vectors of all groups, of which v is dual[:, i0:i1]; updated
+    t : step length of the proximal map
+    member : member[i0:i1] are the positions of the group's coefficients"""
     square = 0.0
     for i in range(i0, i1):
         for k in range(u.shape[0]):

@@ -47,7 +47,10 @@ class ConicSolver(NewtonSolver):
         self._program = cp.Problem(cp.Minimize(loss + self._lam * norms + squares), signs)
 
     def solve(self, lam, ridge, target, max_iter):
-        """Solve for one penalty, as NewtonSolver.solve; the gap may exceed `target`."""
+        """Fit the coefficients for one penalty by a convex program of CVXPY.
+
+        Arguments and result are those of NewtonSolver.solve, but `max_iter` limits interior-point
+        iterations, and the duality gap may exceed `target`."""
         import cvxpy as cp
 
         self._lam.value, self._ridge.value = lam, ridge

@@ -59,7 +59,10 @@ class MomentSolver:
         self._w, self._norms, self._squares = np.zeros_like(c), 0.0, 0.0
 
     def solve(self, lam, ridge, target, max_iter):
-        """Solve for the next penalty of a path by sweeps; see NewtonSolver.solve."""
+        """Fit coefficients for the next penalty of a path by sweeps over blocks of coefficients.
+
+        Arguments and result are those of NewtonSolver.solve, with sweeps in place of Newton steps:
+        at most 5 * max_iter."""
         w, model, start, n_iter = self._w, self._model, self._c, 0
         groups, H = model.layout, model.reduced.H
         model.set_ridge(ridge)
@@ -156,10 +159,12 @@ class NewtonSolver:
         return self.w, self.b, self.loss, gap, n_iter
 
     def evaluate(self, w, b, lam, ridge, target):
-        """Set the penalized coefficients w and the others, b; return a bound of the duality gap.
+        """Store the penalized coefficients w and the others, b; return a bound of the duality gap.
 
-        lam, ridge : factors of the group penalty and of |w|^2 / 2; target : desired gap
-        With lam 0, return twice the predicted fall of the objective by a Newton step."""
+        lam, ridge : factors of the group penalty and of |w|^2 / 2
+        target : desired duality gap, which determines the precision of the bound
+        If lam is 0, return instead twice the fall of the objective that a Newton step would give.
+        """
         # A smaller target makes the dual vectors in the bound more precise.
         p = self.problem
         self.w, self.b = w, b
@@ -192,10 +197,10 @@ class NewtonSolver:
                 return
 
     def _line_search(self, dw, db, lam, ridge):
-        """Move w and b by a share of the steps dw and db that lowers the loss; return the share.
+        """Add t times the steps dw and db to the coefficients; return the t that lowers the loss.
 
-        lam, ridge : penalty factors, which count in the loss
-        The share is 1 for full steps, 0 if the loss never falls."""
+        lam, ridge : factors of the group penalty and of |w|^2 / 2, which count as loss
+        t is 1 for full steps, and 0 if no t lowers the loss."""
         p = self.problem
         change = p.by_column(dw, db)
         on = np.flatnonzero(change.any(axis=0))

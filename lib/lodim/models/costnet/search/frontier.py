@@ -93,9 +93,11 @@ class CostFrontier:
 def select_frontier(search, candidate_models, relax=1.0, by_deviance=True):
     """Select the models, by increasing price, that have a lower criterion than all cheaper ones.
 
-    candidate_models : list of CandidateModel, as is the result; search : has the criterion
-    relax : weight of the unpenalized refit in coefficients
-    by_deviance : whether the deviance must be lower, too"""
+    Return a list of CandidateModel.
+    search : Search, which has the criterion
+    candidate_models : list of CandidateModel to choose from
+    relax : weight of the unpenalized refit in coefficients; the rest is the penalized fit
+    by_deviance : whether a model must also have a lower deviance than all cheaper ones"""
     nothing = search.state(np.zeros(len(search.space), bool))
     out: list = []
     rule_results = [CandidateModel(nothing, "null")]

@@ -103,8 +103,10 @@ class HeldOut:
     def from_folds(cls, models, fold_results, tests, family, n_draws):
         """Evaluate V models by cross-validation; return a HeldOut with their held-out losses.
 
-        fold_results, tests : per fold, the RuleResults found without it, and its rows (a Batch)
-        n_draws : number of random divisions into folds; folds of a division follow each other"""
+        fold_results : list of the RuleResults found without each fold
+        tests : list of Batches, the rows of each fold
+        n_draws : number of random divisions into folds; the lists have one division after the other
+        """
         # Only held-out rows are numbered.
         known = np.unique(np.concatenate([test.rows for test in tests]))
         n = len(known)
@@ -138,9 +140,9 @@ class HeldOut:
 
 
 def _losses(models, results, test, family):
-    """Return deviances (V, n) of the `test` rows under V models, each fitted to the other rows.
+    """Return deviances (V, n) of the `test` rows under V models, each refitted to the other rows.
 
-    results : RuleResults of the other rows; models that these rows do not yield get inf"""
+    results : RuleResults of the other rows; a model with no counterpart in them gets inf"""
     X = tiles.unpack(test.X, test.n).astype(np.float64)
     offset, space, known = test.offset_matrix(family.n_scores), results.search.space, {}
     most = family.most_deviance(np.append(results.search.refits.data.given[0], test.y))
