@@ -61,10 +61,10 @@ def pair_sums(X, weight, owner, begin, V, root, shift):
 
 @cuda.jit(cache=True)
 def _coordinates(X, owner, maps, U):
-    """Write rows X to U[i, c], in coordinates for projection i and kernels with rows of class c.
+    """Write coordinates of the rows X to U[i, c], for kernels with rows of class c in projection i.
 
-    A kernel between classes a <= b is exp(-|d|^2 / 2), with the difference d of two rows in the
-    coordinates X maps[i, a, b]. U : (at least q, C, k, blocks, 64); maps : (q, C, C, r, k)
+    A kernel between rows of classes a <= b is exp(-|d|^2 / 2), where d is the rows' difference
+    times maps[i, a, b] (r, k). U : (at least q, C, k, blocks, 64)
     owner : the rows' own class, per block of 64 rows"""
     t, c, q = cuda.blockIdx.x, cuda.blockIdx.y, cuda.blockIdx.z
     row, tile_class = cuda.threadIdx.x, owner[t]
@@ -80,8 +80,9 @@ def _coordinates(X, owner, maps, U):
 def _squares(U, q, c, tile_class, t, s, last, point, E):
     """Fill E with squared distances from this thread's row of block t to its rows of block s.
 
-    U : from `_coordinates`, for projection q; c, tile_class : classes of blocks s and t
-    point : shared memory for some dimensions of block s; last : chunk of dimensions to read last"""
+    U : coordinates from `_coordinates`, for projection q; c, tile_class : classes of blocks s and t
+    point : shared memory, filled with some coordinates of block s at a time
+    last : number of the chunk of coordinates that is read last"""
     thread, k = cuda.threadIdx.x, U.shape[2]
     row, first = thread % TILE, thread // TILE * PARTNERS_PER_THREAD
     chunks = (k + CHUNK - 1) // CHUNK
@@ -166,8 +167,9 @@ def _pair_sums(U, weight, owner, begin, shift, forces, sums):
 def _moments(X, forces, begin, out):
     """Sum products of features and forces over the rows of each class; write the sums to `out`.
 
-    forces[i, b] : each row's sum over class b of kernel times difference, in projection i
-    out[i, b, :, a r + d] : sum for feature d over class a; begin : first block of each class"""
+    forces[i, b] : force of class b on each row in projection i, as in `_pair_sums`
+    out[i, b, :, a r + d] : sum over rows of class a of feature d times the force of class b
+    begin : first block of each class"""
     parts = cuda.shared.array((CHUNK, WARPS, LANES), np.float64)
     totals = cuda.local.array(CHUNK, np.float64)
     lane, warp, q = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES, cuda.blockIdx.z

@@ -57,9 +57,10 @@ class Densities:
 
 
 def fit_densities(Z, code, weight, options, cells=True):
-    """Fit a kernel density to the coordinates of each class; return Densities and positions.
+    """Fit a kernel density to the coordinates of each class; return Densities, (block, position).
 
-    Positions are two arrays (n,): the block of a row's kernel, and place in it; -1 if none.
+    block, position : (n,) block of 64 kernels that has the row's kernel, and the kernel's position
+        in the block; -1 for rows without a kernel of their own
     Z : (n, k) coordinates; code : (n,) classes; options : DensityOptions
     cells : whether means of small cells replace the rows of a large class"""
     C, k = int(code.max()) + 1, Z.shape[1]

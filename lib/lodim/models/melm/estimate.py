@@ -31,10 +31,10 @@ CLOSE = {"rough": 1e-7, "refined": 1, "ftol": 1e-7}  # the same, starting close 
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
-    """Fit a projection and its classifier; yield one tuple (View, results, None).
+    """Fit a projection and its classifier; yield once (View, dict of results, None).
 
-    results : dict of lists and arrays, with an entry per start of the search
-    With held-out rows `eval_batch`, yield (None, None, linear predictors) per kernel width."""
+    The results are lists and arrays with an entry per start of the search. With `eval_batch`, yield
+    instead, for each kernel width, (None, None, linear predictors of `eval_batch` (n, K))."""
     if eval_batch is None:
         yield *fit_view(batch, settings, family), None
     else:
@@ -154,10 +154,11 @@ class ClassRows:
         return cls(X, code, weight, i, present, within)
 
     def search(self, settings, gammas, first_gamma=None, warm_start=None, **tolerances):
-        """Search the projection for each kernel width in `gammas`; return a dict width -> Manifold.
+        """Search for the best projection per kernel width in `gammas`; return {gamma: Manifold}.
 
-        first_gamma, warm_start : first width, and projection (p, k) at which its search starts
-        settings : those of the melm fit, which become a Plan; tolerances : fields of Plan"""
+        first_gamma : kernel width of the first search; None to choose one of `gammas`
+        warm_start : projection (p, k) at which the first search starts; None for many starts
+        settings : Settings of the melm fit, for a Plan; tolerances : further fields of the Plan"""
         own = {f.name: getattr(settings, f.name) for f in fields(Plan) if hasattr(settings, f.name)}
         plan, starts = Plan(**own | tolerances), (first_gamma, warm_start, self.within)
         return search_gammas(self.X, self.code, self.weight, plan, gammas, *starts)
@@ -167,7 +168,8 @@ def fit_view(batch, settings, family, first_gamma=None):
     """Find the projection in which classes overlap least; return a View and a dict of results.
 
     The View has a fitted classifier; without classes, it shows principal components.
-    first_gamma : kernel width of a first search, at whose result the search starts; or None"""
+    first_gamma : kernel width of a first search, from whose result the search for settings.gamma
+        starts; None for many starts"""
     n_classes = count_classes(family)
     if n_classes == 1 and settings.gamma is not None:
         raise ArgumentError("gamma= needs a response with classes; the formula has no response")
@@ -186,7 +188,10 @@ def fit_view(batch, settings, family, first_gamma=None):
 
 
 def _classifier(V, batch, rows, settings, family):
-    """Fit a classifier in projection V; return V in the printed axes, coordinates (m, k), Rule."""
+    """Fit a classifier to rows projected by V (p, k); return (V, Z, Rule).
+
+    The returned V has the axes in which the projection is printed; Z (m, k) are coordinates.
+    rows : ClassRows of the batch"""
     n_classes, (code, weight) = count_classes(family), (rows.code, rows.weight)
     if n_classes > 1:
         V = orient(V, rows.X, code, weight)

@@ -158,11 +158,12 @@ def _contour_levels(density, rows):
 
 
 def _curves(fit, rule, rows, shown):
-    """Return what a one-dimensional view shows, as a dict of arrays x, density and best.
+    """Compute the curves of a one-dimensional view; return them in a dict.
 
-    density : (n, C) class densities at x; rule : Rule of this view; rows : Rows to draw
-    best : (n,) likeliest classes, -1 if all densities are small; None without classes
-    shown : (m, 1) training rows to include in x"""
+    "x" : (n,) points on the axis; "density" : (n, C) class densities there
+    "best" : (n,) likeliest class, -1 where all densities are small; None without classes
+    rule : Rule of this view; rows : biplot.Rows to draw
+    shown : (m, 1) coordinates of training rows, which are also used as points"""
     ends = biplot.frame(np.vstack([shown, rows.xy]))[:, 0]
     # A class narrower than the spacing has its peak only at its rows.
     x = np.union1d(np.linspace(*ends, LINE), shown[(shown >= ends[0]) & (shown <= ends[1])])

@@ -56,7 +56,9 @@ class Rows:
 
 
 def sample_rows(Z, code, weight, n_rows, seed):
-    """Return ordered positions of about `n_rows` rows of Z, random within each class (code)."""
+    """Draw about `n_rows` rows of Z at random within each class; return their increasing positions.
+
+    code : (n,) classes"""
     n, k = Z.shape
     if n <= n_rows:
         return np.arange(n)

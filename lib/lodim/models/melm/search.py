@@ -63,7 +63,7 @@ class Manifold:
 
 
 def search_gammas(X, code, weight, plan, gammas, first_gamma=None, warm_start=None, within=None):
-    """Search the best projection for each of several kernel widths; return {gamma: Manifold}.
+    """Search for the best projection at each of several kernel widths; return {gamma: Manifold}.
 
     code : (n,) classes; plan : other settings; within : Basis of X, None to compute it
     gammas : factors of kernel widths; first_gamma : the one to search first, None to choose it
@@ -101,17 +101,19 @@ def steps(first, last):
 
 
 def make_basis(X, code, weight, settings):
-    """Return the Basis, whitened coordinates in which projections are searched, of rows X (n, p).
+    """Return the Basis of rows X (n, p), whitened coordinates in which projections are searched.
 
-    code : (n,) class codes; settings : with the shrinkage of the covariance"""
+    code : (n,) class codes; settings : object with fields covariance and shrinkage_factor"""
     shrunk = settings.covariance == SHRUNK and code.any()
     return Basis.from_rows(X, code, weight, settings.shrinkage_factor if shrunk else 0.0)
 
 
 def _search(sample, basis, plan, theta, names):
-    """Search the best projection from several starts; return the best result, a Manifold.
+    """Search for the best projection from several starts; return the best result, a Manifold.
 
-    theta : (starts, r, k); names : kinds of starts; sample : Sample in coordinates of `basis`"""
+    sample : Sample in coordinates of `basis`; theta : (starts, r, k) projections at which to start
+    names : kind of each start, such as "pca"
+    """
     few = sample.thinned(COARSE, plan.seed)
     objective = make_objective(few, plan)
     once = few is sample and len(theta) == 1

@@ -134,10 +134,10 @@ def _intensity(mean, square, fourth, n, p):
 
 
 def class_covariance(X, weight, kind, into, kept=1.0, added=0.0):
-    """Return a class's shrunk covariance (r, r) in coordinates X @ into, from its rows X (n, p).
+    """Return a class's shrunk covariance (r, r) of coordinates X @ into, given its rows X (n, p).
 
     kind : "ledoit-wolf" shrinks the covariance of X towards a multiple of the identity; "shrunk"
-        does so for kept * C + added, where C is the covariance of the coordinates"""
+        does the same to kept * C + added, where C is the covariance of the coordinates"""
     if kind == LEDOIT_WOLF:
         cov = into.T @ ledoit_wolf(X, weight) @ into
     else:

@@ -131,7 +131,8 @@ def agreement(y, target, u, loss, h):
 def slopes(y, weight, A, B, loss, alpha, beta):
     """Return the loss of estimates A / B of 64 rows; fill alpha and beta with its derivatives.
 
-    y, weight : (64,) of the rows; alpha, beta : (64,) derivatives by A and B; loss : its kind"""
+    alpha, beta : (64,) derivatives of the loss by A and B
+    loss : SQUARED for means of the response y, else A / B is the probability or density of y"""
     value = 0.0
     for i in range(TILE):
         a, b, weight_i = float(A[i]), float(B[i]), float(weight[i])

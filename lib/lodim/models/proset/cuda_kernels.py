@@ -255,7 +255,8 @@ def _feature_sums(tile, j, stage, C, zero, room, out):
 def _loss_gradient(X, rows, own, index, theta, points, D, J, live, loss, partials):
     """Compute the loss of a thread block's rows, and its derivatives; fill a row of `partials`.
 
-    The row has the loss, the derivative by u, D `_feature_sums`, J derivatives by weights.
+    The row gets the loss, its derivative by u, a sum from `_feature_sums` for each of D features,
+    and J derivatives by the candidates' weights.
     theta : D feature weights, the J candidates' weights, and the four numbers `normal`
     index : positions of D features, then of J candidates; live : number of positive weights"""
     row = cuda.shared.array((CHUNK, TILE), X.dtype)

@@ -35,7 +35,9 @@ class Calibration:
 
 
 def mean_and_variance(prototypes, calibration, X, n, threads):
-    """Return mean and variance (n,) of (response - null model) / SD for n rows of X (tiles)."""
+    """Return mean and variance (n,) of the standardized response for the n rows of X (tiles).
+
+    The standardized response is the response minus the null model's mean, divided by its SD."""
     density = prototypes.loss == DENSITY
     second = prototypes.y**2 + _widths(prototypes) ** 2 if density else calibration.variance
     values = np.column_stack([response_values(prototypes), second])
@@ -66,7 +68,7 @@ def quantiles(prototypes, calibration, X, n, levels, threads):
 def _inverse_cdf(prototypes, W, total, p):
     """Return the quantile at level p of each row's mixture of normals, (r,).
 
-    W : (r, M) weights of the prototypes' normals; total : (r,) sum of weights, plus 1"""
+    W, total : weights of the mixtures, as from `_mixtures`"""
     # The 1 is the weight of the null model's normal.
     y, width = prototypes.y, _widths(prototypes)
     # A mixture's quantile lies between the quantiles of its normals. Bisection in arcsinh keeps
@@ -98,7 +100,8 @@ def density(prototypes, X, n, y, threads):
 def _mixed(prototypes, X, n, y, threads, normal):
     """Return the weighted mean of a function over the normals in each row's mixture, (n,).
 
-    normal : the function of z = (y - mean) / SD and SD; y : (n,) standardized responses"""
+    normal : normal(z, SD), the function, where z = (y - mean) / SD for mean and SD of a normal
+    y : (n,) standardized responses"""
     width, out = _widths(prototypes), np.empty(n)
     for rows, W, total in _mixtures(prototypes, X, n, threads):
         values = normal((y[rows, None] - prototypes.y) / width, width)
@@ -109,7 +112,8 @@ def _mixed(prototypes, X, n, y, threads, normal):
 def _mixtures(prototypes, X, n, threads):
     """Yield blocks of rows with their mixtures of normals: (slice of rows, W, total).
 
-    W : (r, M) weights of the prototypes' normals; total : (r,) sum of weights, plus 1"""
+    W : (r, M) weights of the prototypes' normals; the null model's normal has weight 1
+    total : (r,) sum of all weights, including the 1"""
     # The 1 is the weight of the null model's normal.
     for lo in range(0, len(X), CHUNK):
         rows = slice(lo * TILE, min(n, (lo + CHUNK) * TILE))

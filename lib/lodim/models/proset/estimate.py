@@ -30,12 +30,13 @@ ROUNDS = 10, 10, 10, 20, 30, 60, 100, 200  # evaluations per round of `_descend`
 
 
 def fit_stages(batch, family, settings, eval_batch=None, previous=None):
-    """Fit sets of prototypes in turn; after each, yield (Prototypes, results, linear predictors).
+    """Fit batches of prototypes, without end; after each, yield (Prototypes, results, predictors).
 
-    Each set minimizes Eq. 2.8 of Ruf (2022), given the earlier sets.
-    results : dict of measures; after an empty set, Prototypes and results are None
-    batch : training rows; eval_batch : rows whose linear predictors (n, K) are yielded, or None
-    previous : (prototypes, results) of a fit to the same rows, whose sets come first; or None"""
+    The Prototypes are those of the new batch, which minimizes Eq. 2.8 of Ruf (2022) given the
+    earlier ones; the results are a dict. After an empty batch, no more are fitted; both are None.
+    The predictors are the linear predictors (n, K) of `eval_batch`, given all batches so far.
+    batch : training rows; eval_batch : rows to predict; None yields None
+    previous : (prototypes, results) of a fit to the same rows, whose batches come first; or None"""
     state = BatchState(batch, family, settings)
     used, ended, base, sums = np.zeros(len(state.varies), bool), False, None, None
     if eval_batch is not None:
@@ -137,10 +138,11 @@ def _previous_batch(prototypes, c, state):
 
 
 def minimize(objective, loss, features, J, settings):
-    """Minimize the loss of one batch of prototypes; return parameters (p + J + 1,), and a Minimum.
+    """Minimize the loss of one batch of prototypes; return parameters (p + J + 1,) and a Minimum.
 
-    Parameters: p feature weights, 0 outside `features`; weights of J candidates; inverse SD
-    objective : BatchObjective; loss : code, such as CLASSES; features : (p,) bool"""
+    The parameters are p feature weights, weights of J candidates, and an inverse SD.
+    objective : BatchObjective; loss : code, such as CLASSES
+    features : (p,) bool, whether a feature may be used; other feature weights are 0"""
     D, p = int(features.sum()), len(features)
     w_unit = np.sqrt(J) * (10.0 if loss == CLASSES else 1.0)
     unit = np.concatenate([np.ones(D), np.full(J, w_unit), [1.0]])
@@ -183,7 +185,8 @@ def minimize(objective, loss, features, J, settings):
 def _descend(function, t, lower, D, max_iter, stop):
     """Minimize `function` over t >= `lower` from the starting point t; return a Minimum.
 
-    function(t, kept) : value and gradient; `kept` is a bool mask of parameters to vary, or None
+    function : function(t, kept) returns value and gradient; the bool mask `kept` has the parameters
+        that vary in this call, None for all
     D : number of feature weights, the first parameters; stop : dict of optimizer tolerances"""
     t = np.maximum(to_multiples(t, stop["spacing"]), lower)
     (value, gradient), n_eval, n_iter, steps = function(t, None), 1, 0, Steps(len(t))

@@ -308,10 +308,12 @@ def _nearest_rows(fit, query, data, on):
 
 
 def _table(fit, query, mixture, estimate, impact, dominant, shown):
-    """Return the table of an explanation: row `query`, and parts that add up to its `estimate`.
+    """Return the table of an explanation: the row `query`, then the parts of its estimate.
 
     Parts are the null model, the prototypes at `shown`, and the sum of the other prototypes.
-    impact : (M,) weight times similarity; dominant : (M,) bool; mixture : Mixture of the row"""
+    mixture : Mixture of the row; estimate : (K,) sum of the parts
+    impact : (M,) prototypes' weights times similarities; dominant : (M,) bool, from `dominant_set`
+    """
     t, mass, unknown = fit.estimates, impact.sum(), [None]
     rest = np.setdiff1d(np.arange(len(t)), shown)
     known = None if np.isnan(query.y) else query.y
