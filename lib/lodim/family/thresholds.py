@@ -59,11 +59,11 @@ def best_thresholds(sums, shares, thresholds):
 
 
 def threshold_sums(y, f, weight, thresholds):
-    """Return each threshold's logistic loss, summed over rows, and two derivatives, (K - 1, 3).
+    """Return the loss and its first and second derivative in each ordinal threshold, (K - 1, 3).
 
+    The loss of a threshold is a sum of logistic losses over the rows of the two adjacent classes.
     y, f, weight : (n,) class codes, linear predictors and row weights
-    thresholds : (K - 1,); f + threshold is the logit of being above
-    The rows are those of the two classes next to the threshold."""
+    thresholds : (K - 1,); f + threshold is the logit of a class above the threshold"""
     y, f = np.ascontiguousarray(y, np.float64), np.ascontiguousarray(f)
     return sum_rows(lambda i: _threshold_sums(y[i], f[i], weight[i], thresholds), len(y))
 

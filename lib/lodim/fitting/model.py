@@ -211,7 +211,8 @@ class Model:
         """Fit the model to a problem whose settings are all fixed; return the fit.
 
         selection : table of tried settings, or None; warm_start : estimates to start from, or None
-        for_path : True omits slow results; found : (estimates, log) if fitted before, or None"""
+        for_path : True omits slow results
+        found : (estimates, log) of which to make the fit, or None to estimate"""
         if found is None:
             counted = self.counts_stages(problem.settings)
             n_stages = getattr(problem.settings, self.stage_setting) if counted else 1
@@ -231,7 +232,10 @@ class Model:
         return self.stage_setting is not None
 
     def fit_stages(self, batch, family, settings, eval_batch=None) -> Iterator[tuple]:
-        """Yield (part of the estimates, log, linear predictors of `eval_batch`) per stage."""
+        """Estimate in stages; yield (part of the estimates, log, linear predictors) after each.
+
+        A stage is, for example, one more learner or the next penalty; many models have a single
+        stage. Linear predictors are those of the rows of `eval_batch`, None without it."""
         raise NotImplementedError
 
     def combine(self, parts: list[tuple]) -> tuple:

@@ -167,7 +167,10 @@ def _frame(chunk, source, stop=None):
 
 
 def _with_place_of_errors(function, chunk, source, offset):
-    """Return function(frame, **offset) for a Chunk; name chunk and row at fault in a DataError."""
+    """Return function(frame, **offset) for the rows of a Chunk; a DataError names chunk and row.
+
+    source : Source to which the chunk belongs
+    offset : {"offset": values of the rows} or {}"""
     frame = _frame(chunk, source)
     try:
         return function(frame, **offset)
@@ -208,9 +211,10 @@ def _lazily(call, data):
 
 
 def _of_partition(data, *, fit, name, given, like, partition_info=None, **keywords):
-    """Call the method `name` of a fit on one partition of Dask data; return the result.
+    """Return what a fit's method, called `name`, returns for one partition of Dask data.
 
-    given, keywords : other arguments of the method; like : pandas object with the right types
+    given, keywords : other arguments of the method
+    like : pandas frame or Series, whose types the result gets
     partition_info : dict from Dask whose "number" is shown in errors, or None"""
     try:
         answers = getattr(fit, name)(data, *given, **keywords)
@@ -249,7 +253,9 @@ def evaluation(fit, data, offset, new_levels):
 
 
 def _scored_source(fit, source, offset, new_levels):
-    """Return Batch without X, scores (n, K), dict name -> losses (n,) of a Source's rows with y."""
+    """Predict the complete rows of a Source and compare predictions with the response.
+
+    Return these rows as a Batch without X, linear predictors (n, K), and a dict of losses (n,)."""
     design, parts = fit.design, []
     wanted = {*_features(fit, True), design.weights, *factors.columns_of(design.response.key)}
     reader = replace(fit._reader, weights=None)

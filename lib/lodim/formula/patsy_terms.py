@@ -89,7 +89,7 @@ def learn(name, data, settings, words):
 
 
 def _with_knots(x, df=None, knots=None, degree=3, include_intercept=False, **bounds):
-    """Return arguments of patsy's bs(x, ...), a dict; if `df` is given, knots are x's quantiles."""
+    """Return the arguments of patsy's bs(x, ...) as a dict; choose knots if only `df` is given."""
     n_knots = (df or 0) - degree - 1 + (not include_intercept)
     if knots is None and n_knots > 0:
         knots = np.percentile(x, 100 * np.linspace(0, 1, n_knots + 2)[1:-1])
@@ -131,7 +131,10 @@ def _transform(name, state, data, settings, words):
 
 
 def _b_splines(x, state, include_intercept=False, lower_bound=None, upper_bound=None, **_):
-    """Return patsy's bs(x, ...), (n, k), by knots in `state`; polynomials extrapolate, as in R."""
+    """Return patsy's B-spline basis bs(x, ...) with the knots in `state`, (n, k).
+
+    Outside the training range, the outer polynomials continue, as in R.
+    Raise NotImplementedError if x is outside the bounds of the call."""
     from scipy.interpolate import BSpline
 
     x, knots, order = x.reshape(len(x)), state["_all_knots"], state["_degree"] + 1

@@ -98,7 +98,10 @@ def order_of_levels(code, n_levels, others):
 
 
 def _means(values, group, weight, n):
-    """Return total weight (n,) and mean (n, K) of `values` per `group`, 0 to n - 1, without NaN."""
+    """Return each group's total weight (n,) and weighted mean (n, K) of `values` (rows, K).
+
+    group : (rows,) number of the row's group, 0 to n - 1
+    Rows with NaN are left out; a group without rows has means of 0."""
     known = np.isfinite(values).all(axis=1)
     weight = np.where(known, weight, 0.0)
     total = np.bincount(group, weight, n)

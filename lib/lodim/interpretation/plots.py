@@ -102,7 +102,10 @@ def _draw(effects, ax, term, *, explain, label):
 
 
 def _levels(ax, frames, shares, labels):
-    """Draw effects of levels as points, a frame per label; shares : dict level -> share (size)."""
+    """Draw effects of levels as points with confidence intervals.
+
+    frames, labels : for each legend entry, a frame with a row per level, and the entry's text
+    shares : dict level -> share of rows, shown as the size of the point"""
     names = list(dict.fromkeys(value for frame in frames for value in frame["value"]))
     for k, (frame, label) in enumerate(zip(frames, labels, strict=True)):
         place = np.array([names.index(value) for value in frame["value"]])

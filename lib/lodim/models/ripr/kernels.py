@@ -224,9 +224,10 @@ def rounding_error(x, dim):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def log_ratio(own, other, dim, prior, x):
-    """Return dim * log(a / b) + prior for the distances a and b of a point x to two rows.
+    """Return dim * log(a / b) + prior, where a and b are the distances of a point x to two rows.
 
-    own, other : a^2 and b^2, equal if they differ only by rounding; dim : number of features"""
+    own, other : a^2 and b^2; if a and b differ only by rounding, the logarithm counts as 0
+    dim : number of features"""
     one, two = math.sqrt(own), math.sqrt(other)
     if abs(one - two) <= rounding_error(x, dim) + TIE * max(one, two):
         return prior
@@ -270,8 +271,8 @@ def log_ratios(lo, hi, out, views, dims, groups, X, member, pairs, k, pair):
     groups : (refs, starts, level_gap); group g is refs[:, starts[g]:starts[g + 1]], sorted by the
         first feature of the views; level_gap is the squared distance of two levels per factor
     pairs : (own, other, prior): per pair, numbers of two groups and a constant to add to the ratio
-    member : (rows, groups), 1 if the row itself is in the group, which then leaves it out
-    pair : (rows,), number of the only pair that is used for a row, or -1 for all pairs"""
+    member : (rows, groups), 1 if the row belongs to the group; it is never its own neighbour
+    pair : (rows,), the number of the only pair to compute for a row, or -1 to compute all pairs"""
     refs, starts, level_gap = groups
     n, d = X.shape[1], np.empty(refs.shape[1] + 1, np.float32)
     x, guess = np.empty(views.shape[1], np.float32), np.full(member.shape, np.float32(0.01))
@@ -294,7 +295,8 @@ def log_ratios(lo, hi, out, views, dims, groups, X, member, pairs, k, pair):
 def widened_window(rows, x, bounds, start, m, d):
     """Extend a range of sorted rows to all that tie at the k-th distance; return start and length.
 
-    rows : ViewRows; start, m : the range before; bounds : (low, high) of distances^2 that tie
+    rows : ViewRows; start, m : start and length of the given range
+    bounds : (low, high), limits of the squared distances that count as ties
     d : squared distances from the point x to the rows in the range, updated"""
     # Rounding must not exclude rows at the ends of the window, or x itself.
     reach = max(bounds[1] * np.float32(1.001), LEAST)
@@ -342,9 +344,10 @@ def find_nearest(i, X, rows, own, k, reach, x, d):
 def neighbour_sums(lo, hi, out, X, rows, own, k, values, weighting):
     """Sum `values` over the k nearest reference rows of each row lo to hi - 1 of X into `out`.
 
-    values : (references, columns); rows : ViewRows, the references; ties share the last places
+    values : (references, columns); rows : ViewRows, the references
     weighting : 0 for equal weights, 1 for weights that fall with distance, 2 for 1 / distance
-    own : (rows of X,) positions among the references, or -1; a row is not its own neighbour"""
+    own : (rows of X,) positions among the references, or -1; a row is not its own neighbour
+    If too many references tie at the k-th distance, all of them count with a smaller weight."""
     d, x = np.empty(rows.refs.shape[1] + 1, np.float32), np.empty(rows.dim, np.float32)
     reach = np.float32(0.01)
     for i in range(lo, hi):

@@ -68,11 +68,11 @@ class ReferenceGroups:
 
 
 def cluster_losses(X, views, k=None, *, alpha=ALPHA, seed=0, n_samples=N_SAMPLES, threads=1):
-    """Return losses (rows, views), small where rows are denser than random points in a view.
+    """Return losses (rows, views), small for rows in dense regions of a view (feature set).
 
-    A loss compares distances to the k-th nearest row and to the k-th of uniform random points.
-    views : feature sets; alpha : a loss is a ratio to the power 1 - alpha
-    n_samples : number of samples of random points"""
+    A loss is exp((1 - alpha) * ratio). The log ratio of `cluster_ratios` compares the distance to
+    the k-th nearest row with the distance to the k-th nearest of uniform random points.
+    n_samples, seed : number of samples of random points, and their seed"""
     # Fiterau (2014), Ch. 2.2.2: the geometric mean over samples, with d features, of
     # ((nu / nu_random)^d / volume)^(1 - alpha).
     volumes, how = reference_volumes(X, views), {"seed": seed, "n_samples": n_samples}
@@ -104,8 +104,9 @@ def log_ratios(X, references, groups, views, k=None, *, leave_out=False, threads
 
     For a pair of `groups` (own, other) and d features, the ratio is d log(nu_own / nu_other) plus
     the pair's `prior`. nu is the distance to the k-th nearest of the group's rows in `references`.
-    leave_out : whether `references` begin with the rows X, so that no row is its own neighbour
-    pair : if given, the result is (rows, views, 1): the ratio of pair[i], or for -1 the smallest"""
+    leave_out : True if `references` begin with the rows X; no row is then its own neighbour
+    pair : None for all pairs; or (rows,), number of each row's pair, -1 to take the smallest of all
+        ratios, for a result (rows, views, 1)"""
     n_columns, pair = (len(groups.own), np.full(len(X), -1)) if pair is None else (1, pair)
     among = np.unique(np.concatenate(groups.members))  # other rows do not count, nor for the unit
     rows, refs = single_precision(X, references[among])
@@ -247,13 +248,14 @@ def nearest_view(ratios):
 
 
 def number_answers(near, y, B, weight=None):
-    """Predict each row by the view to which most of its neighbours belong: view, value and share.
+    """Predict each row in the view (feature set) to which most of its neighbours belong.
 
-    view, value : (rows,) that view, -1 if none, and its prediction: the neighbours' mean of y,
-        weighted by weight / distance * share of the view
-    share : (rows, views) share of the row's neighbours that are assigned to each view
-    near : per view, distances and positions (rows, k) of each row's nearest training rows
-    B : (training rows, views) share of each view in each training row; weight : their weights"""
+    near : per view, (distances, positions) of each row's nearest training rows, (rows, k) each
+    y, weight : responses of the training rows, and their weights or None
+    B : (training rows, views) share of each view in each training row
+    Return (view, value, share). `view` is the view of each row, -1 if none. `value` is the mean of
+    y over neighbours in this view, weighted by weight / distance * share of the view. `share` has
+    the shares of the row's neighbours that belong to each view, (rows, views)."""
     weight = np.ones(len(y)) if weight is None else weight
     q = len(near[0][0]) if near else 0
     share, value = np.full((2, q, len(near)), np.nan)

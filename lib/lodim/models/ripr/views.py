@@ -126,10 +126,12 @@ def merit(L, weight=None):
 
 
 def screened_views(p, min_dim, max_dim, losses_of, max_views, weight=None):
-    """Return sets of min_dim to max_dim of p features to compare, and whether these are all.
+    """Choose the sets of min_dim to max_dim of p features to compare; return all sets if possible.
 
-    max_views : most sets; if there are more, larger sets extend the best smaller ones
-    losses_of : function from sets to losses (rows, sets); weight : (rows,), by default ones"""
+    max_views : largest number of sets; if there are more, larger sets extend the best smaller ones
+    losses_of : losses_of(sets) returns losses (rows, sets) by which sets are compared
+    weight : (rows,), by default ones
+    Return the sets, and whether they are all."""
     max_dim = min(max_dim, p)
     if count(p, min_dim, max_dim) <= max_views:
         return enumerate_views(p, min_dim, max_dim), True

@@ -68,7 +68,8 @@ def solve(L, delta, lambda_, constraints=None, *, weight=None, **solver):
 
     Minimize squared excess losses over each row's smallest loss, plus lambda_ * penalties.
     L : losses (rows, views); delta : penalties (views,); constraints : ViewConstraints or None
-    solver : options of CVXPY. ArgumentError if no shares (rows, views) satisfy the constraints."""
+    weight : (rows,) or None; solver : keyword arguments of CVXPY's solve()
+    Raise ArgumentError if no shares (rows, views) satisfy the constraints."""
     import cvxpy as cp  # a second and a half to import
 
     c = constraints or ViewConstraints()

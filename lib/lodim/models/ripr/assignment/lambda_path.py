@@ -10,7 +10,7 @@ from lodim.models.ripr.views import row_blocks
 def assignment_path(L, unit, least, *, weight=None, threads=1):
     """Assign rows to views (feature sets) for many penalties; return penalties and Assignments.
 
-    L : (rows, views) losses; unit : number that multiplies all penalties
+    L : (rows, views) losses; unit : rows are assigned with the returned penalties times this number
     weight : (rows,) weights or None
     least : share of the rows above which a view counts as selected; the range of penalties is
         chosen by the number of selected views"""
@@ -36,12 +36,14 @@ def assignment_path(L, unit, least, *, weight=None, threads=1):
 
 
 def select_lambda(L, unit, settings, errors_of, weight=None, threads=1):
-    """Return the largest penalty with a low leave-one-out error, its Assignment, the rows' errors.
+    """Choose the largest penalty whose mean leave-one-out error is close to the lowest.
 
-    A low mean error exceeds the lowest by at most `settings.tolerance` SE of the difference.
-    L : (rows, views) losses; unit : factor that multiplies the penalties; weight : row weights
-    errors_of : function of a list of pairs, an Assignment and the views (columns of L) that it
-        selects; returns errors (pairs, rows)"""
+    An error is close if it exceeds the lowest by at most `settings.tolerance` SE of the difference.
+    L : (rows, views) losses; weight : row weights, or None
+    unit : rows are assigned with the returned penalty times this number
+    errors_of : errors_of(pairs) returns the errors (pairs, rows) for pairs (Assignment, positions
+        of its selected views in L)
+    Return the penalty, its Assignment and its errors (rows,)."""
     grid, path = assignment_path(L, unit, settings.share, weight=weight, threads=threads)
     pairs = [(a, a.selected(settings.share)) for a in path]
     keys = [(tuple(J), a.mass[np.isin(a.views, J)].tobytes()) for a, J in pairs]

@@ -55,7 +55,10 @@ def largest(mass, settings):
 
 
 def refit(L, columns, lambda_, weight=None):
-    """Assign rows to `columns` (views) of L; return these, most rows first, and the Assignment."""
+    """Assign the rows to some of the views (feature sets) of losses L (rows, views).
+
+    columns : positions of these views in L; lambda_ : penalty of a view without rows
+    Return the columns, sorted by the number of rows, most first, and the Assignment to them."""
     own = assign(L[:, columns], lambda_, weight=weight)
     mass = np.zeros(len(columns))
     mass[own.views] = own.mass

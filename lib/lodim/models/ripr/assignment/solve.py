@@ -61,8 +61,10 @@ def with_log(own, search):
 def next_vertex(row, delta, u, v):
     """Find the next vertex of the lower convex hull of points (loss, penalty), one per view.
 
-    Return its view (feature set), -1 if none, and the fall of the penalty per rise of the loss.
-    row, delta : losses of one row and penalties, (views,); u, v : the vertex before"""
+    row, delta : (views,) losses of one row, and penalties
+    u, v : loss and penalty of the previous vertex
+    Return the view (feature set) at the next vertex, -1 if there is none, and the negative slope of
+    the edge to it: the fall of the penalty divided by the rise of the loss."""
     at, slope = -1, 0.0
     for j in range(row.size):
         if delta[j] < v and row[j] < np.inf:
