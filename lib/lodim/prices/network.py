@@ -73,7 +73,8 @@ def unfold(names, cost, parents, columns, sources=(), uses=None, set_cost=None):
     """Return a Network in which each node that needs alternatives has one copy per alternative.
 
     names, cost, parents, columns : an entry per node, before copying, as in Network
-    sources : nodes of each series (set of alternatives); uses : per node, the series it needs
+    sources : per series, the nodes that are alternatives to each other
+    uses : per node, the positions of the series of which it needs one alternative
     set_cost : function from a set of names to its price, or None to add costs"""
     uses = uses or ((),) * len(names)
     series_of = {v: k for k, nodes in enumerate(sources) for v in nodes}

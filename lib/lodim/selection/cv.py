@@ -173,9 +173,10 @@ def _splits(problem, folds, seed):
 
 
 def _held_out(batch, folds, groups, arguments):
-    """Describe the rows that cross-validation holds out together; return "" for single rows.
+    """Return a text about the rows that cross-validation holds out together; "" for single rows.
 
-    folds, groups : arguments of cv(); arguments : those of the model, a dict"""
+    folds, groups : arguments of cv()
+    arguments : dict of the arguments of the model"""
     if batch.out_of_core:
         what = "as given" if np.ndim(folds) else f"blocks of {BLOCK_ROWS:,} rows"
         return f"{what}; features keep the centre and scale of all rows"

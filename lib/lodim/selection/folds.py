@@ -126,8 +126,9 @@ def count_units(batch):
 def _whole_units(batch, folds, key, of_class, seed):
     """Divide whole groups of rows into folds, balanced by class; return each row's fold, from 0.
 
-    key : (n,) number of each row; of_class : (n_classes,) number of each class
-    Groups and classes are taken in order of these numbers, whatever the order of the rows."""
+    Groups and classes are sorted by these numbers, so the order of the rows has no effect:
+    key : (n,) number of each row
+    of_class : (n_classes,) number of each class"""
     names, code = np.unique(batch.units, return_inverse=True)
     size, C, main = np.bincount(code), len(of_class), np.zeros(len(names), np.int64)
     if C and batch.y is not None:  # main : the most frequent class of each group

@@ -90,13 +90,13 @@ def checked_settings(problem, points):
 
 
 def summarize(problem, points, settings, losses, stage, draws=1):
-    """Summarize the losses of grid points; return a frame, and the Settings to use per point.
+    """Return a frame with mean and SE of the held-out loss per grid point, and the chosen Settings.
 
-    The frame has mean and SE of the held-out loss.
     points : list of dicts setting -> value
     settings : Settings per point, in which the number of stages (such as learners) may be None
-    stage : number of stages to put in for None, per point
-    losses : per point (stages, folds, 3): mean loss, weight, SE; draws : divisions into folds"""
+    stage : number of stages per point, which replaces None in the chosen Settings
+    losses : per point (stages, folds, 3): mean loss, weight, SE
+    draws : number of random divisions into folds"""
     stages = problem.model.stage_setting
     rows, chosen = [], []
     for point, own, curve, last in zip(points, settings, losses, stage, strict=True):

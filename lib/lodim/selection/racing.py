@@ -30,11 +30,12 @@ LOSSES = {"class": misclassified, "mae": absolute}
 
 
 def grid_losses(problem, splits, points, loss, n_jobs, draws=1, runs=None):
-    """Cross-validate each point (Settings) of a grid; return lists (stages, folds, 3).
+    """Cross-validate each point (Settings) of a grid; return a list (stages, folds, 3) per point.
 
-    A stage is a step of a fit, such as one learner added; the 3 are mean loss, weight, SE.
+    A stage is a step of a fit, such as one learner added. The last axis has mean loss, weight, SE.
     splits : a pair of Batches (training, held out) per fold, for `draws` divisions into folds
-    loss : "deviance", "class" or "mae"; runs : dict Settings -> StageLosses to reuse and extend"""
+    loss : "deviance", "class" or "mae"
+    runs : dict Settings -> StageLosses, whose results are reused and to which new ones are added"""
     model, pairs, served = problem.model, [], {}
     for point in points:  # those that differ only in the setting `name`, such as m, share one fit
         name = model.stage_setting if model.counts_stages(point) else model.shared_setting

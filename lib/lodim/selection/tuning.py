@@ -35,8 +35,12 @@ def quick_splits(problem, draws=1, folds=FOLDS):
 def fold_splits(batch, levels, seed, standardize, draws=1, folds=FOLDS):
     """Divide rows into folds to tune settings; return (training, held-out) Batches per fold.
 
-    If rows are many, at most 20,000 are used, with one fold per division. draws : divisions
-    levels : classes or None; standardize : whether to divide by training standard deviations"""
+    At most 20,000 rows are used. With more than 4000, only the first fold of each division is
+    returned.
+    levels : classes, or None
+    standardize : whether to divide by training standard deviations
+    draws : number of random divisions into folds
+    folds : largest number of folds per division"""
     if batch.n > SPAN_ROWS:
         some = min(MOST_ROWS, batch.n_positive)
         batch = subset(batch, np.sort(row_keys.sample_of(batch, some, seed)))
@@ -133,10 +137,12 @@ def central_count(weight):
 
 
 def centre(grid, weight, penalties, parts=2):
-    """Return the index of the grid point nearest to the weighted mean, and a dict of penalties.
+    """Return the index of the grid point nearest to the weighted mean, and penalties off the grid.
 
-    grid : dict setting -> values; weight : one per combination, the last setting varies fastest
-    penalties : settings that may lie between two grid values; the dict has those that do
+    grid : dict setting -> values
+    weight : weight per combination of values, where the last setting varies fastest
+    penalties : settings whose mean may lie between two grid values; the second result is a dict
+        from each such setting to the value between
     parts : number of equal log steps between two values, to which penalties are rounded"""
     shape = [len(values) for values in grid.values()]
     nearest, between = [], {}

@@ -140,8 +140,10 @@ def _direction(slope, S, Y, pairs, newest, alpha, out):
 def _remember(trial, theta, at, gradient, S, Y, pairs, newest):
     """Store the last step of a minimization, and its change of gradient, in S and Y (memory, d).
 
-    Steps of no positive curvature are skipped. at, gradient : gradients at `trial` and theta
-    Return the number of stored steps, and the row of the last; pairs, newest : both before"""
+    Steps of no positive curvature are skipped.
+    at, gradient : gradients at `trial` and theta
+    pairs, newest : number of steps stored before, and the row of the last one
+    Return the new `pairs` and `newest`."""
     memory = S.shape[0]
     j = (newest + 1) % memory
     for k in range(at.size):
@@ -166,10 +168,12 @@ def _set_trial(theta, slope, direction, step, l1, trial):
 
 @njit(**INNER)
 def _accept_trial(c, at, l1, search):
-    """Accept minimization c's trial point; set the next direction and trial point in `search`.
+    """Accept the trial point of minimization c; set its next direction and trial point in `search`.
 
-    Return the largest absolute slope, and the gain still possible in the quadratic model.
-    at : (q, d) gradients at trial points; l1 : (d,) weights of the L1 penalty; search : Search"""
+    Return the largest absolute slope, and the gain that the quadratic model still predicts.
+    at : (q, d) gradients at the trial points of all q minimizations
+    l1 : (d,) weights of the L1 penalty
+    search : Search, the state of all minimizations"""
     trial, theta, gradient, slope = search.trial, search.theta, search.gradient, search.slope
     direction, S, Y, alpha = search.direction, search.S, search.Y, search.alpha
     history, step = search.history, search.step

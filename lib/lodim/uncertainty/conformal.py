@@ -191,11 +191,13 @@ def _folds(problem, method, folds, seed):
 
 
 def _fits(problem, fold, method, score, choose):
-    """Fit a model to predict with, and once without each fold; return the fits, and Batches.
+    """Fit a model to predict with, and one without each fold; return these fits and the folds.
 
-    A Batch has the rows of a fold. fold : (n,) fold of each row, -1 if never held out
-    method : if "split", there is one fold, and the fit without its rows is also for predictions
-    score : argument of `conformal`; choose : whether each fit chooses open settings"""
+    Return the first fit, a tuple of the others, and a tuple with a Batch of the rows of each fold.
+    fold : (n,) fold of each row, -1 if never held out
+    method : if "split", there is one fold, and the fit without it also predicts
+    score : argument of `conformal`
+    choose : whether each fit chooses settings that are open; False for those of the first fit"""
     how = {"use": lambda fit, rows: (fit, rows), "what": "fits", "choose": choose}
     held_out = [fold == k for k in range(fold.max() + 1)]
     if method == "split":
@@ -222,8 +224,11 @@ def _held_out(problem, fold, says, full, fits, parts, by):
     """Return conformity scores of held-out rows (HeldOut), and the frame of tidy().
 
     The frame has the score quantile, and the mean interval width or set size, per level (and class)
-    fold : (n,) fold of each row; says : ConformityScore; full : the fit that predicts
-    fits, parts : fits without one fold each, Batches of these folds; by : "class" or None"""
+    fold : (n,) fold of each row
+    says : ConformityScore
+    full : fit that predicts new rows
+    fits, parts : a fit without each fold, and a Batch of the rows of each fold
+    by : "class" or None"""
     at, answers, y = [], [], []
     for k, (fit, rows) in enumerate(zip(fits, parts, strict=True)):
         where = np.flatnonzero(fold == k)

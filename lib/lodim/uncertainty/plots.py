@@ -96,7 +96,9 @@ def intervals(conformal, ax=None, *, data, level=None, top=MAX_INTERVALS):
 
 
 def sets(conformal, ax=None, *, data, level=None):
-    """Draw per class the shares of rows by prediction-set size; hatched if sets lack the class."""
+    """Draw the shares of rows by prediction-set size, as a bar per class.
+
+    Parts of a bar are hatched where the sets do not contain the class of their row."""
     frame, y = conformal._beside(data, level)
     levels = list(conformal.fit.levels)
     inside = frame[levels].to_numpy(bool)

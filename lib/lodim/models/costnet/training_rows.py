@@ -72,12 +72,16 @@ class TrainingRows:
         return self.given[2].shape[1]
 
     def derivatives(self, f, columns, curvatures=0, step=None, least=None):
-        """Return loss, negative gradient (K, C), second moments (J, J, C, C) and a sum over rows.
+        """Return half the mean deviance and derivatives: a tuple (loss, gradient, moments, sum).
 
-        The sum is of l'^2 / l'', where l' and l'' are derivatives of a row's loss by a linear
-        predictor. The gradient is by K coefficients of C `columns`, whose moments have weights l''.
-        f : linear predictors; step : (K, C) change of the coefficients to make first, or None
-        curvatures : J^2: K^2 for all second derivatives, 1 for their mean, 0 for no moments
+        loss : half the weighted mean deviance
+        gradient : (K, C) minus the gradient with respect to the coefficients of C `columns`
+        moments : (J, J, C, C) second moments of these columns, weighted by l''
+        sum : sum over rows of l'^2 / l'', for derivatives of a row's loss by a linear predictor
+
+        f : linear predictors
+        step : (K, C) change of the coefficients, whose effect is first added to f; or None
+        curvatures : J^2: 0 for no moments, 1 for a mean of l'' over predictors, K^2 for all l''
         least : smallest curvature of a row of weight one, by default that of the loss"""
         loss = self.loss if least is None else (self.loss[0], least, *self.loss[2:])
         known = {"loss": loss, "columns": columns, "curvatures": curvatures}

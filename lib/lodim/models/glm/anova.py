@@ -140,8 +140,10 @@ def _test(fit, value, df):
 def _submodels(fit, sets, data, changes, method):
     """Fit models with fewer terms; return for each a namespace of df, df_resid, deviance etc.
 
-    sets : list of terms per model; data : training rows, or None for least squares
-    changes : dict of weights etc., as given to glm; method : name for errors"""
+    sets : list of the terms of each model
+    data : training rows; may be None for a gaussian fit
+    changes : dict of arguments of glm() that replace those of the fit, such as weights
+    method : name of the calling method, for error messages"""
     if fit.family.dispersed and not fit.dispersion > 0.0:
         what = f"{method}() needs residual degrees of freedom, and this fit has none"
         raise ArgumentError(f"{what}: use fewer terms")
@@ -161,11 +163,13 @@ def _projected(fit, terms):
 
 
 def _wald(fit, terms, estimates=None, columns=None):
-    """Return the Wald statistic b'V^-1 b of the coefficients of some terms, and their number.
+    """Return the Wald statistic b'V^-1 b of the coefficients of some terms, and the length of b.
 
     b are the coefficients (one set per linear predictor, or one if classes share slopes), V is
     their covariance. The statistic is NaN if classes are separated or V is singular.
-    estimates, columns : Estimates of a fit with fewer features, and positions of these features"""
+    terms : positions of the terms
+    estimates, columns : Estimates of a fit with fewer features, and positions of these features;
+        by default those of `fit`"""
     if estimates is None:
         estimates, columns = fit.estimates, np.arange(len(fit.design.names))
     term_of = fit.design.term_of[columns[estimates.kept[1:] - 1]]
@@ -192,9 +196,12 @@ def _wald_frame(fit, terms, tests):
 
 
 def _refitter(fit, data, changes, method):
-    """Return a function from a list of terms to a fit with them: (Estimates, dict of measures).
+    """Return a function refit(terms), which fits the model with only these terms to the same rows.
 
-    data : training rows; changes : dict of weights etc., as given to glm; method : for errors"""
+    The function returns (Estimates, dict of measures).
+    data : training rows; an error is raised if they are not those of `fit`
+    changes : dict of arguments of glm() that replace those of the fit, such as weights
+    method : name of the calling method, for error messages"""
     if data is None:
         what = f"{method}() refits the model with fewer terms and needs the training rows"
         raise ArgumentError(f"{what}, which a fit does not store: give {method}(data=df)")

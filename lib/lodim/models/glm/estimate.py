@@ -148,8 +148,10 @@ def theta_error(problem, estimates):
 def maximize(rows, basis, start, at_null, max_iter):
     """Maximize the likelihood by Newton steps; return Sums, whether it converged, number of steps.
 
-    Sums hold coefficients, with deviance, gradient and information; basis : Basis of these
-    start, at_null : Sums at a guess, and of the intercept-only model; the better one starts"""
+    The Sums hold the coefficients, deviance, gradient and information at the maximum.
+    basis : Basis of the coefficients
+    start : Sums at a guess of the coefficients
+    at_null : Sums of the intercept-only model, where the steps start if its deviance is lower"""
     found = start if start.deviance <= at_null.deviance else at_null
     step, reached, n_iter, free = 0.0, False, 0, rows.free_directions(*found.coef.shape)
     while n_iter < max_iter and not reached:
@@ -198,8 +200,11 @@ def _step(found, free):
 def is_separated(family, X, y, H, zero_limit, free=None):
     """Return whether the likelihood has no maximum at finite coefficients (Konis 2007, ch. 4).
 
-    H : information; a maximum exists if all eigenvalues of H exceed `zero_limit`
-    X : (n, q) used columns; free : basis of allowed coefficients, to which H refers, or None"""
+    X : (n, q) design columns of the model
+    H : information matrix
+    zero_limit : a maximum exists if all eigenvalues of H exceed this number; otherwise the rows
+        are examined
+    free : matrix whose columns span the allowed coefficients, to which H refers; None if all are"""
     if family.name in ("gaussian", "gamma", "huber"):  # no mean at the edge of its range fits a row
         return False
     if np.linalg.eigvalsh(H).min(initial=np.inf) > zero_limit:

@@ -410,9 +410,11 @@ class GlmFit(Described, Fit):
         return full, offset
 
     def _predictions_of(self, coef, X, offset, type):
-        """Predict rows by given coefficients: means for `type` "response", else predictors.
+        """Predict rows by given coefficients: means for `type` "response", else linear predictors.
 
-        coef : in units of the data, one linear predictor after another; offset : array or None"""
+        coef : coefficients in units of the data, one linear predictor after another
+        X : design matrix, with the constant
+        offset : array to add to the linear predictors, or None"""
         score = all_scores(X @ coef.reshape(X.shape[1], -1, order="F"), self.family)
         score = score if offset is None else score + offset
         if type == "response":

@@ -85,10 +85,12 @@ def bread(H, least):
 
 
 def covariance(kind, rows, basis, found, B, dispersion):
-    """Return the covariance matrix of the coefficients; NaN if it is undefined.
+    """Return the covariance matrix of the coefficients of z in a Basis; NaN if it is undefined.
 
     kind : "nonrobust", "HC0" to "HC3" (White 1980; MacKinnon 1985) or "cluster"
-    found : Sums at the estimates in `basis`; B : nonrobust covariance divided by the dispersion"""
+    rows : Rows that the model was fitted to
+    found : Sums at the estimated coefficients
+    B : nonrobust covariance divided by the dispersion"""
     if kind == "nonrobust":
         return dispersion * B
     n, q = rows.positive, len(basis.kept)

@@ -32,9 +32,11 @@ def scores(X, columns, coef, out):
 def products(X, columns, T, live, slopes, curvatures, gradient, information):
     """Add the rows' parts of a log-likelihood's derivatives to `gradient` and `information`.
 
-    A row adds slope * z to the gradient, and curvature * zz' to the information; z = T'x.
-    x : values in `columns` of X, 1 for column -1; live : (n,) bool, False for rows to skip
-    slopes, curvatures : (S, n), (P, n), for S linear predictors and P pairs of them"""
+    A row adds slope * z to the gradient, and curvature * zz' to the information, with z = T'x.
+    columns, T : x has the values in `columns` of X, 1 for column -1; T combines them to z
+    live : (n,) bool, False for rows to skip
+    slopes : (S, n) derivatives of the rows for S linear predictors
+    curvatures : (P, n) second derivatives for P pairs of linear predictors"""
     x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)
     z = np.empty_like(x)
     for first in range(0, len(X), TILES):
@@ -69,8 +71,9 @@ def squared_lengths(X, columns, T, live, out):
 def group_sums(X, columns, T, live, slopes, group, out):
     """Sum the rows' gradients of a log-likelihood within groups; add the sums to `out`.
 
-    A row adds slope * z to out[group[i]] (S, q); slopes : (S, n), for S linear predictors
-    z = T'x; x : values in `columns` of X, 1 for -1; live : (n,) bool, rows that count"""
+    Row i adds slopes[s, i] * z to out[group[i], s] for each of S linear predictors s, with z = T'x.
+    columns, T : x has the values in `columns` of X, 1 for column -1; T combines them to z
+    live : (n,) bool, rows that count"""
     x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)
     for first in range(0, len(X), TILES):
         _fill(X, columns, live, first, x)

@@ -97,9 +97,11 @@ def joined(R, rows):
 
 @np.errstate(all="ignore")
 def sums(X, y, weights, offset, *, kept, T, family, coef, observed):
-    """Sum deviance etc., gradient and information of the log-likelihood over rows, as one vector.
+    """Sum a log-likelihood and its derivatives over rows; return a vector that `parts` divides.
 
-    kept : (q,) design columns x; T : (q, q); coef : (S, q) of T'x in S linear predictors
+    The vector has the totals (deviance etc.), the gradient and the information.
+    kept, T : (q,) columns x of the design, and (q, q) matrix that combines them to z = T'x
+    coef : (S, q) coefficients of z in S linear predictors
     observed : True for the observed information, False for the expected one"""
     S, q = coef.shape
     totals, gradient, blocks = np.zeros(N_TOTALS), np.zeros((S, q)), _no_blocks(S, q)
@@ -130,9 +132,11 @@ def parts(vector, coef):
 def squares(X, y, weights, offset, *, kept, T, family, coef, B, power):
     """Return one array: the number of rows with leverage 1, and the middle M of an HC covariance.
 
-    M = Z' diag(u^2 / (1 - h)^power) Z; h : leverages; rows of Z : T'x, x the columns `kept`
-    u : derivatives of log-likelihoods by S linear predictors; coef : (S, q) coefficients of T'x
-    B : nonrobust covariance divided by the dispersion"""
+    M = Z' diag(u^2 / (1 - h)^power) Z, where h are leverages, u are derivatives of
+    log-likelihoods by linear predictors, and the rows of Z are z = T'x.
+    kept, T : (q,) columns x of the design, and (q, q) matrix that combines them to z
+    coef : (S, q) coefficients of z in S linear predictors
+    B : nonrobust covariance of the coefficients divided by the dispersion"""
     (S, q), whole = coef.shape, 0
     blocks, (value, vector) = _no_blocks(S, q), np.linalg.eigh(B)
     for part in RowBlock.of_span(X, kept, T, weights, y, offset):
@@ -152,10 +156,13 @@ def squares(X, y, weights, offset, *, kept, T, family, coef, B, power):
 
 @np.errstate(all="ignore")
 def cluster_sums(X, y, weights, offset, clusters, *, bounds, kept, T, family, coef):
-    """Sum the gradients of the rows' log-likelihoods within each cluster.
+    """Sum the gradients of the rows' log-likelihoods within each cluster of a range of clusters.
 
-    Return the codes of the clusters, from bounds[0] to bounds[1] - 1, and sums (clusters, S q).
-    coef : (S, q) coefficients of T'x in S linear predictors; kept : (q,) design columns x"""
+    Return the codes of the clusters in the range, and sums (clusters, S q).
+    clusters : (n,) code of each row's cluster
+    bounds : (first, last + 1), the range of codes
+    kept, T : (q,) columns x of the design, and (q, q) matrix that combines them to z = T'x
+    coef : (S, q) coefficients of z in S linear predictors"""
     known, group = np.unique(clusters.astype(np.int64), return_inverse=True)
     first, last = np.searchsorted(known, bounds)
     weights = np.where((first <= group) & (group < last), weights, 0.0)

@@ -143,7 +143,10 @@ class Sums:
 
     @classmethod
     def of_rows(cls, rows, basis, coef, observed):
-        """Compute the Sums at coef (S, q) of a Basis, with observed or expected information."""
+        """Compute the Sums of `rows` at given coefficients.
+
+        basis : Basis of the coefficients coef (S, q)
+        observed : True for the observed information, False for the expected one"""
         found = reduce(np.add, rows.at(basis, coef, passes.sums, observed=observed))
         return cls(coef, *passes.parts(found, coef))
 

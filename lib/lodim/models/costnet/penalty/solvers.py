@@ -163,8 +163,7 @@ class NewtonSolver:
 
         lam, ridge : factors of the group penalty and of |w|^2 / 2
         target : desired duality gap, which determines the precision of the bound
-        If lam is 0, return instead twice the fall of the objective that a Newton step would give.
-        """
+        If lam is 0, return instead twice the predicted fall of the objective by a Newton step."""
         # A smaller target makes the dual vectors in the bound more precise.
         p = self.problem
         self.w, self.b = w, b

@@ -45,10 +45,12 @@ class Search:
     def __init__(
         self, batch, family, network, budget, criterion, path=None, threads=None, monotone=None
     ):
-        """Prepare a search for models of the rows `batch`, by a criterion such as "bic".
+        """Prepare a search for models of rows `batch` that minimize a criterion within a budget.
 
-        network : graph of columns and prices; monotone : required signs, if any
-        path : PenaltyPath whose columns are considered first if there are too many, or None"""
+        network : Network of columns and prices
+        criterion : name of the criterion, such as "bic"
+        path : PenaltyPath, or None; if there are too many columns, those of its models come first
+        monotone : required signs of the coefficients, or None"""
         self.budget = budget
         self.space = SearchSpace(network, budget, screened_nodes(batch, family, network, path))
         data = SearchData.from_batch(batch, family, self.space.columns, threads, monotone)
@@ -79,7 +81,9 @@ class Moves:
         family, otherwise by a quadratic approximation"""
 
     def __init__(self, search, state, budget, drop=True):
-        """Find the moves from `state` within a budget; drop : whether to drop candidates."""
+        """Find the moves from the model `state` to models with a price of at most `budget`.
+
+        drop : whether moves may drop candidates of the model"""
         space, data = search.space, search.refits.data
         on = space.columns_of(state.used)
         at = search.refits.quadratic(on)

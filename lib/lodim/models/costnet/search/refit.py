@@ -28,7 +28,10 @@ class Quadratic:
     mean : (q,) means of the columns, weighted by the curvature"""
 
     def __init__(self, data, intercept, on, coef):
-        """Approximate the deviance at a model: intercept (K,), coef (r, K) of columns `on`."""
+        """Approximate the deviance near the model with coefficients coef (r, K) of columns `on`.
+
+        data : SearchData, with the rows
+        intercept : (K,) intercepts of the model"""
         theta = np.zeros((1 + len(data.columns), len(intercept)))
         theta[0], theta[1 + on] = intercept, coef
         _, slope, G = data.at_model(theta, np.arange(len(data.columns)), 1)
@@ -201,9 +204,10 @@ def _start(refits, on, null):
 
 
 def _derivatives_at(data, on, theta, ridge, least=None):
-    """Return half the mean deviance plus a ridge penalty, with negative gradient and Hessian.
+    """Return half the mean deviance plus a ridge penalty, minus its gradient, and its Hessian.
 
-    theta : (1 + r, K) intercepts and coefficients of r columns `on`; ridge : penalty matrix
+    on : r columns of the model; theta : (1 + r, K) intercepts and coefficients of these columns
+    ridge : (1 + r, 1 + r) matrix R of the penalty, tr(theta' R theta) / 2
     least : lower limit of a row's curvature per unit of weight; None for the default"""
     # The penalty is half of theta' ridge theta per linear predictor.
     K, size = data.n_scores, theta.size

@@ -69,7 +69,7 @@ class SearchData(TrainingRows):
         return max(1, self.family.n_scores - 1)
 
     def at_model(self, theta, on, curvatures=0, least=None):
-        """Return half the mean deviance, its negative gradient, and second moments of columns.
+        """Return half the mean deviance, minus its gradient, and second moments of columns `on`.
 
         theta : (1 + r, K) intercepts and coefficients of r columns `on`
         curvatures : 0 for no moments; 1 for moments weighted by a mean second derivative per row;

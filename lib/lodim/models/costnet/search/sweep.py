@@ -55,8 +55,9 @@ def sweep(gram, target, k):
 def enter(gram, target, variance, on):
     """Add the columns `on` to a least-squares model, in place; return which entered, (q,) bool.
 
-    gram, target : products of columns (q, q), and with responses (q, K), as in `sweep`; changed
-    variance : (q,) original diagonal of gram; linear combinations of other columns stay out"""
+    A column that is a linear combination of columns in the model does not enter.
+    gram, target : matrices of the model, as in `sweep`; updated
+    variance : (q,) diagonal of `gram` before any column entered"""
     within = np.empty(gram.shape[0], np.bool_)
     within[:] = False
     for k in on:
@@ -112,8 +113,9 @@ def _eliminate(M, v, variance, at, n_dropped, size, sign):
     """Exchange columns of a least-squares model; return fall of deviance and change of rank.
 
     at : positions of `size` columns, of which the first n_dropped leave and the others enter
-    M, v : the model's gram and target for these columns; overwritten
-    variance, sign : (q,) variances, required signs; aliased and wrongly signed columns stay out"""
+    M, v : parts of the model's matrices `gram` and `target` for these columns; overwritten
+    variance : (q,) diagonal of `gram` before any column entered; aliased columns stay out
+    sign : (q,) required signs; columns with a wrong sign stay out"""
     total, rank = 0.0, 0
     for k in range(size):
         pivot = M[k, k]
