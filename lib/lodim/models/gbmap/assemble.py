@@ -79,9 +79,10 @@ def _calibrate(problem):
 
 
 def _held_out_drift(problem, train, test):
-    """Fit gbmap to the rows `train`; return how unlike these each row of `test` is.
+    """Fit gbmap to the rows `train`; return drift indicators of the rows `test`.
 
-    The result is a dict: kind of drift indicator -> one value per row."""
+    The result is a dict: kind of indicator -> one value per row of `test`, large for rows that are
+    unlike the training rows."""
     numeric, settings = problem.family.link == "identity", replace(problem.settings, threads=1)
     family = problem.model.learn_family(train, problem.family, settings)
     stages = refit.fit_stages(train, family, settings.for_comparison(train.n, train.X.shape[1]))

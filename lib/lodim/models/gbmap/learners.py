@@ -165,7 +165,9 @@ class Effects:
 
 
 def effect_sums(learners, tiles, weight):
-    """Return weighted sums over rows: slopes (M,), activity 0 or 1 (M,), |gradients| (K, p)."""
+    """Return weighted sums over rows: of slopes (M,), activity (M,) and absolute gradients (K, p).
+
+    The activity of a learner at a row is 1 beyond its bend, else 0. weight : (n,) of the rows"""
     slope, active, size = 0.0, 0.0, 0.0
     for rows, part in _chunks(tiles, len(weight), learners.n_scores * tiles.shape[1]):
         w = weight[rows]
@@ -177,7 +179,9 @@ def effect_sums(learners, tiles, weight):
 
 
 def _chunks(tiles, n, width=1):
-    """Yield (slice of rows, their blocks of 64 rows) in chunks; width : numbers stored per row."""
+    """Yield the rows in chunks that fit in memory: (slice of rows, their blocks of 64 rows).
+
+    n : number of rows in `tiles`; width : how many numbers the caller stores per row"""
     step = max(1, CHUNK // (1 + width // 16))
     for lo in range(0, len(tiles), step):
         yield slice(lo * TILE, min(n, (lo + step) * TILE)), tiles[lo : lo + step]

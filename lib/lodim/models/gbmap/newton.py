@@ -127,10 +127,10 @@ def _set_trial(theta, step, b, beta, unit, exact, trial):
 
 
 def rounded(theta, unit, bits=FEW_BITS):
-    """Return parameters theta (r, d), each learner's rounded to multiples of its power of two.
+    """Return parameters theta (r, d) of r learners, rounded to few bits.
 
-    unit : (d,) units in which the parameters are measured for the rounding
-    bits : bits that the learner's largest weight keeps
+    All parameters of a learner, in units `unit` (d,), become multiples of the same power of two.
+    bits : number of bits that the learner's largest weight keeps
     A learner whose weights are all zero is not rounded."""
     u = theta / unit
     exponent = np.frexp(np.abs(u[:, 2:]).max(axis=1, initial=0.0))[1]

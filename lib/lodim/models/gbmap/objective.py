@@ -91,8 +91,9 @@ def penalize(settings, width, p):
 
 
 def stage_objective(state, rows, penalty):
-    """Return a function from signs (q,) of new learners to their BoostObjective, the loss.
+    """Return the function objective(signs) that gives the BoostObjective of q learners.
 
+    A BoostObjective is the penalized loss of learners, which have the given signs (q,).
     state : BoostState; penalty : ElasticNet
     rows : X, response, linear predictor and weight, in blocks of 64 rows"""
     form, threads = Form(*state.settings.shape, state.loss), state.settings.n_threads

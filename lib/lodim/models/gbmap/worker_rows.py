@@ -52,9 +52,9 @@ class WorkerRows:
         return *columns, self.weight.astype(self.X.dtype)
 
     def gram_problem(self, y, score, weight):
-        """Return a squared-loss problem whose gradient at v is X' diag(s) X v, for the workers.
+        """Return the data of a squared loss whose gradient at v is X' diag(s) X v, on the workers.
 
-        The problem is (response, linear predictor, weights), which are (0, 0, s / 2).
+        The data are (response, linear predictor, weights), here (0, 0, s / 2).
         s : (n,) derivatives of the losses of y by the linear predictors `score`"""
         half = score.map(_half_slope, y, weight, self.loss)
         zero = score.map(np.zeros_like)
@@ -68,7 +68,7 @@ class WorkerRows:
         return self.score.take(rows)
 
     def margin_spans(self, function, k, shift, *args):
-        """Call a function on each range of rows, on the worker that has them; return all results.
+        """Call `function` on each span of rows, on the worker that has it; return the results.
 
         function : called with (X, response, linear predictor, weight, *args) for fitting class k
         shift : thresholds of ordered classes"""

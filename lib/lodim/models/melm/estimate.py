@@ -281,7 +281,7 @@ def calibrate(problem, view, log):
     """Calibrate the class probabilities of `view` by held-out rows; return a new Rule and a dict.
 
     The dict has the deviance and balanced accuracy of held-out rows.
-    log : dict of results by start, from the search for the view"""
+    log : dict of results of the search for the view, as from `fit_view`"""
     problem = for_folds(problem)
     settings, family = problem.settings, problem.family
     y, weight, score, part, draw = _held_out(problem, view, log)
@@ -305,11 +305,12 @@ def calibrate(problem, view, log):
 
 
 def _held_out(problem, view, log):
-    """Predict held-out rows; return y, weights, scores, and numbers of fold and cross-validation.
+    """Predict held-out rows; return (y, weights, linear predictors (n, K), fold, draw).
 
-    Scores are linear predictors (n, K), the others (n,). Few rows are held out one by one, and
-    searches start at the projection of `view`. More rows are held out in random folds; searches
-    have many starts, first for kernel width log["gamma"] if given."""
+    fold : (n,) number of each row's fold; draw : (n,) number of the division into folds
+    view : View at whose projection searches start if rows are held out one by one, as few rows are
+    log : dict of results; searches in random folds of more rows begin with the kernel width
+        log["gamma"] if it has one"""
     batch, settings = problem.batch, problem.settings
     units, few_classes = folds.count_units(batch), count_classes(problem.family) <= FEW_CLASSES
     if few_classes and len(batch.positive_weight) <= QUICK_ROWS and FOLDS < units <= ALONE:

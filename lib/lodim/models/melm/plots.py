@@ -134,7 +134,9 @@ def _longest_arrows(fit, what, top, dimensions):
 
 
 def _ground(fit, rule, ends):
-    """Return a Ground: densities and scores of classes by `rule`, on a grid in `ends` (2, 2)."""
+    """Return a Ground: densities and scores of classes by `rule`, on a rectangular grid.
+
+    ends : (2, 2) smallest coordinates of the grid, then largest ones"""
     x, y = (np.linspace(*limits, GRID) for limits in ends.T)
     places = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
     threads, shape = fit.settings.n_threads, (len(y), len(x), -1)

@@ -85,9 +85,10 @@ def center_by_class(X, code, weight):
 
 
 def _separates(rows, between, vectors):
-    """Return whether class means differ in directions other than `vectors` (p, m).
+    """Return whether class means differ in directions other than the columns of `vectors` (p, m).
 
-    rows : rows minus class means; between : class means minus overall mean; both are weighted"""
+    rows : (n, p) rows minus class means, times square roots of weights
+    between : (C, p) class means minus overall mean, times square roots of weights"""
     row_rest = rows - rows @ vectors @ vectors.T
     mean_rest = between - between @ vectors @ vectors.T
     rounding = NULL**2 * ((between**2).sum() + (rows**2).sum())

@@ -358,11 +358,12 @@ def _feature_columns(fit, x, on, frame):
 
 
 def dominant_set(impact, y, prior=None):
-    """Return which of M prototypes decide an estimate, bool (M,) (Algorithm 4.1 for classes).
+    """Return which of M prototypes suffice to decide an estimate, bool (M,).
 
-    They have the largest impacts. Whatever the classes of the others, the most probable class
-    stays; whatever their responses within the range of y and 0, a numeric estimate stays on the
-    same side of the null mean. If no such set exists, none is marked.
+    They are the fewest prototypes of largest impact that fix the most probable class, whatever the
+    classes of the others (Algorithm 4.1). For a numeric response, they fix on which side of the
+    null mean the estimate is, whatever the other responses within the range of y and 0. If no such
+    set exists, none is marked.
     impact : (M,) weight times similarity; prior : (K,) class probabilities in the null model
     y : (M,) class codes, or without `prior` responses minus the null mean"""
     order, dominant = np.argsort(-impact, kind="stable"), np.zeros(len(impact), bool)
@@ -439,9 +440,9 @@ def _equal(column, values):
 
 
 def _other_columns(fit, data, taken):
-    """Return columns of the training data that a fit does not keep, at the rows of its prototypes.
+    """Return the columns of the training data that a fit does not store, for the prototypes' rows.
 
-    data : training data, else DataError; taken : column names that the table has already"""
+    data : training data; raise DataError if it is not; taken : column names of the table so far"""
     t = fit.estimates
     if not isinstance(data, pd.DataFrame) or len(data) <= t.row.max(initial=-1):
         raise DataError("data must be the pandas DataFrame that the model was fitted to")

@@ -101,9 +101,9 @@ def shapley(
 def _values_of_row(fit, terms, x, r, base, n_permutations, rng):
     """Return Shapley values of P terms for one row, and their standard errors, (2, 1 + P, K).
 
-    Entry 0 of the second axis is the prediction at the reference; K : predicted values per row
+    Index 0 of the second axis has the prediction at the reference instead, with standard error 0.
     x, r : (A,) active features of the row and of the reference; base : (1, K) offset
-    terms : (P,) numbers of the terms in the design
+    terms : (P,) positions of the terms in the design; K : number of predicted values per row
     n_permutations : number of random orders; None: 200, or exact values for at most 12 terms"""
     t, mixture = fit.estimates, Mixture.from_prototypes(fit.estimates, base)
     player = np.searchsorted(terms, fit.design.term_of[t.features])
@@ -136,7 +136,10 @@ def _values_of_row(fit, terms, x, r, base, n_permutations, rng):
 
 
 def exact_values(value, P):
-    """Return exact Shapley values (P, K); value(S) predicts (C, K) for sets of terms S (C, P)."""
+    """Return the exact Shapley values (P, K) of P terms, from predictions for all sets of terms.
+
+    value : value(S) returns predictions (C, K) for C sets of terms, the rows of the bool matrix S
+    """
     code = np.arange(2**P)
     S = (code[:, None] >> np.arange(P)) & 1 == 1
     v, size = value(S), S.sum(axis=1)
@@ -149,7 +152,10 @@ def exact_values(value, P):
 
 
 def sampled_values(value, P, n_permutations, rng):
-    """Return Shapley values (P, K), and SE; value(S) predicts (C, K) for sets of terms S (C, P)."""
+    """Estimate Shapley values of P terms from random orders; return them and their SE, (P, K) each.
+
+    value : value(S) returns predictions (C, K) for C sets of terms, the rows of the bool matrix S
+    """
     pairs = []
     for _ in range(n_permutations):
         order = rng.permutation(P)
@@ -160,7 +166,10 @@ def sampled_values(value, P, n_permutations, rng):
 
 
 def _steps(value, order):
-    """Return how much each of P terms changes value(set of terms) if added in `order`, (P, K)."""
+    """Add P terms one by one in `order`; return how much each changes the prediction, (P, K).
+
+    value : value(S) returns predictions (C, K) for C sets of terms, the rows of the bool matrix S
+    """
     P = len(order)
     S = np.zeros((P + 1, P), bool)
     S[:, order] = np.arange(P + 1)[:, None] > np.arange(P)
