@@ -6,10 +6,11 @@ Z = 1.959963984540054  # normal quantile of a 95% interval
 
 
 def pairs_in_order(positive, score, weight):
-    """Return two sums per row, to compute an AUC: weights of its correctly ordered and all pairs.
+    """Compare the score of each row with all rows of the other class, to compute an AUC.
 
     positive : (n,) bool. A pair is a positive and a negative row, weighted by the product of their
-    weights. It is in order if the positive row scores higher; equal scores count half."""
+    weights. It is in order if the positive row scores higher; equal scores count half.
+    Return the total weight of the row's pairs in order, and of all its pairs, (n,) each."""
     in_order, pairs = np.zeros(len(score)), np.zeros(len(score))
     for here, sign in ((positive, 1.0), (~positive, -1.0)):
         order = np.argsort(sign * score[~here], kind="stable")
@@ -29,7 +30,9 @@ def auc(positive, score, weight):
 
 
 def macro_auc(code, probability, weight):
-    """Return the mean over classes k of the AUC of probability[:, k] for k; NaN with one class."""
+    """Return the mean AUC over classes, each against all others; NaN if rows are of one class only.
+
+    code : (n,) class codes; probability : (n, K); column k is the score for class k"""
     areas = np.array([auc(code == k, p, weight) for k, p in enumerate(probability.T)])
     known = areas[~np.isnan(areas)]
     return float(known.mean()) if known.size else np.nan

@@ -97,7 +97,9 @@ def _one_each(name, values, data):
 
 
 def _folds_of(splitter, X, y, groups):
-    """Return each row's test fold (n,) by a scikit-learn splitter; raise unless each has one."""
+    """Return the number of the test fold of each row (n,), by a scikit-learn splitter.
+
+    Raise ArgumentError unless each row is in exactly one test fold."""
     fold, n_times = np.zeros(len(y), int), np.zeros(len(y), int)
     try:
         for k, (_, test) in enumerate(splitter.split(X, y, groups)):
@@ -173,9 +175,10 @@ class _Estimator(base.BaseEstimator):
         return self
 
     def _fitted(self, formula, data, arguments, folds, groups):
-        """Return a fit of the model to `data`; with `folds`, the best one of lodim.cv().
+        """Return a fit of the model to `data`; with `folds`, cross-validation chooses the settings.
 
-        arguments : dict of the model's arguments; folds : None, number, or fold of each row (n,)"""
+        arguments : dict of the model's arguments
+        folds : number of folds, or number of each row's fold (n,); None for no cross-validation"""
         model = getattr(lodim, self._model)
         arguments["progress"] = False  # since a grid search makes many fits
         if folds is None:

@@ -375,8 +375,8 @@ class WorkerChunks(SourceChunks):
         """Compute features on Dask workers; return X (WorkerTiles), y (n,) or None, and RowInputs.
 
         all_inputs : RowInputs (weights, offset etc.) of all rows, sent to the workers
-        inputs : RowInputs of the complete rows; returned with the weights and offset that the
-            workers read"""
+        inputs : RowInputs of the complete rows; the returned ones have instead the weights and the
+            offset that the workers read, if there are any"""
         make = batch_reader(design, self, all_inputs)
         X = workers.read_parts(self.client, make, self.n, len(design.names), design.dtype)
         here = {name: values for name, (values, _) in X.beside.items()}

@@ -113,7 +113,7 @@ def _for_features(work, terms, prepared, wanted):
 def write_features(design, prepared, X):
     """Standardize the features of a Design and write them to X (n_tiles, p, 64), which has zeros.
 
-    Constant features stay zero. prepared : Prepared, the rows with a cache of factors' values"""
+    prepared : Prepared, the rows; features that are constant in training stay zero"""
     mean, scale, limits, constant = design.mean, design.scale, design.limits, set(design.constant)
     varies = np.array([name not in constant for name in design.names])
     inverse = inverses(scale, X.dtype)
@@ -156,7 +156,7 @@ def learn_moments(terms, prepared, *, wanted, limits):
 
 
 def raw_features(terms, table, p):
-    """Return the p features of terms in a Table, (n, p) float64, not scaled and with outliers."""
+    """Return the p features of terms in a Table, (n, p), unscaled and with their outliers."""
     out = np.empty((table.n, p))
 
     def work(term, k, x, rows):

@@ -112,9 +112,10 @@ def _is_number(frame, name):
 
 
 def _field(encoding, picture, names, name, **options):
-    """Return the altair encoding of a Picture's column `name`: how an axis or a colour shows it.
+    """Return the altair encoding that shows the column `name` of a Picture's frame.
 
-    encoding : altair class, such as alt.X; names : dict from a column's name to that in charts"""
+    encoding : class of altair for the axis, colour etc. that shows the column, such as alt.X
+    names : dict from names of columns to their names in charts; options : passed to `encoding`"""
     kind = "quantitative" if _is_number(picture.frame, name) else "nominal"
     return encoding(field=names[name], type=kind, **{"title": _title(name)} | options)
 
@@ -152,9 +153,12 @@ def _in_turn(alt, classes, marks, times=1):
 
 
 def _style(alt, picture, names, mark, encoding, marks):
-    """Return altair encodings of points or lines: axes, colours, and `marks` such as shapes.
+    """Return a dict of the altair encodings of points or lines: axes, colours and tooltips.
 
-    mark, encoding : such as "shape" and alt.Shape, used if classes outnumber the colours"""
+    names : dict from names of columns to their names in charts
+    mark, encoding : name and class of the encoding, such as "shape" and alt.Shape, that also
+        distinguishes classes if these outnumber the colours
+    marks : values of this encoding, such as the names of shapes"""
     across = _names_across(alt, picture)
     if _is_number(picture.frame, picture.x):
         kind = "log" if picture.logarithmic else "linear"

@@ -69,9 +69,9 @@ def effects(fit, inputs, data):
 
 
 def _effect_picture(fit, column, values, means, scale):
-    """Return the picture of mean predictions (n, K) at n values of an Input `column`.
+    """Return the picture of a feature's effect: mean predictions (n, K) at n values of the feature.
 
-    scale : ends of the y axis"""
+    column : Input that describes the feature; scale : lower and upper end of the y axis"""
     x = column.name + ", days since 1970-01-01" * column.dates
     if len(values) == 2 and not isinstance(values[0], str):  # there are no values between the two
         values = [f"{value:g}" for value in values]

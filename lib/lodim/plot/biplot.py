@@ -73,7 +73,8 @@ class Ground:
 def plane(rows, legend, names, ax=None, *, ends, ground=None, arrows=None):
     """Draw rows in a plane, with density of classes and feature arrows if given; return the Axes.
 
-    rows : Rows; legend : Legend; names : of the two axes; ends : (2, 2) limits of the axes
+    rows : Rows; legend : Legend; names : labels of the two axes
+    ends : (2, 2) lower and upper limits of the axes
     ground : Ground, background with densities, or None; arrows : Arrows (loadings), or None"""
     ax = ensure_axes(ax, SIZE)
     decided = ground is not None and ground.score is not None
@@ -175,7 +176,8 @@ def stretch(to, origin, ends):
 def _write_names(ax, names, tips, origin, peaks):
     """Write feature names at arrow tips, and class names if there is room, without overlap.
 
-    tips : (m, 2) of arrows from `origin` (2,); peaks : list of (class, position, colour)"""
+    tips : (m, 2) ends of the arrows, which start at `origin` (2,)
+    peaks : list of (class, position, colour)"""
     n_arrows = len(names)
     if not n_arrows + len(peaks):
         return
@@ -230,7 +232,8 @@ def apart(place, half):
 def line(rows, legend, name, ax, *, x, density, best, arrows=None):
     """Draw rows as ticks on an axis, and the density of each class above; return the Axes.
 
-    rows : Rows; legend : Legend; name : of the axis; x, density : positions, values (len(x), C)
+    rows : Rows; legend : Legend; name : label of the axis
+    x, density : positions on the axis, and densities of the classes there, (len(x), C)
     best : (len(x),) class predicted at x, or None; arrows : Arrows (loadings), or None"""
     top, entries = float(np.nanmax(density)), []
     for k, label in enumerate(legend.entries):

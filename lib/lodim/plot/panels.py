@@ -247,8 +247,10 @@ def _name_blocks(ax, view):
 def _explain(axes, key, shades, star, views, fresh):
     """Draw the legend of all panels, and a colour scale for a numeric response.
 
-    key : Key, meaning of colours; shades : artist of the scale, or None; views : list of View
-    star : label of the queried row, or None; fresh : whether the Axes are new, with room below"""
+    key : Key, meaning of colours; views : list of View
+    shades : artist with the colours of the scale; None to find it in the panels
+    star : label of the queried row, or None
+    fresh : whether the Axes are on a new figure, which has room for the legend below"""
     first = axes[-1]
     flat = next((ax for ax in axes if not hasattr(ax, "get_zlim")), None)
     entries = class_marks(first, key, s=40)

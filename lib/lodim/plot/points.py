@@ -49,17 +49,20 @@ class Key:
     def from_response(cls, name, labels, values, size=""):
         """Return the Key (meaning of colours) of a response: classes, or a scale over `values`.
 
-        name, labels : of the response and its classes (None for numbers); size : what areas show"""
+        name : name of the response; labels : names of its classes, None for numbers
+        size : what the area of a point shows, "" for nothing"""
         known = values[np.isfinite(values)]
         ends = (known.min(), known.max()) if len(known) else (0.0, 1.0)
         return cls(name, labels, float(ends[0]), float(ends[1]), size)
 
 
 def scatter_values(ax, xy, value, key, *, hollow=False, unknown=None, **style):
-    """Draw points xy (n, d) coloured by class or number; return an artist for a scale, or None.
+    """Draw points xy (n, d) coloured by class or number; return the artist of numbers, or None.
 
-    value : (n,) numbers or class codes; key : Key, their colours; hollow : rings for numbers
-    style : ax.scatter arguments, single or (n,); unknown : further ones for points of value NaN"""
+    value : (n,) numbers or class codes; key : Key, their colours
+    hollow : whether numbers are drawn as white rings
+    style : arguments of ax.scatter; arrays (n,) have an entry per point
+    unknown : dict of further arguments for points whose value is NaN, which are grey"""
     known = np.isfinite(value)
 
     def put(rows, **further):
@@ -125,7 +128,7 @@ def surface(x, y, Z, key, names, ax=None, *, level=None, **over):
     """Draw values over a grid as a coloured surface, with a contour line at `level`; return Axes.
 
     x, y : grid; Z : (len(y), len(x)) values; names : labels of the axes; key : Key, the colours
-    over : points, edge, star, title to draw on top"""
+    over : what to draw on top, the arguments points, edge, star and title of `_draw_over`"""
     ax = axes.ensure_axes(ax, axes.SIZE)
     share = (key.low, key.high) == (0.0, 1.0)
     shades = ax.contourf(x, y, Z, np.linspace(0.0, 1.0, 21) if share else 16, cmap=axes.SCALE)
@@ -141,7 +144,8 @@ def classes(x, y, P, key, names, ax=None, **over):
     """Draw the most probable class over a grid, paler if less probable; return the Axes.
 
     x, y : grid; P : (len(y), len(x), K) probabilities; names : labels of the axes
-    key : Key, colours of the classes; over : points, edge, star, title to draw on top"""
+    key : Key, colours of the classes
+    over : what to draw on top, the arguments points, edge, star and title of `_draw_over`"""
     ax = axes.ensure_axes(ax, axes.SIZE)
     K = P.shape[2]
     certainty = (P.max(axis=2) - 1.0 / K) / (1.0 - 1.0 / K)

@@ -68,9 +68,9 @@ class Voters:
     def sums(self, views, k, Q=None, threads=1, own=None):
         """Sum targets over the k nearest voters of each row, in each view (feature set).
 
-        Return (views, rows, C + 1): weighted sums of the C targets, then the sum of the weights.
-        Q : rows, None for all voters; own : their positions in the voters, to leave them out, or -1
-        """
+        Q : (rows, axes), by default the voters themselves
+        own : (rows,), position of the voter that is this row and does not count, or -1
+        Return (views, rows, C + 1): weighted sums of the C targets, then the sum of the weights."""
         values = self.weight[:, None] * np.column_stack([self.target, np.ones(len(self.A))])
         near = Neighbours.among(Q, self.A, self.category_distance, own)
         return near.sums(views, k, values, FALLING, threads)
@@ -144,9 +144,10 @@ def sample(voters, most, seed):
 def compare(voters, on, bounds, k, max_views, threads):
     """Find the feature sets that predict best by themselves, by leave-one-out loss of Voters.
 
-    Return up to 200 sets (views, dims), and the number compared. k : number of neighbours
-    on : axes to combine, numbers or factors; bounds : least and most axes per set
-    max_views : most sets to compare, None for 2,000 per number of axes"""
+    on : positions of the axes (numbers or factors) that the sets combine
+    bounds : smallest and largest number of axes in a set; k : number of neighbours
+    max_views : number of sets to compare, if there are more; None for 2,000 per number of axes
+    Return up to 200 sets (views, dims), padded with -1, and the number of sets compared."""
     low, high = bounds
     p, room, parents, kept = len(on), max_views, None, []
     total, step = np.zeros_like(voters.target), max(1, 2**22 // voters.target.size)
@@ -177,10 +178,12 @@ def compare(voters, on, bounds, k, max_views, threads):
 
 
 def best_factors(voters, total, new, threads=1):
-    """Find the factor t of least loss if feature set j is added, for each j; return t and losses.
+    """Find the best factor t of the evidence after adding each feature set; return t and losses.
 
-    Scores of the Voters are prior + t (total + new[j]); prior : log class shares, or a mean
-    total, new[j] : (rows, C) evidence of the sets selected before, and of set j"""
+    The Voters predict prior + t (total + new[j]) if set j is added. The prior has the log shares of
+    classes, or 0 for numbers.
+    total : (rows, C), evidence of the sets added before
+    new : (sets, rows, C), evidence of each further set"""
     weight = voters.weight / voters.weight.sum()
     if voters.classes:
         t, losses, base = np.ones(len(new)), np.empty(len(new)), np.log(voters.prior)
@@ -200,7 +203,9 @@ def best_factors(voters, total, new, threads=1):
 def forward_selection(voters, views, k, most, threads=1):
     """Select up to `most` feature sets one by one, so that Voters predict best together.
 
-    Return positions in `views` (m, dims), and leave-one-out losses with 0, 1, ... of the sets."""
+    k : number of neighbours
+    Return the positions in `views` (m, dims) of the selected sets, in order of selection, and the
+    leave-one-out losses before the first and after each selection."""
     evidence = voters.evidence(views, k, threads=threads)
     total, size = np.zeros_like(voters.target), dims(views)
     null = best_factors(voters, total, evidence[:1] * 0.0)[1][0]

@@ -92,12 +92,13 @@ def calibrated(e, threads=1):
 
 
 def shares(e, voters, evidence, known):
-    """Return how much each view contributes to a row's prediction: shares of sum 1, (rows, views).
+    """Return shares of views in each row's prediction, the view of largest share, and the class.
 
-    If no known view supports the prediction, all known views have equal shares. Return also the
-    view of largest share, -1 if none is known, and the most probable class or None, (rows,) each.
+    Shares (rows, views) have sum 1 in a row; if no known view supports the prediction, all known
+    views have equal shares. The view (rows,) is -1 if none is known. The class (rows,) is the most
+    probable one, and None for numbers.
     e, voters : VotingViews and their Voters; evidence : (views, rows, C) from `evidence_of`
-    known : (rows, views) bool, whether the row has all features of the view; if not, share 0"""
+    known : (rows, views) bool, whether the row has all features of the view; others have share 0"""
     code = None
     if voters.classes:
         code = e.best_class(np.log(voters.prior) + e.factor * evidence.sum(axis=0))
