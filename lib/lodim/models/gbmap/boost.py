@@ -295,9 +295,9 @@ def _refine(objective, preconditioner, theta, stop, state):
 
 
 def _descent_bounds(state, k):
-    """Return, per feature, a bound of how much class k's loss falls per unit of its weight, (p,).
+    """Return how fast class k's loss can fall at most per unit of each feature's weight, (p,).
 
-    The bound is the absolute value. Values have a sign if learners are linear."""
+    The bound is the absolute value; for linear learners, values are derivatives with their sign."""
     # A bound is sum_i |s_i x_ij| for softplus learners and sum_i s_i x_ij for linear ones, where
     # s_i is the derivative of row i's weighted loss by the row's linear predictor.
     shape = state.loss, state.settings.softplus

@@ -62,7 +62,9 @@ class BoostObjective:
         return H
 
     def _in_slices(self, work, q):
-        """Return [work(slice)] for slices of q learners: one, or one per thread for large X."""
+        """Split q learners into slices; return the list of work(slice).
+
+        There is one slice, or if X is large, one per thread."""
         if not self._shared:
             return [work(slice(q))]
         parts = {}

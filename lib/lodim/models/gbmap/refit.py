@@ -132,7 +132,9 @@ def joint_refit(batch, family, settings, learners, log, round_start=True):
 
 
 def reweigh(problem, fit):
-    """Repeat a fit's joint fit for a Problem; return (learners, log), or None if it had none."""
+    """Repeat the joint optimization of a fit with the weights of a Problem; return (learners, log).
+
+    The optimizer starts at the fit's parameters. Return None if the fit is not joint."""
     if not fit.settings.joint:
         return None
     data = problem.batch, problem.family, problem.settings

@@ -122,7 +122,7 @@ def log_densities(densities, Z, threads=1, place=None):
 
 
 def pack_neighbours(u, w):
-    """Sort rows u (n, k), weights w (n,) into T tiles of 64 neighbours; return order, and fields.
+    """Sort rows u (n, k) with weights w (n,) into tiles of 64 neighbours; return (order, fields).
 
     order : (n,) positions of the rows; fields : tuple of U, w, low and high of `Densities`"""
     n, k = u.shape

@@ -16,10 +16,10 @@ MIN_GPU_PAIRS = 2**22  # pairs of rows from which "auto" uses a GPU
 
 
 def shares(size, average=False):
-    """Return weights s (C, C) of the pairs of classes in the Cauchy-Schwarz divergence.
+    """Return weights s (C, C) of pairs of classes, which define the Cauchy-Schwarz divergence.
 
-    The divergence is the sum of s[A, B] log int f_A f_B over A <= B; entropy for one class.
-    size : (C,) class sizes; average : whether to average over pairs, instead of adding"""
+    The divergence is the sum of s[A, B] log int f_A f_B over A <= B; for one class, this is the
+    entropy. size : (C,) class sizes; average : whether to average over pairs, instead of adding"""
     C = len(size)
     if C == 1:
         return -np.ones((1, 1))
@@ -65,7 +65,7 @@ class Divergence:
                 self._together = cuda_kernels.projections_at_once(len(tiles), C, k)
 
     def __call__(self, theta, active):
-        """Return values (q,) and gradients (q, r k) of the function at q projections.
+        """Return minus the divergence of q projections (q,), and its gradients (q, r k).
 
         theta : (q, r k), a projection (r, k) per row; active : positions to compute, others get 0
         """

@@ -150,7 +150,9 @@ def _ground(fit, rule, ends):
 
 
 def _contour_levels(density, rows):
-    """Return densities (C, 2) that 90% and 50% of a class reach; density : (n, C), of the rows."""
+    """Return the levels (C, 2) of each class's contours: its density exceeds them at 90% and 50%.
+
+    The percentages are shares of the class's rows. density : (n, C) densities at the rows"""
     levels, quantiles = np.empty((density.shape[1], len(legend.HELD))), 1.0 - np.array(legend.HELD)
     for c in range(density.shape[1]):
         of_class = rows.code == c

@@ -183,10 +183,12 @@ class BatchMap:
 
 
 def surface_over(fit, two, r):
-    """Return a grid over two features: x, y (G,), estimates (G, G, K), familiarity (G, G).
+    """Evaluate a fit on a grid over two features; return (x, y, estimates, familiarity).
 
-    Familiarity is the weighted sum of similarities with the prototypes. two : positions of the
-    features; r : (A,) standardized features of positive weight, of a reference row"""
+    x, y : (G,) values of the features in original units; estimates : (G, G, K)
+    familiarity : (G, G) weighted sum of similarities with the prototypes
+    two : positions of the features among the A active ones, which have positive weight
+    r : (A,) standardized active features of a reference row, for the other features"""
     t, d = fit.estimates, fit.design
     on = t.features[two]
     low = np.minimum(t.x[:, two].min(axis=0), r[two])

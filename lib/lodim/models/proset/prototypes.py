@@ -264,7 +264,9 @@ def estimates_at(prototypes, x, threads):
 
 
 def score_nodes(prototypes, features, offset):
-    """Return an expression per linear predictor; features, offset : expressions for the inputs."""
+    """Return the linear predictors for export, a list of expressions.
+
+    features, offset : expressions for the inputs"""
     t = prototypes
     values = response_values(t)
     sums = [_kernel_sum(t, values[:, q], features) for q in range(values.shape[1])]

@@ -114,11 +114,11 @@ class BatchState:
         return a if self.loss == SQUARED else np.maximum(a, self.a), np.maximum(b, self.b)
 
     def _with_sums(self, prototypes, loss, numerators):
-        """Add prototypes to the rows' estimates a / b; return new numerators and denominators.
+        """Return numerators and denominators (n,) of the estimates a / b with prototypes added.
 
-        Both are (n,). self does not change, and its b counts as the denominators before.
-        numerators : (n,) the numerators before
-        loss : CLASSES, SQUARED or DENSITY; a / b is P(class), mean, or density at the response"""
+        A row that is a prototype does not count in its own estimate. The state does not change.
+        loss : CLASSES, SQUARED or DENSITY; a / b is P(class), mean, or density at the response
+        numerators : (n,) those without the new prototypes; the denominators are self.b"""
         X, n = self.batch.X, self.batch.n
         y, a, b = (tiles.pad(z, len(X)) for z in (self.y, numerators, self.b))
         points = batch_points(prototypes, 1, np.arange(len(prototypes)))

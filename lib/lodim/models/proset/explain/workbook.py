@@ -87,7 +87,9 @@ def _about(pairs):
 
 
 def _formats(frame, names):
-    """Return a dict of Excel formats of columns: four digits of the largest number, or General."""
+    """Return a dict of Excel number formats, by column name, for columns `names` of a frame.
+
+    The largest number gets four digits; columns without fractions get "General"."""
     formats = dict.fromkeys(names, "General")
     for name in names:
         values = pd.to_numeric(frame[name], errors="coerce").dropna()
