@@ -112,10 +112,11 @@ def join(parts):
 
 
 def merge(points, w):
-    """Group points (J, D + 1) that are equal up to rounding; add up their weights w (J,).
+    """Merge points (J, D + 1) that are equal up to rounding; return (first, total, group).
 
-    points : D weighted features and a response; return for M groups the position of the first
-    point (M,) and the total weight (M,), and the group of each point (J,)"""
+    first : (M,) position of the first point of each of M groups; total : (M,) sums of the weights w
+    group : (J,) group of each point
+    points : D weighted features and a response; w : (J,) weights"""
     # Points in one small cell enter the tree once, since the number of pairs grows quadratically.
     cells = np.floor(points / (SAME / 16))
     distinct, cell = np.unique(cells, axis=0, return_index=True, return_inverse=True)[1:]
@@ -197,10 +198,10 @@ def response_values(prototypes):
 
 
 def null_sums(null, base):
-    """Return the null model's part of the sums (n, Q) from which each row's estimate is computed.
+    """Return the null model's part of the sums (n, Q) that `link_scores` needs.
 
-    For classes, these are K probabilities; for a numeric response, 1 and 0: the sum of weights
-    and the weighted sum of responses.
+    For K classes, these are class probabilities. For a numeric response, they are 1 and 0: the null
+    model's weight, and its weighted response.
     null : Prototypes or BatchState, with the null intercepts; base : (n, n_scores) offsets"""
     if null.loss == CLASSES:
         return prior(null.level, base, null.n_classes)
@@ -250,7 +251,10 @@ class Mixture:
         return cls(shift, np.zeros_like(shift), prototypes.scale * prototypes.y[:, None])
 
     def estimate(self, total, mass):
-        """Return estimates (n, K), with total (n, K) = sum W_j targets_j, mass (n,) = sum W_j."""
+        """Return estimates (n, K) from sums over the prototypes.
+
+        total : (n, K) sum of W_j targets_j over prototypes j, with their weights W_j in a row
+        mass : (n,) sum of W_j"""
         return self.shift + (self.prior + total) / (1.0 + mass)[:, None]
 
 
