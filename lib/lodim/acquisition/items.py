@@ -83,9 +83,11 @@ class Items:
     def after_buying(self, measured, paid, sets):
         """Return which columns are known and which purchases paid after buying each set of columns.
 
-        measured, paid : bool per column and purchase, before buying
+        measured : (columns,) bool, columns known before
+        paid : (purchases,) bool, purchases paid before
         sets : (sets, columns) bool
-        Both results have a row per set. Columns that now cost nothing count as known."""
+        Both results have a row per set, which is bought alone. Columns that now cost nothing count
+        as known."""
         first = self._options[1]
         paid = self.pay(paid, sets)
         free = ((~paid).astype(np.float32) @ self._priced) == 0.0

@@ -147,9 +147,12 @@ class _Growing:
         return Node("buy", items, price, answer=answer, branches=tuple(below), **size)
 
     def _branches(self, rows, bought, actions):
-        """Split rows by the column in `bought` that best separates their next purchases, `actions`.
+        """Split rows by the bought column that best separates their next purchases into branches.
 
-        Return pairs (text such as "age below 50", positions in `rows`)."""
+        rows : positions of the rows
+        bought : numbers of the columns to choose from
+        actions : number of the column that each row buys next, -1 for none
+        A branch is a pair (text such as "age below 50", positions in `rows`)."""
         coded = pd.Series(actions).astype("category").cat.codes.to_numpy()
         # What follows counts most; the prediction separates branches that go on alike.
         spread = max(self.answers.std(), 1e-9)
@@ -165,9 +168,9 @@ class _Growing:
     def _cut(self, rows, item, target):
         """Find the best split of rows by the column `item`; return (impurity, item, groups, cuts).
 
-        target : (rows, q) values, similar within a good branch
-        impurity : variance of `target` within branches
-        groups : pairs (level or range of numbers, positions in `rows`), in order
+        target : (rows, q) values that should be similar within a branch
+        impurity : mean squared distance between `target` and its mean in each branch
+        groups : list of (level or range of numbers, positions in `rows`), as in `_groups`
         cuts : indices of groups that start a new branch"""
         groups, cuts = self._groups(rows, np.flatnonzero(self.items.column_item == item)), []
         least = max(2, int(LEAST_SHARE * len(self.X)))

@@ -94,10 +94,10 @@ def update(
 
 
 def _recent_surprises(policy, X, y):
-    """Return how much the latest losses exceed expectation, to detect drift of the data.
+    """Return loss minus expected loss of the most recent rows (at most 100), to detect drift.
 
-    policy : predicts y and its expected loss
-    X, y : new rows, the latest ones
+    policy : Policy, which predicts y and has the values of earlier rows
+    X, y : new rows, added to the earlier ones
     On significant drift, warn and return an empty array."""
     # The result has the last rows, at most `ROWS`.
     n_classes, found = len(policy.levels or ()), []

@@ -213,7 +213,7 @@ def _fit(candidate, task, train):
 
 
 def _answers(fit, task, test):
-    """Return a fit's linear predictors (m, K) for rows `test` of a Task; NaN if there are none."""
+    """Return a fit's linear predictors (m, K) for rows `test` of a Task; NaN if not predicted."""
     data, named = take_rows(task.data, task.batch.rows[test]), fit.design.offset is not None
     how = {"offset": task.inputs_of(test).offset} if fit.design.offset_given and not named else {}
     numbers = task.levels is None

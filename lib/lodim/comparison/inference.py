@@ -53,9 +53,9 @@ def means(losses, rows):
 def explained(losses, null, rows):
     """Return the share of the null model's loss that q models explain, and standard errors, (q,).
 
-    losses, null : losses of the models (n, q), and of the intercept-only model (n,)
-    rows : Rows, their weights, folds and groups
-    The results are NaN if the mean of `null` is zero."""
+    losses : (n, q) losses of the models
+    null : (n,) losses of the intercept-only model; the results are NaN if their mean is zero
+    rows : Rows, with the weights, folds and groups of the n rows"""
     total = rows.weight @ null
     if total <= 0:
         return np.full(losses.shape[1], np.nan), np.full(losses.shape[1], np.nan)

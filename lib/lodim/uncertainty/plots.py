@@ -126,7 +126,11 @@ def sets(conformal, ax=None, *, data, level=None):
 
 
 def coverage(conformal, ax=None, *, data, by=None, level=None):
-    """Draw a Conformal's coverage in groups of rows (`by`), with 95% intervals, and the level."""
+    """Draw the coverage of a Conformal in groups of rows, with 95% intervals; a line is the level.
+
+    by : column or array that defines the groups
+    data : new rows with the response
+    level : coverage of the intervals or sets; None for that of `conformal`"""
     if by is None:
         raise ArgumentError("kind 'coverage' needs by, a column or an array: plot(..., by='sex')")
     frame = conformal.coverage(data, by, level=level)

@@ -455,8 +455,9 @@ class Conformal(FitResult, Generic[FitT_co]):
     def _answers(self, data, offset, new_levels, response=False):
         """Return predictions (K, q, m) by K fits, and a Batch of the m rows that all fits can read.
 
-        Each fit predicts (q, m), as `ConformityScore.of_rows`. Missing predictions become infinite
-        intervals, or sets of all classes. offset, new_levels : as for `predict`
+        The predictions of a fit are those of `ConformityScore.of_rows`, but where they are missing,
+        they stand for infinite intervals or sets of all classes.
+        offset, new_levels : arguments of `predict`
         response : whether to leave out rows without a response"""
         how = {"offset": offset, "new_levels": new_levels}
         full = self.fit._reader.apply(data, response=response, **how)

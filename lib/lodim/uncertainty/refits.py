@@ -142,8 +142,11 @@ def reweighted(problem, fit, weights):
 def refit_from_scratch(fit, data, batch: Batch, weights, groups, arguments):
     """Repeat a fit with other row weights, and choose its settings again; return the new fit.
 
-    Settings that the user gave stay. weights : of `batch`, the complete rows of `data`
-    groups : column or array, or None; arguments : dict of arrays in the first call"""
+    Settings that the user gave stay the same.
+    data : training rows of `fit`; batch : Batch of its complete rows
+    weights : weight of each row in `batch`
+    groups : column or array, or None
+    arguments : dict of arguments that were arrays in the call of `fit`"""
     formula, arguments = fit.design.formula, fit._call_arguments(arguments)
     own = inspect.signature(fit.model).parameters
     # The dot of the formula must not include columns of weights or groups.

@@ -35,9 +35,11 @@ def worst_case(q, p, cutoff):
 def unimodal(q, p, cutoff, n_pairs):
     """Return a bound on the expected number of terms stable by chance; NaN if it does not apply.
 
-    The share of the n_pairs pairs of halves in which both select a term must be unimodal.
-    q : mean number of the p terms that a half selects; cutoff : smallest share of a stable term
-    The bound does not apply to large q or small cutoff (Shah and Samworth 2013, Theorem 2)."""
+    The bound assumes that the share of pairs in which both halves select a term has a unimodal
+    distribution. It does not apply to large q or small cutoff (Shah & Samworth 2013, Theorem 2).
+    q : mean number of the p terms that a half of the rows selects
+    cutoff : smallest share of the halves that select a stable term
+    n_pairs : number of pairs of halves"""
     theta, B = q / p, n_pairs
     least = min(0.5 + theta**2, 0.5 + 0.5 / B + 0.75 * theta**2)
     if theta > 3.0**-0.5 or cutoff <= least:
@@ -61,9 +63,10 @@ def r_concave(q, p, cutoff, n_pairs):
 
 
 def largest_tail(mean, t, B, r):
-    """Return the largest possible P(X >= t / B) of a (-r)-concave variable X with a given mean.
+    """Return the largest possible P(X >= t / B) of a random variable X with the given mean.
 
-    The possible values of X are 0, 1 / B, ..., 1."""
+    X has values 0, 1 / B, ..., 1 and a (-r)-concave distribution.
+    t : integer from 0 to B"""
     # Shah and Samworth (2013), App. A.4.
     from scipy.optimize import brentq, minimize_scalar
 

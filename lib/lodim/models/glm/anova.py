@@ -66,7 +66,8 @@ def _check(small, large):
 def sequential(fit, data, changes):
     """Test a fit's terms as they are added one after another; return the table of `GlmFit.anova`.
 
-    data : training rows, to fit smaller models; changes : dict of weights etc., as given to glm"""
+    data : training rows, to fit smaller models
+    changes : dict of arguments of glm() that replace those of the fit, such as weights"""
     terms = _in_order(fit)
     if _by_wald(fit):
         refit, tests = _refitter(fit, data, changes, "anova"), []
@@ -90,7 +91,8 @@ def sequential(fit, data, changes):
 def single(fit, data, changes):
     """Test each term of a fit by dropping it alone; return the table of `GlmFit.drop1`.
 
-    data : training rows, to fit smaller models; changes : dict of weights etc., as given to glm"""
+    data : training rows, to fit smaller models
+    changes : dict of arguments of glm() that replace those of the fit, such as weights"""
     # The factors of x are a subset of those of x:z.
     parts = [{(type(part), part.name) for part in term} for term in fit.design.terms]
     every = _in_order(fit)

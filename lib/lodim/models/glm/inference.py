@@ -21,7 +21,10 @@ EXACT = 1e-28  # share of squared residuals in squared responses that is roundin
 
 
 def measures(rows, found, df_resid):
-    """Return a dict of a fit's deviance, dispersion etc. from training rows and Sums `found`."""
+    """Return a dict of a fit's deviance, dispersion etc.
+
+    rows : Rows that the model was fitted to
+    found : Sums at the estimated coefficients"""
     batch, family = rows.batch, rows.family
     dispersion = 1.0
     if family.dispersed:
@@ -127,7 +130,10 @@ def fingerprint(batch, family):
 
 
 def kind_of(settings, family, n_clusters):
-    """Return the kind of covariance, by default "cluster" given clusters; raise if unsuitable."""
+    """Return the kind of covariance to compute; raise ArgumentError if it does not suit the fit.
+
+    By default, it is "cluster" if there are clusters, else "nonrobust".
+    n_clusters : number of clusters, or None"""
     kind = settings.covariance or ("nonrobust" if n_clusters is None else "cluster")
     if family.several_classes and kind in ("HC2", "HC3"):
         what = "covariance must be 'HC0', 'HC1' or clusters= with more than two classes"

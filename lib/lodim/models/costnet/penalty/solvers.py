@@ -265,8 +265,9 @@ class NewtonSolver:
     def _model_step(self, lam, ridge, target):
         """Return steps of w and b that minimize a quadratic model plus penalties, and the gain.
 
+        The gain is an upper bound of the fall of the objective in the quadratic model.
         lam, ridge : factors of the group penalty and of |w|^2 / 2
-        target : duality gap that the whole fit may have"""
+        target : duality gap that the fit may have at the end"""
         # The model may use a thousandth of the target.
         model = self._model
         # compress() keeps rows contiguous, unlike indexing by a mask.

@@ -63,7 +63,10 @@ def counterpart(model, results):
 
 
 def _state(search, used, relax):
-    """Return the SearchState of `used`, refitted if relax > 0; None if it has too many columns."""
+    """Return the SearchState of the candidates `used`; None if they have too many columns.
+
+    used : (m,) bool
+    relax : weight of the refit in the coefficients; with 0, the model is not refitted"""
     if relax == 0.0:
         return SearchState(used, search.space.price(used), np.nan, -1, np.nan)
     state = search.state(used)
@@ -162,7 +165,10 @@ def _losses(models, results, test, family):
 
 
 def select_held_out(search, models, held_out):
-    """Return positions in `models`, by price, of those better on held-out rows than all cheaper."""
+    """Return positions of the models, by price, with lower held-out loss than all cheaper models.
+
+    search : Search, which has the criterion
+    held_out : HeldOut, with the losses of `models`"""
     value = search.criterion(held_out.mean, 0)
     price = np.array([float(f"{model.state.price:.9g}") for model in models])
     out: list[int] = []

@@ -183,7 +183,9 @@ def _column_sets(space, sets):
 
 
 def _best_switch(search, state, budget):
-    """Return the best model within the budget with one series from another source, or None."""
+    """Return the best model within the budget that uses another source of one series than `state`.
+
+    The result is None if no such model is better."""
     best = state
     for used in source_switches(search.space, state.used):
         if not used.any() or not affordable(search.space.price(used), budget):

@@ -149,7 +149,9 @@ def _least_squares(refits, on):
 
 
 def _newton(refits, on, cold=False):
-    """Return the Refit of the columns `on` by Newton's method; cold : start at the null model."""
+    """Return the Refit of the columns `on` by Newton's method.
+
+    cold : whether to start at the null model instead of the coefficients from `_start`"""
     data, null = refits.data, refits.null.intercept
     null = np.vstack([null, np.zeros((len(on), len(null)))])
     theta, near = null if cold else _start(refits, on, null), 1.0
