@@ -49,9 +49,11 @@ class Reading:
         return dask_cluster.checked_client(self.client)
 
     def draw(self, data, names, inputs):
-        """Return the data and their RowInputs; with `self.sample`, of random rows, as a Frame.
+        """Draw `self.sample` random rows; return them and their RowInputs (all rows if it is None).
 
-        data : Frame or Source; names : columns to read, in addition to those of the inputs"""
+        data : Frame or Source; a sample of rows of a Source is returned as a Frame
+        names : columns to read, in addition to those of the inputs
+        inputs : RowInputs of all rows"""
         inputs.check_names(data.names)
         if self.sample is None:
             return data, inputs

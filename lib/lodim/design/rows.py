@@ -186,7 +186,10 @@ def _read_input(frame, value, what):
 
 
 def _codes(frame, values, input_name):
-    """Return a number per row, equal for equal `values` (array or column name), NaN if missing."""
+    """Convert `values` to codes 0, 1, ... for the rows, with NaN for missing values.
+
+    values : array, or name of a column of the Frame
+    input_name : "groups" or "clusters", for errors"""
     if isinstance(values, str):
         column = read_column(frame, values)
         values = column.values
@@ -394,7 +397,8 @@ def _are_proportions(source, rows, table):
 
     source : Column of the response
     rows : positions of the rows, empty for all
-    Raise DataError for proportions if the table has no weights, the numbers of trials."""
+    table : Table of the rows; for proportions its weights are the numbers of trials
+    Raise DataError for proportions without weights."""
     if source.kind == "level":
         return False
     y = table.weighted(columns.take(source.values, rows))

@@ -302,7 +302,7 @@ def limits_by_position(limits, names):
 def apply_limits(x, rows, limits):
     """Replace the outliers of a feature; return new values and row positions.
 
-    x, rows : values, and each row's position in x; if empty, row i has x[i]
+    x, rows : values, and the position in x of each row's value; if `rows` is empty, row i has x[i]
     limits : (lower, upper, value that replaces numbers outside); None changes nothing"""
     if limits is None:
         return x, rows

@@ -151,8 +151,8 @@ def draw_rows(parts, ends, size):
     """Draw about `size` rows of positive weight; return positions, and whether rows were left out.
 
     parts : Chunks of all rows
-    ends : positions to include in every sample
-    Positions of None mean all rows."""
+    ends : positions that the sample must include
+    If there are at most `size` rows, return None instead of positions, which means all rows."""
     if parts.n <= size:
         return None, False
     rows = parts.table.weighted(np.arange(parts.n))

@@ -177,7 +177,10 @@ def run(fit, data, offset, ignore):
 
 
 def _subject(fit, data, offset):
-    """Return the Subject of a fit and the rows of a frame `data` with an offset, or None."""
+    """Return the Subject for checks of a fit on new data.
+
+    data : frame with the new rows
+    offset : their offset, or None"""
     frame, reader, name = read_frame(data), fit._reader, fit.design.weights
     design = fit.design if set(fit.design.features) <= set(frame.names) else reader
     answered = score = None

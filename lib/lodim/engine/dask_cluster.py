@@ -116,8 +116,9 @@ class Cluster:
     def submit(self, work, *args, each=None, name=None):
         """Start work(group, *args) for each worker's group of rows; return a list of futures.
 
-        args : arguments of all calls; if workers hold one (OnWorkers), a call gets its group's part
-        each : a further last argument per group, or None; name : title in Dask's displays"""
+        args : arguments of all calls; an OnWorkers is replaced by the value for the call's group
+        each : list with a further last argument per group, or None
+        name : title in Dask's displays, by default the name of `work`"""
         # No task names its worker: it would wait forever if all workers were replaced.
         held = {k: v.futures for k, v in enumerate(args, 1) if isinstance(v, OnWorkers)}
         sent = [None if isinstance(v, OnWorkers) else v for v in args]
@@ -172,10 +173,10 @@ def _aligned(v):
 
 
 def _submit(client, name, tasks, *held):
-    """Send tasks (functions) to Dask workers; return a list of futures, one per task.
+    """Send tasks (Task) to Dask workers; return a list of futures, one per task.
 
     name : part of the tasks' keys
-    held : lists with one future per task, whose results the task gets as arguments"""
+    held : lists of futures, one per task; their results become arguments of the task"""
     # Unique keys, so that no earlier result is used again
     keys = [f"lodim-{name.strip('_')}-{uuid4().hex}" for _ in tasks]
     with warnings.catch_warnings():

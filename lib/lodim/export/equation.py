@@ -67,7 +67,11 @@ def build(kind, design, family, new_levels, scores):
 
 
 def _answers(family, levels, scores):
-    """Return predictions from linear predictors `scores`: {class: expression} or {None: mean}."""
+    """Return a fit's predictions as expressions: {class: probability}, or {None: mean}.
+
+    levels : the classes, or None for numbers
+    scores : expressions of the linear predictors; for family "none" pairs (label, expression), of
+        which a dict is returned"""
     if family.name == "none":
         return dict(scores)
     if levels is None:

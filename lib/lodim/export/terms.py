@@ -154,7 +154,9 @@ class Inputs:
         return nodes
 
     def refuse(self, condition, message, shown):
-        """Record that predict() fails with `message` and the value `shown` if condition holds."""
+        """Record that predict() raises an error for rows with a true `condition`.
+
+        message, shown : text of the error, and the expression whose value it shows"""
         self.refusals.append((condition, message, shown))
 
     def _levels(self, part):

@@ -150,7 +150,9 @@ class LogLink(Family):
 
 
 def beyond_null(y, offset, null):
-    """Return y - offset - null: what a model with only the intercept `null` does not explain."""
+    """Return y - offset - null: what the intercept-only model leaves to explain.
+
+    null : intercept, or linear predictors of that model without the offset"""
     rest = y - offset
     rest -= null
     return rest

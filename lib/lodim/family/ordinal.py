@@ -22,7 +22,7 @@ WIDEST = 69.0  # largest h of `loss_slope`, whose exp(-h) must not underflow in 
 def loss_slope(y, f, weight):
     """Return a row's weighted ordinal loss -log P(class), and its derivative in f.
 
-    y, f : code of the class; linear predictor plus shift of the class (see `class_table`)"""
+    y, f : code of the class, and linear predictor plus shift; `class_table` has codes and shifts"""
     # The first class has y = 0 and P = 1 / (1 + exp(f)); the last has y = 1 and
     # P = 1 / (1 + exp(-f)). A class between two thresholds 2 h apart has y = -exp(-h) and
     # P = 1 / (1 + exp(-f - h)) - 1 / (1 + exp(h - f)).
@@ -39,7 +39,7 @@ def loss_slope(y, f, weight):
 
 @scalar
 def curvature(y, f, weight):
-    """Return the second derivative in f of a row's weighted loss -log P(class); y codes a class."""
+    """Return the second derivative in f of a row's ordinal loss; the arguments of `loss_slope`."""
     one, zero = like(1.0, f), like(0.0, f)
     if y >= zero:
         return logistic_curvature(y, f, weight)

@@ -34,7 +34,7 @@ def tied(present):
 def best_thresholds(sums, shares, thresholds):
     """Return the thresholds (K - 1,) between ordered classes that minimize the mean deviance.
 
-    sums : function of thresholds -> loss and two derivatives of each, (K - 1, 3)
+    sums : sums(thresholds) returns each threshold's loss, first and second derivative, (K - 1, 3)
     shares : (K,) total weights of the classes
     thresholds : start values"""
     present = shares > 0.0
@@ -84,9 +84,9 @@ def _threshold_sums(y, f, weight, thresholds):
 
 
 def _mean_loss(sums, shares, thresholds):
-    """Return the mean ordinal loss of all rows, with gradient and Hessian in the thresholds.
+    """Return the mean ordinal loss of all rows, and its gradient and Hessian in the thresholds.
 
-    sums : (K - 1, 3) loss and two derivatives of each threshold
+    sums : (K - 1, 3), each threshold's loss, first and second derivative (`threshold_sums`)
     shares : (K,) total weights of the classes
     The loss is inf if the thresholds are out of order."""
     (loss, slope, bend), inner = sums.T, shares[1:-1]

@@ -269,7 +269,11 @@ class Fit(Delegates):
         return mean, (name if mean.ndim == 1 else list(self.levels))
 
     def _in_all_rows(self, batch, values, names):
-        """Return `values` as a Series or frame with `names`, NaN in rows that a Batch lacks."""
+        """Return values of the complete rows as a Series or frame of all rows, with NaN elsewhere.
+
+        batch : Batch of the complete rows
+        values : (n,) or (n, columns); if they are objects, other rows get None instead of NaN
+        names : name of the Series, or names of the frame's columns"""
         gap = None if values.dtype == object else np.nan
         full = np.full((len(batch.index), *values.shape[1:]), gap)
         full[batch.rows] = values

@@ -204,7 +204,10 @@ def in_memory(what, batch):
 
 
 def _control(model, arguments, control):
-    """Split `control` into (settings, "scratch" folder); refuse unknown names and `arguments`."""
+    """Split the argument `control` of a model into a dict of settings and the folder "scratch".
+
+    arguments : dict of the model's other arguments, whose names `control` may not have
+    Raise ArgumentError if an entry of `control` is no setting."""
     if control is not None and not isinstance(control, dict):
         raise ArgumentError(f"control must be a dict, not {control!r}")
     names = {f.name for f in dataclasses.fields(model.settings)} - set(arguments)
