@@ -272,7 +272,7 @@ def _minimize(objective, curved, state, start, stop):
 def _refine(objective, preconditioner, theta, stop, state):
     """Minimize `objective`, the loss of all rows, by L-BFGS from theta (q, d); return a Minimum.
 
-    preconditioner : loss (usually of fewer rows) whose Hessian preconditions L-BFGS, or None
+    preconditioner : loss, of all or fewer rows, whose Hessian preconditions L-BFGS, or None
     stop : dict of the limits max_iter, tol etc. of `lbfgs`"""
     exact = state.exact
     way, damping = {"best_only": not exact}, DAMPING

@@ -93,10 +93,9 @@ def penalize(settings, width, p):
 
 
 def stage_objective(state, rows, penalty):
-    """Return the function objective(signs) that gives the BoostObjective of q learners.
+    """Return a function objective(signs), the BoostObjective (penalized loss) of q learners.
 
-    A BoostObjective is the penalized loss of learners, which have the given signs (q,).
-    state : BoostState; penalty : ElasticNet
+    signs : (q,) signs of the learners; state : BoostState; penalty : ElasticNet
     rows : X, response, linear predictor and weight, in blocks of 64 rows"""
     form, threads = Form(*state.settings.shape, state.loss), state.settings.n_threads
     how = {"threads": threads, "runs": state.runs if rows[0] is state.X else None}

@@ -59,8 +59,8 @@ class Densities:
 def fit_densities(Z, code, weight, options, cells=True):
     """Fit a kernel density to the coordinates of each class; return Densities, (block, position).
 
-    block, position : (n,) block of 64 kernels that has the row's kernel, and the kernel's position
-        in the block; -1 for rows without a kernel of their own
+    Arrays block (n,) and position (n,) tell where a row's kernel is: in which block of 64 kernels,
+    and where in this block. They are -1 for rows without a kernel of their own.
     Z : (n, k) coordinates; code : (n,) classes; options : DensityOptions
     cells : whether means of small cells replace the rows of a large class"""
     C, k = int(code.max()) + 1, Z.shape[1]
@@ -124,7 +124,8 @@ def log_densities(densities, Z, threads=1, place=None):
 def pack_neighbours(u, w):
     """Sort rows u (n, k) with weights w (n,) into tiles of 64 neighbours; return (order, fields).
 
-    order : (n,) positions of the rows; fields : tuple of U, w, low and high of `Densities`"""
+    Here order (n,) has positions of the rows; fields is a tuple (U, w, low, high) for `Densities`.
+    """
     n, k = u.shape
     order, group = np.arange(n), np.zeros(n, np.int64)
     strips = max(1.0, (n / TILE) ** (1.0 / k))

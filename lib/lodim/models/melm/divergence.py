@@ -120,10 +120,11 @@ class Divergence:
     def _sum_pairs(self, rows, root, shift, totals, forces, threads):
         """Sum kernels over pairs of rows, for each projection and pair of classes.
 
-        rows : projected rows (q, k, n); with X on a GPU, the projections (q, r, k) instead
+        rows : projected rows (q, k, n); on a GPU, the projections (q, r, k) instead
         root : inverse Cholesky factors of the kernels; shift : added to the kernels' exponents
         totals : (..., C, C), filled with the sums
-        forces : (..., C, k, n), filled with each row's sums of kernel times difference"""
+        forces : (..., C, k, n), filled with each row's sums of kernel times difference; on a GPU,
+            filled with the moments that `pair_sums` returns"""
         if self._tiles is not None:
             totals[:], forces[:] = self._tiles.run(pair_sums, *self._classes, rows, root, shift)
             return

@@ -307,10 +307,11 @@ def calibrate(problem, view, log):
 def _held_out(problem, view, log):
     """Predict held-out rows; return (y, weights, linear predictors (n, K), fold, draw).
 
-    fold : (n,) number of each row's fold; draw : (n,) number of the division into folds
-    view : View at whose projection searches start if rows are held out one by one, as few rows are
-    log : dict of results; searches in random folds of more rows begin with the kernel width
-        log["gamma"] if it has one"""
+    Arrays fold (n,) and draw (n,) number the fold and the division into folds of each row. Few
+    rows are held out one by one, and searches start at the projection of `view`. More rows are held
+    out in random folds; searches have many starts, first for kernel width log["gamma"] if there is
+    one.
+    log : dict of results of the search for the view"""
     batch, settings = problem.batch, problem.settings
     units, few_classes = folds.count_units(batch), count_classes(problem.family) <= FEW_CLASSES
     if few_classes and len(batch.positive_weight) <= QUICK_ROWS and FOLDS < units <= ALONE:

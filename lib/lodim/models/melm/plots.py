@@ -150,9 +150,9 @@ def _ground(fit, rule, ends):
 
 
 def _contour_levels(density, rows):
-    """Return the levels (C, 2) of each class's contours: its density exceeds them at 90% and 50%.
+    """Return two levels per class, (C, 2): its density exceeds them at 90% and 50% of its rows.
 
-    The percentages are shares of the class's rows. density : (n, C) densities at the rows"""
+    density : (n, C) class densities at the rows"""
     levels, quantiles = np.empty((density.shape[1], len(legend.HELD))), 1.0 - np.array(legend.HELD)
     for c in range(density.shape[1]):
         of_class = rows.code == c

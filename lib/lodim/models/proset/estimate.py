@@ -185,8 +185,8 @@ def minimize(objective, loss, features, J, settings):
 def _descend(function, t, lower, D, max_iter, stop):
     """Minimize `function` over t >= `lower` from the starting point t; return a Minimum.
 
-    function : function(t, kept) returns value and gradient; the bool mask `kept` has the parameters
-        that vary in this call, None for all
+    function : function(t, kept) returns value and gradient; `kept` is a bool mask that marks the
+        parameters that vary in this call, or None if all do
     D : number of feature weights, the first parameters; stop : dict of optimizer tolerances"""
     t = np.maximum(to_multiples(t, stop["spacing"]), lower)
     (value, gradient), n_eval, n_iter, steps = function(t, None), 1, 0, Steps(len(t))

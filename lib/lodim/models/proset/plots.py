@@ -185,8 +185,8 @@ class BatchMap:
 def surface_over(fit, two, r):
     """Evaluate a fit on a grid over two features; return (x, y, estimates, familiarity).
 
-    x, y : (G,) values of the features in original units; estimates : (G, G, K)
-    familiarity : (G, G) weighted sum of similarities with the prototypes
+    Arrays x and y (G,) are values of the features in original units; estimates are (G, G, K);
+    familiarity (G, G) is the weighted sum of similarities with the prototypes.
     two : positions of the features among the A active ones, which have positive weight
     r : (A,) standardized active features of a reference row, for the other features"""
     t, d = fit.estimates, fit.design

@@ -114,9 +114,9 @@ def join(parts):
 def merge(points, w):
     """Merge points (J, D + 1) that are equal up to rounding; return (first, total, group).
 
-    first : (M,) position of the first point of each of M groups; total : (M,) sums of the weights w
-    group : (J,) group of each point
-    points : D weighted features and a response; w : (J,) weights"""
+    The results are first (M,), the position of the first point of each of M groups; total (M,), the
+    sum of the weights w (J,) of a group; and group (J,), the group of each point.
+    points : D weighted features and a response"""
     # Points in one small cell enter the tree once, since the number of pairs grows quadratically.
     cells = np.floor(points / (SAME / 16))
     distinct, cell = np.unique(cells, axis=0, return_index=True, return_inverse=True)[1:]
