@@ -48,7 +48,9 @@ def spans_of(rows, n):
 
 
 def span_of(rows, first):
-    """Return the Span of complete rows at positions `rows`; `first` complete rows precede it."""
+    """Return the Span (chunk) from the first to the last of `rows`, positions of its complete rows.
+
+    first : number of complete rows in earlier chunks"""
     start, stop = int(rows[0]), int(rows[-1]) + 1
     whole = stop - start == len(rows)
     return Span(first, start, stop, ALL_ROWS if whole else rows - start, len(rows))
@@ -168,7 +170,7 @@ class Cutter:
             self.held.append((start, stop, read))
 
     def take(self, span, names):
-        """Return columns `names` of a Span as a dict; forget all rows up to the end of the Span."""
+        """Return a dict name -> Column of the rows of a Span, and forget all rows up to its end."""
         within = [h for h in self.held if h[0] < span.stop and h[1] > span.start]
         self.held = [h for h in self.held if h[1] > span.stop]
         parts = []
@@ -189,7 +191,8 @@ class ChunkStore:
         """Read columns in successive ranges of rows; yield (first, end, dict name -> Column).
 
         names : columns to read
-        start : row; the first range begins with the file, or other piece, that contains it"""
+        start : row to read from; if it is inside a file or another piece of the Source, the first
+            range begins where that piece begins"""
         first = bisect_right(self.starts, start) - 1
         at = self.starts[first]
         for piece in self.source.pieces[first:]:

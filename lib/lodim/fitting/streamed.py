@@ -136,9 +136,11 @@ def _offset_array(offset):
 
 
 def _with_offsets(source, wanted, offset):
-    """Yield each chunk of a Source, with {"offset": values of its rows} if `offset` is an array.
+    """Read a Source; yield (Chunk, offset) with the keyword argument `offset` for the chunk's rows.
 
-    wanted : columns to read, besides an offset that is a column"""
+    wanted : columns to read, in addition to `offset` if it is the name of a column
+    offset : array, column name or None; what is yielded is {"offset": values} for an array, else {}
+    Raise DataError unless an array has one value per row."""
     wanted = {*wanted, offset if isinstance(offset, str) else None}
     names = [name for name in source.names if name in wanted]
     values, first = _offset_array(offset), 0
@@ -155,7 +157,9 @@ def _with_offsets(source, wanted, offset):
 
 
 def _frame(chunk, source, stop=None):
-    """Return a Chunk of a Source as a Frame labelled by row number; stop : number of rows kept."""
+    """Return a Chunk of a Source as a Frame labelled by row number.
+
+    stop : number of leading rows to return; None means all"""
     data = chunk.frame
     if stop is not None:
         data = data.iloc[:stop] if isinstance(data, pd.DataFrame) else data[:stop]

@@ -114,7 +114,10 @@ def tokens(text):
 
 
 def side(text, tokens, after):
-    """Return the syntax tree of a formula's side from position `after` on; None without tokens."""
+    """Return the syntax tree of one side of a formula; None if it has no tokens.
+
+    text : the formula; tokens : those of the side; after : position in `text` where the side begins
+    """
     return _Reader(text, tokens, after).side() if tokens else None
 
 

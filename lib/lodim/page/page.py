@@ -101,7 +101,10 @@ def html(fit: Any, data: pd.DataFrame | None = None) -> str:
 
 
 def _pictures(fit, columns, data):
-    """Return two dicts, section -> list of pictures and section -> text; columns : Inputs."""
+    """Return two dicts with the headings of a report as keys: lists of pictures, and notes.
+
+    columns : list of Inputs, the data columns that the fit uses
+    data : frame with rows to show, or None"""
     groups, notes = {}, {}
     if columns and fit.design.response is not None:
         groups[EFFECTS], hidden = sections.effects(fit, columns, data)

@@ -145,7 +145,10 @@ def _chosen(ax, ground):
 
 
 def _contours(ax, ground, legend):
-    """Draw contours of a Ground; return [(class, peak, colour), ...] if over 5 classes, else []."""
+    """Draw contours of the class densities of a Ground; return where to write the names of classes.
+
+    legend : Legend, names of the classes
+    Return a list of (name, position of the peak, colour), empty if there are few classes."""
     peaks, C = [], ground.density.shape[2]
     room = NARROW if C <= MANY_CLASSES else SHORT_NAME
     named = shorten(legend.labels, room) if C > MAX_CONTOURS else ()
@@ -270,7 +273,9 @@ def line(rows, legend, name, ax, *, x, density, best, arrows=None):
 
 
 def _thresholds(ax, x, best):
-    """Draw lines where `best`, the class predicted at x, changes; write x where there is room."""
+    """Draw lines where the predicted class changes, labelled with the value of x if there is room.
+
+    x, best : increasing positions, and the class predicted at each, -1 for none"""
     changes = (np.diff(best) != 0) & (best[1:] >= 0) & (best[:-1] >= 0)
     places, last = 0.5 * (x[1:] + x[:-1])[changes], -np.inf
     style = {"fontsize": 8, "ha": "center", "va": "bottom", "color": INK}

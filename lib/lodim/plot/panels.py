@@ -84,7 +84,9 @@ def _few_values(x):
 
 
 def _codes(x, view, j):
-    """Return x, values of a view's feature j with few values or levels, as codes 0, 1, ..."""
+    """Convert values x of feature j of a View to codes 0, 1, ..., for features with few values.
+
+    Levels are codes already. A number becomes the position of its value among the sorted values."""
     if view.levels[j]:
         return x
     values = _few_values(view.x[:, j])
@@ -92,7 +94,10 @@ def _codes(x, view, j):
 
 
 def _places(views, axes, bar_width):
-    """Return an Axes per view, and whether they are new; bar_width : inches for a colour bar."""
+    """Return Axes for a list of Views, one for each, and whether they are new.
+
+    axes : Axes to use, or None to make new ones
+    bar_width : room for a colour bar at the side of new Axes, in inches"""
     if axes is not None:
         axes = np.atleast_1d(np.asarray(axes, dtype=object)).ravel()
         if len(axes) != len(views):

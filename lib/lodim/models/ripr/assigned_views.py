@@ -24,10 +24,11 @@ class AssignedViews(Ensemble):
     method = ASSIGNMENT
 
     def nearest(self, j, X=None, k=None):
-        """Return distances and positions (rows, k) of the nearest training rows in view j.
+        """Find the k nearest training rows of each row in view (feature set) j.
 
-        View j is a set of features. X : rows, None for the training rows, each left out
-        A position of -1 means none."""
+        X : rows, or None for the training rows, which are then not their own neighbours
+        k : number of neighbours, by default that of the fit
+        Return distances and positions, (rows, k); a position of -1 stands for no neighbour."""
         refs, (X, own) = self.references, self.queried(X)
         k = min(k or self.k, max(1, len(refs)))
         distance, position = nearest(X, self.X[refs], self.views[j], k, like=self.y[refs], own=own)

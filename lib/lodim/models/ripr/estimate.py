@@ -187,9 +187,10 @@ def build_ensemble(search, views, shares, k, lambda_):
 
 
 def _common_fields(search, X, views):
-    """Return a dict of the fields that every Ensemble has: data, feature sets and sizes.
+    """Return a dict of the fields that all kinds of Ensemble have, such as training rows and views.
 
-    search : ViewSearch; X : (n, columns), features; views : (views, dims), columns padded by -1"""
+    search : ViewSearch; X : (n, columns), features
+    views : (views, dims), the columns in each view (feature set), padded with -1"""
     features, n = np.unique(views[views >= 0]), len(X)
     fields = {"features": features, "X": X[:, features], "y": search.y, "weight": search.weight}
     fields["views"] = np.where(views >= 0, np.searchsorted(features, views), -1)
@@ -200,7 +201,9 @@ def _common_fields(search, X, views):
 def calibrate(evidence, y, weight):
     """Fit factors t (2,), so that softmax(t[1] vote - t[0] ratio) estimates class probabilities.
 
-    evidence : (ratio, vote), log distance ratio and log vote share, each (rows, views, classes)"""
+    evidence : (ratio, vote) of the training rows: log distance ratios and log vote shares, each
+        (rows, views, classes); of each row, those in the view with the smallest ratio are used
+    y, weight : (rows,) class codes, and weights"""
     ratio, vote = evidence
     view = nearest_view(ratio)
     known = np.flatnonzero((view >= 0) & np.isfinite(y) & (weight > 0))

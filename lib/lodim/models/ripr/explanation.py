@@ -178,7 +178,11 @@ def one_row(fit, row):
 
 
 def _view_frame(fit, answers, X):
-    """Return a table with one row per view, for one row X: weight or loss, prediction, if used."""
+    """Return a frame with one row per view (feature set), for the explanation of one prediction.
+
+    answers : Answers of the fit for the row X, (1, features)
+    Columns are the view's name; its weight or loss; "says", its prediction; and "serves", whether
+    it is the view of the row in `answers`."""
     e, value, loss = fit.estimates, answers.value[0], answers.loss[0]
     if e.task == CLASSES:
         value = by_code(fit.levels, value).tolist()

@@ -162,12 +162,13 @@ class ViewSearch:
         return losses.class_ratios(None, X, y, views, k, **how)
 
     def held_out_errors(self, L, views, pairs):
-        """Return leave-one-out errors (pairs, rows) of predictions by some of the `views`.
+        """Return leave-one-out errors (pairs, rows) of predictions by subsets of the `views`.
 
-        Numbers are predicted in the view to which most neighbours belong, by `number_answers`;
-        errors are squared, of standardized y. Errors of classes are from `class_errors`.
-        L : (rows, views) losses; pairs : list of (Assignment to `views`, positions of the views
-            that predict), where rows are reassigned to these positions"""
+        L : (rows, views) losses
+        pairs : list of (Assignment to `views`, positions of the subset); to predict numbers, rows
+            are first reassigned to the views of the subset
+        Errors of numbers are squared, with y standardized; `class_errors` returns those of classes.
+        """
         (X, y), columns = self.rows_used, np.unique(np.concatenate([J for _, J in pairs]))
         if self.task == CLASSES:
             ratios = self.log_ratios(self.k, views[columns])
