@@ -65,11 +65,12 @@ class Items:
         return np.append(np.asarray(self.price(paid))[..., None], paid @ self.use.T, axis=-1)
 
     def pay(self, paid, sets):
-        """Return, for each set of columns, which purchases are paid if this set alone is bought.
+        """Return, for each set of columns, which purchases are paid if only this set is bought.
 
-        sets : (sets, columns) bool; paid : (purchases,) bool, those paid before
-        The result is (sets, purchases) bool and contains those paid before. If there are several
-        ways to get a column, the cheapest is paid."""
+        paid : (purchases,) bool, purchases paid before
+        sets : (sets, columns) bool
+        The result, (sets, purchases) bool, includes the purchases paid before.
+        If there are several ways to get a column, the cheapest is paid."""
         options, first = self._options
         count, single, needs = self._single
         paid = paid | ((sets[:, single].astype(np.float32) @ needs) > 0.0)

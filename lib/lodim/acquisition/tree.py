@@ -185,11 +185,12 @@ class _Growing:
         return now, item, groups, cuts
 
     def _groups(self, rows, columns):
-        """Group rows by the values of one data column; return the groups in order, to split there.
+        """Group rows by the values of one data column; return a sorted list of groups.
 
         rows : positions of the rows
         columns : positions of the features computed from the data column
-        A group is a pair (level or (least, greatest number), positions in `rows`)."""
+        A group is a pair (level or (least, greatest number), positions in `rows`). Groups are
+        sorted by number, or by the mean prediction for the rows of a level."""
         design = self.policy.design
         levels = getattr(design.terms[design.term_of[columns[0]]][0], "levels", None)
         X = self.X[np.ix_(rows, columns)] * design.scale[columns] + design.mean[columns]

@@ -69,7 +69,7 @@ def infogain(learner, rng):
     """Score each unlabelled row by how much its label would reduce predictive entropy, (n,).
 
     learner : Learner with the fit and the unlabelled rows
-    Rows that are not tried get NaN."""
+    Only the 20 rows with the most uncertain classes get a score, the others NaN."""
     now = entropies(learner.fit, learner.pool)
     out = np.full(len(now), np.nan)
     p = learner.fit.predict(learner.pool, "prob").to_numpy(float)
@@ -151,7 +151,9 @@ def nearest(X, known):
 
 
 def squared(X, Z):
-    """Return mean squared differences (n, m) over features known in both rows, or 2 without any."""
+    """Return the mean squared difference (n, m) between each row of X and each row of Z.
+
+    The mean is over features that are known in both rows; it is 2 if there are none."""
     in_X, in_Z = (np.isfinite(A).astype(float) for A in (X, Z))
     x, z = np.nan_to_num(X), np.nan_to_num(Z)
     total = x**2 @ in_Z.T + in_X @ (z**2).T - 2.0 * x @ z.T

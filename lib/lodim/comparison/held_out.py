@@ -89,7 +89,7 @@ def hold_out(candidates, task):
 
 
 def _results(task, pairs):
-    """Yield the Record of each pair (Candidate, fold), in order."""
+    """Yield the Record of each pair (Candidate, fold), in the order of `pairs`."""
     few, began = task.batch.n <= FEW_ROWS, time.perf_counter()
     jobs = (task.threads or available_threads()) if few else 1
     movable = all(candidate.kind != "call" for candidate, _ in pairs)
@@ -165,7 +165,9 @@ def _fit_fold(task, candidate, k):
 
 
 def _why_unanswered(strict, data):
-    """Return why rows `data` have no prediction: the error that strict(data) raises, or a guess."""
+    """Return why rows `data` have no prediction: the error that strict(data) raises, if it does.
+
+    Otherwise, return a text about the usual reasons."""
     try:
         strict(data)
     except LodimError as error:

@@ -90,8 +90,9 @@ def derived_names(design):
 def _add_terms(graph, design, named):
     """Add the columns of the data, and the terms computed from them, to a Graph of purchases.
 
-    A part of a product becomes a node of its own only if it is also a term or in `named`.
-    named : names that the user gives"""
+    Each term becomes a node. A factor of a product becomes a node of its own only if it is also a
+    term, or if the user names it.
+    named : set of the names that the user gives in settings such as `costs`"""
     for name in design.features:
         graph.add(name, priced=True)
     derived = {design.term_names[t] for t, term in enumerate(design.terms) if not _plain(term)}

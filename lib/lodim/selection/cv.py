@@ -361,7 +361,10 @@ def _check_penalties(given, points, problem):
 
 
 def _with_penalties(points, problem, n):
-    """Return the grid points, combined with n default values of each penalty without a value."""
+    """Add default values of penalties to the points of a grid; return the new list of points.
+
+    A penalty that the model needs, and that has no value, gets n values, combined with each point.
+    points : list of dicts setting -> value"""
     for name, penalty in problem.model.penalties.items():
         if penalty.needed and name not in points[0] and getattr(problem.settings, name) is None:
             values = lambda_grid(problem, name, n).tolist()

@@ -48,7 +48,10 @@ def assign(batch, folds, classes, seed):
 
 
 def assign_by_position(batch, folds, seed):
-    """Return rows' folds, drawn by row positions only; -1 without a response or with weight 0."""
+    """Divide rows into folds that do not depend on the rows' content; return each row's fold, (n,).
+
+    Rows without a response or with weight 0 get -1.
+    folds : number of random folds, which only depend on row positions; or (n,) array"""
     # Conformal guarantees need folds that do not depend on the content of rows.
     if np.ndim(folds) == 1:
         return assign(batch, folds, None, seed)
@@ -71,7 +74,9 @@ def _in_all_rows(batch, fold):
 def assign_in_place(batch, folds, seed):
     """Divide data that do not fit into memory into folds; return each row's fold, (n,).
 
-    folds : (n,) array, or number of folds of random blocks of rows. Groups raise ArgumentError."""
+    If rows are held out in groups, raise ArgumentError.
+    folds : number of folds, to which blocks of consecutive rows are assigned at random; or an
+        array (n,)"""
     if batch.units is not None:
         what = "clusters" if batch.groups is None else "groups"
         why = f"folds are blocks of {BLOCK_ROWS:,} rows"

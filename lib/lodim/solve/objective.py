@@ -19,7 +19,9 @@ class ElasticNet:
 
     @classmethod
     def over(cls, share, lambda_, l1_ratio):
-        """Return the penalty lambda_ sum_k share_k ((1 - l1_ratio) w_k^2 + l1_ratio |w_k|)."""
+        """Return the penalty lambda_ sum_k share_k ((1 - l1_ratio) w_k^2 + l1_ratio |w_k|).
+
+        share : (d,) factor of the penalty for each parameter w_k"""
         return cls(lambda_ * (1.0 - l1_ratio) * share, lambda_ * l1_ratio * share)
 
 

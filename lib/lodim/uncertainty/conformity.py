@@ -36,8 +36,9 @@ class ConformityScore:
     def of_rows(self, fit, batch, u):
         """Return predictions of n rows that define conformity scores: an array (C, n) or (3, n).
 
-        For C classes, it has their scores. For numbers, it has low, high and step; a score t stands
-        for the interval from low - t step to high + t step. Rows without a prediction have NaN.
+        For C classes, the array has the score of each class. For a numeric response, it has low,
+        high and step: a score t stands for the interval from low - t step to high + t step.
+        Rows without a prediction have NaN.
         u : (n,) random numbers for score "aps", else None"""
         mean = fit.family.mean(fit._score(batch))
         if self.of_classes:

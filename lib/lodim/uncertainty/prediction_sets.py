@@ -511,7 +511,9 @@ FEW_VALUES = 10  # numbers with at most this many distinct values: each value is
 def groups_of(data, by, batch):
     """Group the rows of a Batch; return a dict from each group's name to positions of its rows.
 
-    by : column or array (n,) that defines groups; over 10 distinct numbers are cut in quarters"""
+    data : data of which the Batch has the complete rows
+    by : column of `data`, or array, that defines the groups; a column with more than 10 distinct
+        numbers is divided at its quartiles"""
     frame = read_frame(data)
     if isinstance(by, str):
         column = read_column(frame, by)
@@ -533,9 +535,11 @@ def groups_of(data, by, batch):
 
 
 def measured(covered, weight, means):
-    """Return the coverage of intervals or sets, with its standard error and limits, as a dict.
+    """Return a dict of the coverage of intervals or sets, its standard error and limits, and means.
 
-    It also has n and the weighted means of `means`, a dict name -> (n,). covered : (n,) bool"""
+    covered : (n,) bool, whether each interval or set contains the response
+    weight : (n,) weights of the rows; the entry "n" counts positive ones
+    means : dict name -> (n,) values; the result has their weighted means, by the same names"""
     n, total = int((weight > 0).sum()), weight.sum()
     if not total > 0:
         return {"n": n, "coverage": np.nan} | dict.fromkeys((*ERRORS, *means), np.nan)

@@ -213,9 +213,11 @@ def _views(fit):
 def _frames(selected, full, cutoff):
     """Return the frame of tidy(), and one of views (feature sets), or None if no view is selected.
 
-    Each has the share of half-samples that select a term or view, largest first.
-    selected : pair per half-sample: the terms (positions) that its fit uses, and its views, which
-        are tuples of terms; full : fit to all rows; cutoff : smallest share of a stable term"""
+    A frame has the share of half-samples that select each term or view, largest share first.
+    selected : per half-sample, a pair: positions of the terms that its fit uses, and its views,
+        each of which is a tuple of such positions
+    full : fit to all rows
+    cutoff : smallest share of a stable term"""
     names = full.design.term_names
     count = np.bincount(np.concatenate([terms for terms, _ in selected]), minlength=len(names))
     share = count / len(selected)

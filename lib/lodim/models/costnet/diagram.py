@@ -84,7 +84,10 @@ def _boxes(fit):
 
 
 def _first(boxes, most):
-    """Return the `most` boxes to show: first those of predict()'s model, then the cheapest."""
+    """Return at most `most` boxes to show, those of the model that predict() uses first.
+
+    The others are those that the cheapest models on the frontier buy. If there are more than `most`
+    boxes, those that no model buys are left out."""
     if len(boxes) <= most:
         return boxes
     most = min(most, sum(box.step > 0 for box in boxes) or most)

@@ -126,7 +126,7 @@ def check_listed(fit):
 
 
 def position_of_budget(fit, budget):
-    """Return (True: on the frontier, index there) of the best model that costs at most `budget`."""
+    """Return (True, index on the frontier) for the best model that costs at most `budget`."""
     if not is_number(budget) or not budget >= 0:
         raise ArgumentError(f"budget must be a number of at least 0, not {budget!r}")
     check_listed(fit)
@@ -139,7 +139,7 @@ def position_of_budget(fit, budget):
 
 
 def position_of_lambda(fit, lambda_):
-    """Return (False: on the path, index there) of the model with penalty nearest to `lambda_`."""
+    """Return (False, index on the path) for the model whose penalty is nearest to `lambda_`."""
     if not is_number(lambda_) or not 0 <= lambda_ < np.inf:
         raise ArgumentError(f"lambda_ must be a number of at least 0, not {lambda_!r}")
     path = fit.estimates.path

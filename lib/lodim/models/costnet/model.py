@@ -89,8 +89,9 @@ class Costnet(Model):
     def cv_grid(self, problem, n):
         """Return the values for cv() to compare, {setting: values}, and a fit to all rows or None.
 
-        The setting is the budget. If the user gave lambda_, it is lambda_, and the fit is None.
-        A fit is a pair (Estimates, log). n : not used"""
+        The setting is the budget, and the fit is a pair (Estimates, log). If the user gave lambda_,
+        the setting is lambda_ with this one value, and the fit is None.
+        n : ignored, since the frontier of the fit determines the budgets"""
         if problem.settings.lambda_ is not None:
             return {"lambda_": [problem.settings.lambda_]}, None
         found = next(fit_stages(problem.batch, problem.family, problem.settings))[:2]

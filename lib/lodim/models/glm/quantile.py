@@ -16,7 +16,8 @@ IQR = 1.34  # interquartile range of normal numbers per standard deviation, as i
 def fit(rows, basis, combination):
     """Fit a quantile regression to Rows; return Estimates and a dict of measures.
 
-    basis : Basis of independent columns; combination : matrix that makes the other columns"""
+    basis : Basis of the linearly independent design columns
+    combination : (q, aliased columns) matrix that computes aliased columns from independent ones"""
     X, y, weight, offset = rows.in_memory(basis.kept)
     y, X, share = weight * (y - offset[:, 0]), weight[:, None] * X, rows.family.quantile
     # The multipliers of the dual problem are the coefficients (Koenker 2005, Sect. 6.2).
