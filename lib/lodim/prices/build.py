@@ -236,7 +236,8 @@ def _used_part(graph, formula):
 def _check_copies(graph, order):
     """Raise ArgumentError if alternatives would multiply the nodes of a Graph beyond a limit.
 
-    A node gets one copy per combination of alternatives; order : names, needed ones first"""
+    A node gets one copy per combination of alternatives.
+    order : names of the nodes; each comes after those that it needs"""
     series, copies = {}, 0
     for name in order:
         direct = {n for n in _needed(graph, name) if n in graph.sources}

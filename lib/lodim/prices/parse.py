@@ -119,7 +119,9 @@ def _edges(value):
 
 
 def _pairs(value, allowed):
-    """Return the pairs of a mapping, or of a sequence of pairs; `allowed` : start of the error."""
+    """Return the pairs of a mapping, or `value` itself if it is a sequence of pairs.
+
+    allowed : text that says what is allowed, with which the message of an error begins"""
     if hasattr(value, "items"):
         return value.items()
     if not _is_pairs(value):
@@ -128,7 +130,9 @@ def _pairs(value, allowed):
 
 
 def _names(value, where):
-    """Return one or several names as distinct texts, () if missing; errors call them `where`."""
+    """Return one or several names as a tuple of distinct texts; () if `value` is missing.
+
+    where : name of the argument, for error messages"""
     if is_missing(value):
         return ()
     if isinstance(value, str | numbers.Number):

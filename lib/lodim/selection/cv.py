@@ -272,7 +272,10 @@ class CV(Generic[FitT_co]):
         return self._value((self.budget,), self.index_1se)
 
     def _value(self, names, index):
-        """Return row `index` of the first column of `frame` in `names`, else names[0] of `best`."""
+        """Return the value of a setting at a grid point, or its chosen value if the grid lacks it.
+
+        names : settings, of which the first one in the grid counts; or the first, if none is
+        index : row of the grid point in `frame`"""
         for name in names:
             if name in self.frame:
                 return float(self.frame[name][index])

@@ -65,7 +65,9 @@ def assign_by_position(batch, folds, seed):
 
 
 def _in_all_rows(batch, fold):
-    """Expand `fold`, of rows with positive weight, to all rows; -1 without weight or response."""
+    """Return the fold of each row, given that of the rows with positive weight.
+
+    The fold is -1 for rows without weight or response."""
     out = np.full(batch.n, -1)
     out[batch.positive_weight] = fold
     return out if batch.y is None else np.where(np.isnan(batch.y), -1, out)

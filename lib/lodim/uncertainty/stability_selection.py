@@ -66,7 +66,7 @@ def largest_tail(mean, t, B, r):
     """Return the largest possible P(X >= t / B) of a random variable X with the given mean.
 
     X has values 0, 1 / B, ..., 1 and a (-r)-concave distribution.
-    t : integer from 0 to B"""
+    t, B : integers"""
     # Shah and Samworth (2013), App. A.4.
     from scipy.optimize import brentq, minimize_scalar
 

@@ -81,7 +81,8 @@ def log_likelihood(rows, deviance):
 def bread(H, least):
     """Return the pseudo-inverse of the information H, and the directions without information.
 
-    least : eigenvalues up to `least` count as zero; there no estimate is finite (Geyer 2009)"""
+    Estimates in these directions are infinite (Geyer 2009).
+    least : largest eigenvalue of H that counts as zero"""
     value, vector = np.linalg.eigh(H)
     known = value > max(least, ROUNDING * value.max(initial=0.0))
     return (vector[:, known] / value[known]) @ vector[:, known].T, vector[:, ~known]

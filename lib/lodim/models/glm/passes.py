@@ -61,9 +61,9 @@ class RowBlock:
         return out
 
     def score(self, family, coef):
-        """Return linear predictors + offset (m, K) of the rows with positive weight.
+        """Return linear predictors with offset, (m, K), of the rows with positive weight.
 
-        coef : (S, q) coefficients of z = T'x; S is K, or 1 for ordered classes"""
+        coef : (S, q) coefficients of the columns z = T'x; S is K, or 1 for ordered classes"""
         out = np.empty((len(coef), kernels.padded_length(self.X)))
         kernels.scores(np.asarray(self.X), self.kept - 1, coef @ self.T.T, out)
         score = likelihood.all_scores(out[:, self.live].T, family)

@@ -57,8 +57,9 @@ class Rows:
     def free_directions(self, S, q):
         """Return a basis (S q, r) of the changes allowed for coefficients; None if all are allowed.
 
-        Each of S linear predictors has q coefficients. Unordered classes without rows keep theirs.
-        Ordered classes share slopes; thresholds without rows between them change together."""
+        Each of S linear predictors has q coefficients.
+        If unordered classes have no rows, their coefficients must not change. Ordered classes share
+        slopes, and thresholds without rows between them change together."""
         if S == 1:
             return None
         present = self.sizes > 0.0

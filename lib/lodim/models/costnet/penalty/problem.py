@@ -153,7 +153,9 @@ class ReducedQuadratic:
     least : smallest eigenvalue of that Hessian, as a share of the largest"""
 
     def __init__(self, G, n_free):
-        """Make the quadratic; G (J, J, C, C) : moments of C columns, n_free unpenalized first."""
+        """Make the quadratic loss from second moments G (J, J, C, C) of C columns.
+
+        n_free : number of unpenalized columns, which come first"""
         J, F, A = G.shape[0], n_free, G.shape[2] - n_free
         flat = G.transpose(0, 2, 1, 3)
         free = flat[:, :F, :, :F].reshape(J * F, J * F)
@@ -167,16 +169,17 @@ class ReducedQuadratic:
         self.H = np.ascontiguousarray(H)
 
     def slope(self, c, free):
-        """Return the negative gradient (J, A) of the loss if unpenalized coefficients are optimal.
+        """Return minus the gradient (J, A) of the loss minimized over the unpenalized coefficients.
 
-        c, free : negative gradients by penalized (J, A) and by unpenalized coefficients (J, F)"""
+        c : (J, A) minus the gradient with respect to the penalized coefficients
+        free : (J, F) minus the gradient with respect to the unpenalized coefficients"""
         return (c - self._multiply(free, self.elimination.T).reshape(c.shape)) * self.alone
 
     def free_step(self, free, step):
         """Return the step (J, F) of the unpenalized coefficients that makes the loss lowest.
 
-        free : negative gradient by these coefficients (J, F)
-        step : (J, A) step that the penalized coefficients make"""
+        free : (J, F) minus the gradient with respect to these coefficients
+        step : (J, A) step of the penalized coefficients at the same time"""
         return self._multiply(free, self.inverse) - self._multiply(step, self.elimination)
 
     def decrement(self, free):
@@ -188,9 +191,10 @@ class ReducedQuadratic:
 
 
 def _pseudo_inverse(M, J):
-    """Return the pseudo-inverse of a semidefinite M, and its smallest eigenvalue / its largest.
+    """Return the pseudo-inverse of a semidefinite M, and its smallest eigenvalue over its largest.
 
-    M has J x J blocks, one per pair of linear predictors. Both ignore eigenvalues near 0."""
+    Eigenvalues near 0 are ignored in both results.
+    M : matrix of J x J blocks, one per pair of linear predictors"""
     unit = np.tile(np.sqrt(np.diag(M).reshape(J, -1).mean(axis=0)), J)
     unit = 1.0 / np.where(unit > 0.0, unit, np.inf)
     value, vector = np.linalg.eigh(0.5 * (M + M.T) * unit * unit[:, None])

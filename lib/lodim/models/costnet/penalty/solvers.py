@@ -253,7 +253,11 @@ class NewtonSolver:
         return gap + over * self.problem.penalty(self.w, 1.0)
 
     def _renew_model(self, keep, ridge):
-        """Compute the quadratic model in the coefficients `keep`, (A,) bool; return True."""
+        """Compute the quadratic model of the loss around the present coefficients; return True.
+
+        True tells the caller that the model belongs to the present coefficients.
+        keep : (A,) bool, penalized coefficients that the model has
+        ridge : factor of |w|^2 / 2"""
         p, model = self.problem, self._model
         G = p.moments_at(self.f, np.r_[p.free_columns, p.columns[keep]], self._least)
         same = model is not None and np.array_equal(keep, model.keep)

@@ -156,7 +156,9 @@ def estimates_of(refits, space, candidate):
 
 
 def simplicity(space, used):
-    """Return a sort key, lower for simpler models: number and names of the purchases of `used`."""
+    """Return a sort key, lower for simpler models: the number and the names of their purchases.
+
+    used : (m,) bool, candidates of the model"""
     network = space.network
     paid = np.unique(network.base[network.closed(space.nodes(used))])
     return len(paid), sorted(network.names[v] for v in paid)

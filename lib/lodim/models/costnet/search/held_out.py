@@ -33,8 +33,9 @@ class RuleResults:
     def models_along(self, rule, choice):
         """Return the L models on a search rule's path: candidates in use (L, m) bool, prices (L,).
 
-        rule : "group" or "lasso"; choice : tuple, the node that supplies each quantity
-        Candidates that need another node are not in use."""
+        rule : "group" or "lasso"
+        choice : tuple of the source (node number) to use for each series (see SearchSpace), or -1;
+            candidates that need another source are not in use"""
         if (rule, choice) not in self._known:
             space = self.search.space
             used = self.used_by_rule[rule] & computable_from(space, choice)
@@ -46,7 +47,7 @@ def counterpart(model, results):
     """Find the model in `results` that corresponds to `model`; return None if there is none.
 
     results : RuleResults of other rows than those of `model`
-    The model found costs at most as much."""
+    The corresponding model costs at most as much as `model`."""
     # The match is on the path of the same search rule or, if `choice` is None, the best of all
     # rules.
     if model.rule == "null":

@@ -160,7 +160,7 @@ def _add_sets(space, used):
     """Return sets of candidates that a move may add, (b, m) bool, and each set's main candidate.
 
     A set has the main candidate alone, or with all others that the main candidate needs.
-    The first set is empty; the second result (b - 1,) leaves it out.
+    The first set is empty and has no main candidate, so the second result is (b - 1,).
     used : (m,) bool, candidates of the model before the move"""
     m = len(space)
     lead = np.flatnonzero(~used)
@@ -197,7 +197,9 @@ def _best_switch(search, state, budget):
 
 
 def source_switches(space, used):
-    """Yield variants of `used` that get one series (see SearchSpace) from another source."""
+    """Yield models like `used` that get one series (see SearchSpace) from another source.
+
+    used : (m,) bool, candidates of the model"""
     base = space.network.base[space.candidates]
     for s, source in enumerate(space.source.T):
         mine = used & (source >= 0)

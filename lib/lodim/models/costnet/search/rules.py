@@ -53,7 +53,7 @@ def path_supports(search, path, rule):
 def path_selections(space, path):
     """Yield (model number, sources, selection) for each model of a path and choice of sources.
 
-    sources : node that supplies each quantity with several suppliers, -1 if it is not needed
+    sources : node that supplies each series (see SearchSpace), -1 if the model does not need it
     selection : (m,) bool, candidates that the model uses and `sources` can compute"""
     for place, used in enumerate(selections_along(space, path)):
         for choice in choices_of_sources(space, used):
@@ -73,10 +73,10 @@ def selections_along(space, path):
 
 
 def choices_of_sources(space, used):
-    """Return up to 64 ways to choose a node for each quantity that several nodes can supply.
+    """Return up to 64 ways to choose a source for each series (see SearchSpace).
 
-    used : (m,) bool, candidates that need the quantities
-    A way is a tuple of node numbers, with -1 for a quantity that is not needed."""
+    used : (m,) bool, candidates of the model, which need the series
+    A way is a tuple of node numbers, with -1 for a series that the model does not need."""
     choices = [np.unique(s[s >= 0]).tolist() or [-1] for s in space.source[used].T]
     return islice(product(*choices), 64)
 
