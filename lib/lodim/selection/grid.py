@@ -75,7 +75,9 @@ def settings_at(problem, point):
 
 
 def checked_settings(problem, points):
-    """Return validated Settings per grid point; points that differ only in stages share a check."""
+    """Return validated Settings for each grid point.
+
+    Points that differ only in the number of stages are validated once."""
     run, known = problem.model.stage_setting or problem.model.shared_setting, {}
     out = []
     for point in points:

@@ -134,7 +134,10 @@ class StageLosses:
             self.most_loss = self.family.most_deviance(y[~np.isnan(y)])
 
     def advance(self, folds, bar):
-        """Fit the next stage of these folds; `bar` shows progress if the model has no stages."""
+        """Fit the next stage of the given folds.
+
+        folds : numbers of the folds
+        bar : progress bar, which is updated per fold if the model has no stages"""
         for k in folds:
             self.row[k] = self._advance_fold(k)
             if not (self.staged or self.rows):
@@ -187,9 +190,10 @@ class StageLosses:
 
 
 def fold_row(test, each):
-    """Return the mean loss of held-out rows, its weight and standard error.
+    """Return the mean loss of held-out rows, its weight and its standard error.
 
-    test : Batch of the rows; each : (n,) losses. With groups, the error is that between groups."""
+    test : Batch of the rows; with groups, the standard error allows for dependence within them
+    each : (n,) losses"""
     weight = test.weight
     mean = sum_rows(lambda i: weight[i] @ each[i], test.n)
     if test.units is None:

@@ -212,7 +212,10 @@ def _shorter(step, gain, rise):
 
 @njit(**INNER)
 def _outlook(falls, n_iter):
-    """Predict the gain of the next ten steps from the last ones; step i gained falls[i % 10]."""
+    """Predict the gain of the next ten steps of a minimization from its last ten steps.
+
+    falls : (10,) gains of the last steps; that of step i is falls[i % 10]
+    n_iter : number of steps so far; the result is inf if these are too few for a prediction"""
     last, before, every = 0.0, 0.0, 0.0
     for back in range(min(n_iter, OUTLOOK)):
         fall = falls[(n_iter - 1 - back) % OUTLOOK]
@@ -325,7 +328,7 @@ def lbfgs(
 
 
 def to_multiples(theta, spacing):
-    """Return theta rounded to multiples of `spacing`, or theta if it is 0."""
+    """Return theta rounded to multiples of `spacing`; theta itself if `spacing` is 0."""
     return spacing * np.rint(theta / spacing) if spacing else theta
 
 
@@ -343,10 +346,10 @@ class Steps:
         return part
 
     def update(self, at, part):
-        """Update the stored steps with `part`, Steps of only the parameters at positions `at`.
+        """Update the stored steps after a minimization over the parameters at positions `at` only.
 
-        Other parameters keep their values in old steps, and get 0 in steps that are new in `part`.
-        """
+        part : Steps of this minimization
+        Other parameters keep their values in earlier steps, and get 0 in the steps that are new."""
         new = (self.S[:, at] != part.S).any(axis=1)
         self.S[new], self.Y[new] = 0.0, 0.0
         self.S[:, at], self.Y[:, at] = part.S, part.Y

@@ -194,9 +194,10 @@ class HeldOut:
         return level * (self.weight.sum() + 1.0) * (1.0 - TIE)
 
     def _quantiles(self, values, level):
-        """Return the weighted `level` quantile of each column of held-out values (n, m), (m,).
+        """Return the weighted `level` quantile of each column of `values`, (m,).
 
-        It is infinite if the rows have too little weight for this level."""
+        values : (n, m), a row per held-out row
+        The result is infinite if the rows have too little weight for this level."""
         # A further row, for the new one, has the value inf.
         needed = self._needed(level)
         if self.weight.sum() < needed:
