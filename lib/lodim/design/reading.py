@@ -49,7 +49,7 @@ class Reading:
         return dask_cluster.checked_client(self.client)
 
     def draw(self, data, names, inputs):
-        """Draw `self.sample` random rows; return them and their RowInputs (all rows if it is None).
+        """Draw `self.sample` random rows, or take all if it is None; return rows and RowInputs.
 
         data : Frame or Source; a sample of rows of a Source is returned as a Frame
         names : columns to read, in addition to those of the inputs

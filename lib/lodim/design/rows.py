@@ -420,8 +420,8 @@ def class_weights(y, response, rows, size):
     """Return weights of all rows, (size,), with which each class has the same total weight.
 
     y : codes of the classes, NaN if unknown
-    response : Response; DataError unless it has classes
-    rows : position of each row of y among all rows; rows without a class get weight 1"""
+    rows : position of each row of y among all rows; rows without a class get weight 1
+    Raise DataError unless the Response has classes."""
     if response is None or response.levels is None:
         name = "there is none" if response is None else f"{response.name!r} is numeric"
         raise DataError(f"weights='balanced' needs a response with classes, but {name}")

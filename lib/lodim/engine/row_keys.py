@@ -14,7 +14,7 @@ WAVES = 30.0  # radians per standard deviation of the keys
 
 
 def keys(X, weight, y=None, n_classes=0):
-    """Return a number (key) per row that depends on the row's values, not on its position, (n,).
+    """Return a number (key) per row, (n,), that depends on the row's values, not its position.
 
     Keys serve to draw the same rows from data in any order. Equal rows have equal keys.
     y : numbers, or codes of `n_classes` classes, or None; NaN or n_classes for unknown classes"""

@@ -27,7 +27,7 @@ _SQUARED = SQUARED[0]
 
 @scalar
 def _loss_slope(loss, y, f, weight):
-    """Return a row's weighted loss and its derivative in f; the tuple `loss` is not ordinal."""
+    """Return a row's weighted loss and its derivative in f, for a `loss` that is not ordinal."""
     if loss[0] == _SQUARED:
         return squared(y, f, weight)
     if loss[0] == POWER:

@@ -39,7 +39,7 @@ def loss_slope(y, f, weight):
 
 @scalar
 def curvature(y, f, weight):
-    """Return the second derivative in f of a row's ordinal loss; the arguments of `loss_slope`."""
+    """Return the second derivative in f of a row's ordinal loss; arguments: see `loss_slope`."""
     one, zero = like(1.0, f), like(0.0, f)
     if y >= zero:
         return logistic_curvature(y, f, weight)

@@ -182,7 +182,7 @@ def _view_frame(fit, answers, X):
 
     answers : Answers of the fit for the row X, (1, features)
     Columns are the view's name; its weight or loss; "says", its prediction; and "serves", whether
-    it is the view of the row in `answers`."""
+    this view predicts the row (answers.view)."""
     e, value, loss = fit.estimates, answers.value[0], answers.loss[0]
     if e.task == CLASSES:
         value = by_code(fit.levels, value).tolist()
