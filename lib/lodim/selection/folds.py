@@ -133,7 +133,7 @@ def count_units(batch):
 def _whole_units(batch, folds, key, of_class, seed):
     """Divide whole groups of rows into folds, balanced by class; return each row's fold, from 0.
 
-    Groups and classes are sorted by these numbers, so the order of the rows has no effect:
+    The result does not depend on the order of rows and classes, but on numbers that identify them.
     key : (n,) number of each row
     of_class : (n_classes,) number of each class"""
     names, code = np.unique(batch.units, return_inverse=True)

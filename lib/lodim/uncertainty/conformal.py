@@ -197,7 +197,7 @@ def _fits(problem, fold, method, score, choose):
     fold : (n,) fold of each row, -1 if never held out
     method : if "split", there is one fold, and the fit without it also predicts
     score : argument of `conformal`
-    choose : whether each fit chooses settings that are open; False for those of the first fit"""
+    choose : whether each fit without a fold chooses the settings that are open"""
     how = {"use": lambda fit, rows: (fit, rows), "what": "fits", "choose": choose}
     held_out = [fold == k for k in range(fold.max() + 1)]
     if method == "split":

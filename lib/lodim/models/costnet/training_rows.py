@@ -77,7 +77,7 @@ class TrainingRows:
         loss : half the weighted mean deviance
         gradient : (K, C) minus the gradient with respect to the coefficients of C `columns`
         moments : (J, J, C, C) second moments of these columns, weighted by l''
-        sum : sum over rows of l'^2 / l'', for derivatives of a row's loss by a linear predictor
+        sum : sum over rows of l'^2 / l''; l' and l'' are derivatives of a row's loss
 
         f : linear predictors
         step : (K, C) change of the coefficients, whose effect is first added to f; or None

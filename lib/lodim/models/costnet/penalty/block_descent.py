@@ -17,7 +17,7 @@ from lodim.models.costnet.penalty.prox import (
 
 @njit(**INNER)
 def _newton_direction(H, c, w, lam, groups, g0, g1, at, position):
-    """Return a Newton step (K s,) that changes s columns of coefficients in a penalized quadratic.
+    """Return the Newton step (K s,) of s columns of coefficients for a group-penalized quadratic.
 
     H : (K, K, A, A) Hessian of the quadratic
     c : (K, A) minus the gradient of the quadratic at the coefficients w (K, A)
