@@ -211,6 +211,12 @@ def test_threads_and_layouts_do_not_change_a_bit(monkeypatch):
     assert np.allclose(gap.X, one.X, atol=1e-12)
 
 
+def test_the_advice_on_too_many_classes_can_be_copied():
+    data = pd.DataFrame({"y 1": [0, 1, 2, 1], "x": [1.0, 2.0, 3.0, 5.0]})
+    with pytest.raises(DataError, match=r"a condition such as I\(Q\('y 1'\) > 1\)"):
+        Design.learn("Q('y 1') ~ x", data, family="binomial")
+
+
 @pytest.mark.parametrize(
     ("y", "family", "expected", "levels"),
     [

@@ -375,7 +375,8 @@ def learn_response(response, family, table):
         raise DataError(f"the response {name!r} has one class only, {one!r}; two are needed")
     if family == "binomial" and len(levels) > 2:
         numbers = all(isinstance(level, int | float) for level in levels)
-        middle = f"I({name} > {levels[len(levels) // 2]:g})" if numbers else ""
+        text = name if response.called else quote(name)
+        middle = f"I({text} > {levels[len(levels) // 2]:g})" if numbers else ""
         what = f"the response {name!r} has {len(levels)}: {first_few(levels)}"
         cure = "use family 'multinomial'" + f", or a condition such as {middle}" * numbers
         raise DataError(f"family 'binomial' needs two classes, but {what}; {cure}")
