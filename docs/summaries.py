@@ -192,9 +192,12 @@ print(fit.summary())
 # | `Price` | `acquire` | price of a feature, including what it needs and is not yet paid |
 # | `Saving alone` | `acquire` | expected decrease of the loss if only this feature is bought |
 # | `Unlocks` | `acquire` | features that become cheaper after this purchase |
+# | `Free, measure first` | `next` (acquire) | unknown features of price 0; the losses assume that they are known |
 # | `Next`, `Then possibly`, `Stop` | `next` (acquire) | feature to buy now, probable later purchases, or the advice to buy nothing more |
 # | `Prediction`, `Expected log-loss`, `Expected squared error` | `next` (acquire) | prediction from the known features, and its expected loss if nothing more is bought |
 # | `policy` | `curve` (acquire) | rule: the policy; `myopic` (one feature ahead); `fixed` (same features for all rows); `random` order; `all` features; `frontier` (models of `costnet`) |
+# | `Area`, `SE` | `learning_curves` | mean accuracy or log-loss over a learning curve, and its standard error over repetitions |
+# | `Diff.`, `SE(diff)`, `p` | `learning_curves` | difference in area from the run that the print names, its standard error, and p-value of the paired t test over repetitions |
 # | `price`, `loss`, `se`, `accuracy` | `curve` (acquire) | means over the test rows, and standard error of the loss |
 #
 # ## Notes

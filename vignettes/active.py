@@ -147,8 +147,8 @@ ax = curves.plot("winloss", axes[1], of="diverse")
 
 # %% [markdown]
 # The printed table compares each score with random choice. `Area` is the mean accuracy over a
-# learning curve. `Difference` is the mean difference in area from random choice in the same split,
-# and `p` the p-value of its paired t test.
+# learning curve, and `SE` its standard error over splits. `Diff.` is the mean difference in area
+# from random choice in the same split, and `p` the p-value of its paired t test.
 #
 # In the plot on the right, each line compares `"diverse"` with another score. Above zero,
 # `"diverse"` has the higher mean accuracy, below zero the lower one. The distance from zero is

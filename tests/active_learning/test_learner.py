@@ -336,6 +336,33 @@ def test_labels_refused(labels, words):
     assert len(one.pool) == len(POOL) and len(one.curve) == 1
 
 
+def test_labels_keep_the_type_and_order_of_the_classes():
+    order = pd.CategoricalDtype(["yes", "no"])
+    ranked = LABELLED.assign(y=LABELLED["y"].astype(order))
+    one = ld.active(ld.glm, "y ~ a", ranked, POOL)
+    one.teach(dict(POOL["y"][:2]))
+    assert one.fit.levels == ("yes", "no") and one.labelled["y"].dtype == order
+    one.teach({POOL.index[2]: "perhaps"}, new=True)
+    assert one.fit.levels == ("yes", "no", "perhaps")
+    grades = LABELLED.assign(y=pd.Categorical(LABELLED["y"].eq("yes") + 1, categories=[2, 1]))
+    grade = ld.active(ld.glm, "y ~ a", grades, POOL).teach({POOL.index[0]: 1})
+    assert grade.fit.levels == (2, 1)
+    truth = LABELLED.assign(y=LABELLED["y"] == "yes")
+    two = ld.active(ld.glm, "y ~ a", truth, POOL)
+    assert two.teach({POOL.index[0]: 1, POOL.index[1]: 0.0}).fit.levels == (False, True)
+
+
+def test_information_gain_of_classes_in_order():
+    order = pd.CategoricalDtype(["low", "middle", "high"], ordered=True)
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=60)})
+    frame["y"] = pd.cut(
+        frame["a"] + rng.normal(size=60), [-9, -0.7, 0.7, 9], labels=order.categories
+    )
+    one = ld.active(ld.glm, "y ~ a", frame[:25], frame[25:], family="ordinal", score="infogain")
+    assert one.query(2)[".score"].notna().all()
+
+
 def test_a_class_that_no_labelled_row_has_is_meant_to_be_new():
     one = learner()
     with pytest.raises(ld.DataError, match="row 'r100' is labelled 'yess', but labelled rows"):
@@ -489,7 +516,7 @@ def test_areas_and_paired_tests(runs):
     tidy = curves.tidy().query("run == 'entropy'")
     np.testing.assert_allclose(tidy["mean"], values["entropy"].mean(axis=0))
     np.testing.assert_allclose(tidy["se"], stats.sem(values["entropy"], axis=0))
-    assert "Repetitions: 3" in str(curves)
+    assert "Repetitions: 3" in str(curves) and "Diff.: area minus that of 'random'" in str(curves)
     wins = curves.wins("entropy")["uncertainty"].to_numpy()
     gain = values["entropy"] - values["uncertainty"]
     at = int(np.flatnonzero(gain.std(axis=0) > 0)[0])
@@ -528,6 +555,9 @@ def test_runs_refused(runs):
             ld.learning_curves(given)
     with pytest.raises(ld.ArgumentError, match="measure must be"):
         ld.learning_curves(runs, measure="auc")
+    cold = ld.active(ld.glm, "y ~ a", None, POOL, test=TEST)
+    with pytest.raises(ld.ArgumentError, match="cold start: use measure='accuracy'"):
+        ld.learning_curves({"cold": cold}, measure="log_loss")
     with pytest.raises(ld.ArgumentError, match="no run is called 'x'"):
         ld.learning_curves(runs).wins("x")
 

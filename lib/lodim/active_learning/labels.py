@@ -113,7 +113,7 @@ def to_series(labels, response):
 
 
 def check_labels(labels, learner, new):
-    """Check labels given to an active learner; return them as a Series by row label.
+    """Check labels given to an active learner; return the classes as a Series by row label.
 
     labels : classes of rows in the learner's pool
     new : whether to accept new classes; a learner without fit always does
@@ -136,7 +136,8 @@ def check_labels(labels, learner, new):
             f"rows are {join_words([repr(plain(c)) for c in known])}; teach(..., new=True) "
             "accepts new classes"
         )
-    return labels
+    same = {c: c for c in known}  # 1 and True are one class
+    return labels.map(lambda c: same.get(c, c))
 
 
 def plain(label):

@@ -312,14 +312,19 @@ class Learner(Generic[FitT]):
         """
         known = check_labels(labels, self, new)
         rows = self.pool.loc[known.index].assign(**{self.response: known})
-        columns = [c for c in self.labelled.columns if c in rows]
-        labelled, pool = self.labelled, self.pool
-        self.labelled = rows[columns] if labelled.empty else pd.concat([labelled, rows[columns]])
-        self.pool = pool.drop(index=known.index)
+        rows = rows[[c for c in self.labelled.columns if c in rows]]
+        before, labelled = (self.labelled, self.pool), self.labelled
+        kind = labelled[self.response].dtype
+        if isinstance(kind, pd.CategoricalDtype):
+            levels = kind.categories.union(known.unique(), sort=False)
+            kind = {self.response: pd.CategoricalDtype(levels, kind.ordered)}
+            labelled, rows = labelled.astype(kind), rows.astype(kind)
+        self.labelled = rows if labelled.empty else pd.concat([labelled, rows])
+        self.pool = self.pool.drop(index=known.index)
         try:
             self._learn(self._asked)
         except Exception:
-            self.labelled, self.pool = labelled, pool  # as before
+            self.labelled, self.pool = before
             raise
         return self
 

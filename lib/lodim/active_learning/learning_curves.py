@@ -76,8 +76,13 @@ def learning_curves(
     labelled = curves[0]["n_labelled"].to_numpy()[:rounds]
     if any((c["n_labelled"].to_numpy()[:rounds] != labelled).any() for c in curves):
         raise ArgumentError("all runs must have the same numbers of labelled rows")
-    if any(c[measure].isna().any() for c in curves):
+    if any(c["accuracy"].isna().any() for c in curves):
         raise ArgumentError("a learning curve needs test rows: give test= to active()")
+    if any(c[measure].isna().any() for c in curves):
+        raise ArgumentError(
+            "log_loss is missing in rounds whose fit knows no class of the test rows, as at a cold "
+            "start: use measure='accuracy'"
+        )
     values = {
         name: np.array([run.curve[measure].to_numpy()[:rounds] for run in v])
         for name, v in lists.items()
@@ -173,7 +178,7 @@ class LearningCurves:
         >>> ld.learning_curves({"diverse": run.replay(wine["cultivar"])}).areas().shape
         (1, 5)
         """
-        against = self._known("random" if against is None and "random" in self.values else against)
+        against = self._reference() if against is None else self._known(against)
         areas, n = {}, self.n_labelled
         for name, v in self.values.items():
             width = n[-1] - n[0]
@@ -275,11 +280,13 @@ class LearningCurves:
             if of is not None:
                 raise ArgumentError("of= is only for kind='winloss': leave it out")
             return learning(self.tidy(), ax, measure=self.measure)
-        of = self._known(of)
+        of = next(iter(self.values)) if of is None else self._known(of)
         return winloss(self.wins(of), ax, of=of, runs=list(self.values))
 
+    def _reference(self):
+        return "random" if "random" in self.values else next(iter(self.values))
+
     def _known(self, name):
-        name = next(iter(self.values)) if name is None else name
         if name not in self.values:
             known = ", ".join(map(repr, self.values))
             raise ArgumentError(f"no run is called {name!r}; the names are {known}")
@@ -289,9 +296,11 @@ class LearningCurves:
         n = self.n_labelled
         lines = [f"Repetitions: {self.repetitions}, {n[0]} to {n[-1]} labelled rows"]
         lines.append(f"Area: mean {self.measure} over the curve")
+        lines.append(f"Diff.: area minus that of {self._reference()!r}")
         frame = self.areas().rename_axis(None)
-        frame.columns = ["Area", "se", "Difference", "se ", "p"]
-        formats = dict.fromkeys(frame.columns[:4], ".4f") | {"p": significant}
+        frame.columns = ["Area", "SE", "Diff.", "SE(diff)", "p"]
+        frame = frame.dropna(axis=1, how="all")
+        formats = {head: significant if head == "p" else ".4f" for head in frame}
         return listing("learning curves", lines, Table("", frame, formats), whole="areas()")
 
 

@@ -75,9 +75,10 @@ def infogain(learner, rng):
     p = learner.fit.predict(learner.pool, "prob").to_numpy(float)
     # Refits are slow, so only 20 rows are tried. Rows without a prediction are last in the order.
     candidates = np.argsort(-now, kind="stable")[: min(20, int(np.isfinite(now).sum()))]
+    kind = {learner.response: learner.labelled[learner.response].dtype}  # categories in order
     for i in steps(candidates, len(candidates), "candidates"):
         row = learner.pool.iloc[[i]]
-        labelled = (row.assign(**{learner.response: label}) for label in learner.fit.levels)
+        labelled = (row.assign(**{learner.response: c}).astype(kind) for c in learner.fit.levels)
         fits = (learner._fitted_for_scores(pd.concat([learner.labelled, one])) for one in labelled)
         after = np.array([np.nansum(entropies(fit, learner.pool)) for fit in fits])
         out[i] = np.nansum(now) - p[i] @ after
