@@ -45,6 +45,8 @@ policy.next({"age": 60, "sex": "female", "chest_pain": "asymptomatic"})
 # - `Next`: the measurement to buy now, or the advice to stop.
 # - `Then possibly`: measurements that the policy will probably buy afterwards.
 # - `Expected log-loss`: expected loss if nothing more is bought.
+# - `Free, measure first`: unknown measurements of price 0. The prediction does not use them yet, but
+#   the losses assume that they are known.
 # - `Price`: price of a measurement, including the procedures that it needs.
 # - `Saving alone`: expected decrease of the loss if only this measurement is bought.
 # - `Unlocks`: measurements that become cheaper after this purchase, because they need the same procedure.

@@ -142,6 +142,24 @@ def test_free_columns_are_known_from_the_start():
     assert np.corrcoef(run["fit"], cars["weight"][1::2])[0, 1] < -0.9
 
 
+def test_free_columns_that_use_a_resource_are_bought():
+    iris = ld.data("iris")[::2]
+    use = {"minutes": {"petal_width": 5, "petal_length": 1}}
+    costs = {"petal_width": 0, "petal_length": 0}
+    policy = ld.acquire("species ~ petal_width + petal_length", iris, costs=costs, resources=use)
+    run = policy.run(iris[::10], budget={"minutes": 2})
+    assert set(run[".bought"]) == {"petal_length"} and (run[".minutes"] == 1).all()
+    assert (policy.run(iris[::10], budget={"minutes": 0})[".bought"] == "").all()
+
+
+def test_next_names_free_columns_that_are_unknown():
+    iris, costs = ld.data("iris")[::2], {"petal_width": 0, "sepal_width": 1}
+    policy = ld.acquire("species ~ petal_width + sepal_width", iris, costs=costs, trade_off=9)
+    step = policy.next({})
+    assert step.free == ("petal_width",) and "\nFree, measure first: petal_width\n" in str(step)
+    assert not policy.next({"petal_width": 1.2}).free
+
+
 @pytest.mark.long
 def test_missing_values_weights_and_files(tmp_path):
     wine = ld.data("wine")
@@ -173,6 +191,8 @@ def test_errors_say_what_to_do():
         ld.acquire("cultivar ~ alcohol + alcohol:hue", wine)
     with pytest.raises(ld.ArgumentError, match="needs a response"):
         ld.acquire("~ alcohol", wine)
+    with pytest.raises(ld.ArgumentError, match="at least one feature"):
+        ld.acquire("cultivar ~ 1", wine)
     policy = ld.acquire("cultivar ~ alcohol + hue", wine, costs=lambda names: float(len(names)))
     with pytest.raises(ld.StoreError, match="price list"):
         policy.save("nowhere.lodim")

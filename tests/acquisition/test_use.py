@@ -170,7 +170,8 @@ def test_next_says_what_to_buy_what_follows_and_when_to_stop():
     assert options.loc["st_slope", "unlocks"] == "exercise_angina, st_depression"
     assert options.loc["sex" if "sex" in options.index else "thal", "unlocks"] == "max_heart_rate"
     assert step.buy in str(step) and step.price == options.loc[step.buy, "price"]
-    assert "Stop" in str(policy.next({}, budget=0.5)) and policy.next({}, budget=0.5).buy is None
+    poor = policy.next({}, budget=0.5)
+    assert poor.buy is None and str(poor).startswith("Stop: no purchase within the budget is worth")
     known = heart.drop(columns="disease").iloc[[0]]
     assert policy.next(known).buy is None
     assert str(policy.next(known)).startswith("Stop: all features are known\nPrediction: ")
@@ -217,6 +218,13 @@ def test_drift_is_warned_of(policy):
     assert len(same_after.recent) == 90
     with pytest.warns(ld.DataWarning, match="last 90 rows surprise the policy"):
         assert len(policy.update(other).recent) == 0
+
+
+def test_a_class_of_which_no_row_is_kept_is_warned_of(policy):
+    rows = blocks(90, 5)
+    up = rows[rows["y"] == "up"][:30]
+    with pytest.warns(ld.DataWarning, match="no kept row has the class 'down'.*larger window"):
+        policy.update(up, window=30, every=1000)
 
 
 @pytest.mark.long

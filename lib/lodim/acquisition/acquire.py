@@ -57,8 +57,8 @@ def acquire(
         As in `costnet`: price of every column and other purchase, such as `{"thal": 102.9}`
         (without `costs` all cost 1); what a purchase needs, such as `{"thal": ["thal_visit"]}`;
         purchases of which one is enough, such as `{"bp": ["bp_cuff", "bp_line"]}`. Prices that the
-        formula does not need are ignored. A column of price 0 is known once all that it needs is
-        paid.
+        formula does not need are ignored. A column of price 0 that uses no resource is known once
+        all that it needs is paid.
     resources : dict of dicts, optional
         Use of other resources by purchase, such as `{"minutes": {"thal": 30}}`; 0 if not listed.
         `Policy.run` limits them.

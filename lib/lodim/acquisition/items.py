@@ -48,7 +48,7 @@ class Items:
     @cached_property
     def _priced(self):
         options = self._options[0]
-        priced = self.network.cost > 0.0 if self.network.set_cost is None else True
+        priced = (self.network.cost > 0.0) | self.use.any(axis=0) | bool(self.network.set_cost)
         return np.ascontiguousarray((options & priced).T.astype(np.float32))
 
     def price(self, paid):
@@ -133,6 +133,10 @@ def resource_use(network, resources):
 
 
 def check_single_terms(design):
+    if not design.features:
+        raise ArgumentError(
+            f"acquire needs at least one feature to buy; the formula is {design.formula!r}"
+        )
     for name, term in zip(design.term_names, design.terms, strict=True):
         if len({column for part in term for column in factors.needs(part)}) != 1:
             raise ArgumentError(

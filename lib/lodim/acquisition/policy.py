@@ -170,6 +170,7 @@ class Policy:
         names, saving = np.array(items.names, object), (decision.loss[0] - loss) * self._loss_unit
         buy, together = rest == decision.item, np.isin(rest, decision.chosen)
         unlocks = [", ".join(names[items.cheaper_after(state, g)]) for g in rest]
+        free = items.after_buying(state.measured, state.paid, items.one_hot())[0][0][rest]
         order = np.lexsort((-saving, ~together, ~buy))
         columns = {"feature": names[rest], "price": price, "saving": saving, "buy": buy}
         columns |= {"together": together, "unlocks": np.array(unlocks, object)}
@@ -178,6 +179,8 @@ class Policy:
             self._prediction(state),
             float(decision.loss[0] * self._loss_unit),
             "log-loss" if self.levels else "squared error",
+            tuple(names[rest[free]]),
+            budget is not None,
         )
 
     def predict(self, row: Any) -> pd.Series:

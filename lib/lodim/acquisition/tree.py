@@ -265,6 +265,10 @@ class Step:
         Expected loss if nothing more is bought.
     measure : str
         What the loss is: "log-loss" or "squared error".
+    free : tuple of str
+        Unknown features of price 0; `loss` and savings assume that they are known.
+    limited : bool
+        Whether a budget limits the purchases.
 
     See Also
     --------
@@ -283,6 +287,8 @@ class Step:
     prediction: pd.Series
     loss: float
     measure: str
+    free: tuple[str, ...]
+    limited: bool
 
     @property
     def buy(self) -> str | None:
@@ -296,7 +302,7 @@ class Step:
         return float(self.options["price"][self.options["buy"].astype(bool)].sum())
 
     def __repr__(self) -> str:
-        title = "Stop: no purchase is worth its price"
+        title = f"Stop: no purchase {'within the budget ' * self.limited}is worth its price"
         if self.options.empty:
             title = "Stop: all features are known"
         if self.buy is not None:
@@ -305,6 +311,8 @@ class Step:
         lines = [f"Then possibly: {', '.join(more)}"] if more else []
         shown = ", ".join(f"{name} {value:.3g}" for name, value in self.prediction.items())
         lines += [f"Prediction: {shown}", f"Expected {self.measure}: {self.loss:.4g}"]
+        if self.free:
+            lines.append(f"Free, measure first: {', '.join(self.free)}")
         if self.options.empty:
             return "\n".join([title, *lines])
         frame = self.options.set_index("feature").rename_axis(None)[["price", "saving", "unlocks"]]

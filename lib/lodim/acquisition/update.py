@@ -9,6 +9,7 @@ from lodim import forms
 from lodim.checks import number, whole
 from lodim.engine import tiles
 from lodim.errors import DataError, DataWarning, warn
+from lodim.text import first_few
 from lodim.typing import Data
 
 if TYPE_CHECKING:  # the module of Policy imports this one
@@ -55,7 +56,8 @@ def update(
     Warns
     -----
     DataWarning
-        If recent rows are predicted much worse than held-out training rows were (drift).
+        If recent rows are predicted much worse than held-out training rows were (drift), or no
+        kept row has a certain class.
 
     See Also
     --------
@@ -83,6 +85,13 @@ def update(
     rows.append(np.append(policy.weight * decay ** len(y), batch.row_weights[used]))
     kept = np.flatnonzero(rows[2] >= forms.TINY)[-window if window else 0 :]
     X, y, weight = (one[kept] for one in rows)
+    lost = [level for k, level in enumerate(policy.levels or ()) if k not in y]
+    if lost:
+        warn(
+            f"no kept row has the class {first_few(lost)}, so refitted policies cannot predict it: "
+            "choose a larger window",
+            DataWarning,
+        )
     new = replace(
         policy, X=X, y=y, weight=weight, pending=policy.pending + len(used), recent=recent
     )
