@@ -77,7 +77,7 @@ ax = fit.plot("cost")
 # | entry of `control` | default | meaning |
 # |---|---|---|
 # | `criterion` | "cv" | number by which models are compared; the next table lists the choices |
-# | `tol` | 1e-7 | largest duality gap of a penalized model, relative to the objective of the null model |
+# | `tol` | 1e-7 | largest duality gap of a penalized model, relative to the objective of the null model; `solver="cvxpy"` is less precise, so give 1e-5 if it warns |
 # | `max_iter` | 200 | largest number of quadratic approximations per penalty; for a numeric response, up to five times as many sweeps over the features |
 #
 # | criterion | models are compared by |

@@ -653,6 +653,19 @@ def test_a_class_without_rows_stays_as_the_null_model_has_it():
     assert path.converged.all() and fit.predict(df, "prob")["w"].max() < 1e-11
 
 
+@pytest.mark.parametrize("lambda_", [0.005, 0.02])
+def test_cvxpy_converges_for_classes(lambda_):
+    pytest.importorskip("cvxpy")
+    rng = np.random.default_rng(1)
+    df = pd.DataFrame(rng.normal(size=(200, 5)), columns=list("abcde"))
+    df["g"] = rng.choice(["u", "v", "w"], 200)
+    df["y"] = df["a"] + df["b"] / 2 + (df["g"] == "u") + rng.normal(size=200) < 0
+    needs = {"a": ["visit"], "b": ["visit"], "c": ["b"]}
+    costs = {"a": 1, "b": 2, "c": 0.5, "d": 1, "e": 3, "g": 1, "visit": 4}
+    asked = {"costs": costs, "depends_on": needs, "lambda_": lambda_, "solver": "cvxpy"}
+    assert ld.costnet("y ~ .", df, **asked).converged  # without a warning
+
+
 @pytest.mark.long
 def test_cvxpy_solves_the_same_path():
     pytest.importorskip("cvxpy")

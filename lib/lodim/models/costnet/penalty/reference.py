@@ -54,9 +54,8 @@ class ConicSolver(NewtonSolver):
         import cvxpy as cp
 
         self._lam.value, self._ridge.value = lam, ridge
-        # With 1e-9, the gaps of a log link would exceed the path's tolerance.
-        tol = 1e-11 if self.problem.loss[0] == POWER else 1e-9
-        tight = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), tol)
+        # With 1e-9, the gaps of classes and log links would exceed the path's tolerance.
+        tight = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-11)
         with warnings.catch_warnings():  # inaccurate solutions show in the gap
             warnings.simplefilter("ignore", UserWarning)
             self._program.solve(solver=cp.CLARABEL, enforce_dpp=True, max_iter=max_iter, **tight)
