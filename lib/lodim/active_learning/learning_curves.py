@@ -10,7 +10,7 @@ from scipy.special import bdtr, stdtr
 
 from lodim.checks import one_of
 from lodim.errors import ArgumentError
-from lodim.plot.axes import GREY, colour, ensure_axes, tidy
+from lodim.plot.axes import GREY, colour, ensure_axes, tidy, whole_ticks
 from lodim.plot.lettering import literal
 from lodim.plot.lines import name_ends
 from lodim.report.tables import Table, listing, significant
@@ -332,7 +332,7 @@ def learning(frame, ax=None, *, measure):
         ends[name] = (mean[-1], colour(k))
     ax.set_xlabel("labelled rows")
     ax.set_ylabel(f"{measure.replace('_', '-')} on the test rows")
-    ax.xaxis.get_major_locator().set_params(integer=True)
+    whole_ticks(ax)
     name_ends(ax, x[-1], ends)
     return tidy(ax)
 

@@ -443,7 +443,7 @@ class Effects(FitResult):
         if self.kind == "importance":
             return "the mean deviance"
         if self.type == "link":
-            return f"the {self.fit.family.link}"
+            return phrases.scale(self.fit)
         return phrases.modelled(self.fit) if "class" not in self.frame else "the probability"
 
     def _table(self, notes=()):

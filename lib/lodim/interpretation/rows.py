@@ -87,12 +87,12 @@ def read_rows(fit, data, offset, response=False, replicates=()):
     weight = np.ones(len(frame.index))
     if design.weights in held:
         weight = np.nan_to_num(columns.as_float(held[design.weights].values))
-    features = {}
+    features, parts = {}, itertools.chain(*design.terms)
+    needed = ((part, name) for part in parts for name in factors.needs(part))
+    numbers = {name for part, name in needed if factors.is_read_as_number(part, name)}
     for name in design.features:
         column = held[name]
-        parts = [part for part in itertools.chain(*design.terms) if name in factors.needs(part)]
-        numeric = any(factors.is_read_as_number(part, name) for part in parts)
-        if column.kind in ("empty", "date") or (column.kind == "number" and numeric):
+        if column.kind in ("empty", "date") or (column.kind == "number" and name in numbers):
             features[name] = Feature(name, columns.as_float(column.values))
             continue
         column = columns.as_levels(column)

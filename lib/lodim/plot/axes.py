@@ -83,6 +83,11 @@ def _misfit(plot, fit, ax, arguments):
     return ""
 
 
+def whole_ticks(ax):
+    """Put the ticks of the x axis at whole numbers; a single one takes the whole axis."""
+    ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
+
+
 def tidy(ax):
     """Hide the upper and the right line of the frame of matplotlib Axes, and return them."""
     ax.spines[["top", "right"]].set_visible(False)

@@ -36,8 +36,8 @@ def key(ax, legend, boundary, densities, arrows, inside=False):
     entries = class_marks(ax, legend, s=28)
     if densities:
         whose = "its" if legend.labels is not None else "the"
-        outer = f"\nand {100 * HELD[0]:.0f} %" if len(legend.entries) <= MAX_CONTOURS else "\n"
-        text = f"densest part with {100 * HELD[1]:.0f} %{outer} of {whose} rows"
+        outer = f"\nand {100 * HELD[0]:.0f}%" if len(legend.entries) <= MAX_CONTOURS else "\n"
+        text = f"densest part with {100 * HELD[1]:.0f}%{outer} of {whose} rows"
         entries += ax.plot([], [], color=GREY, lw=1.2, label=text)
     if boundary:
         entries += ax.plot([], [], color=INK, lw=1.1, label="decision boundary")

@@ -64,13 +64,13 @@ def name_ends(ax, x, ends):
     axes.tidy(ax)
 
 
-def rounds(values, name, ax=None):
-    """Draw a line of `values` by round (iteration) 1, 2, ...; `name` labels the y axis."""
+def steps(values, first, names, ax=None):
+    """Draw a line of `values` at `first`, first + 1, ...; `names` label the x and the y axis."""
     ax = axes.ensure_axes(ax)
-    ax.plot(np.arange(1, len(values) + 1), values, "o-", ms=3, color=axes.BLUE)
-    ax.set_xlabel("round")
-    ax.set_ylabel(name)
-    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.plot(first + np.arange(len(values)), values, "o-", ms=3, color=axes.BLUE)
+    ax.set_xlabel(names[0])
+    ax.set_ylabel(names[1])
+    axes.whole_ticks(ax)
     return axes.tidy(ax)
 
 

@@ -217,13 +217,15 @@ def _name(ax, view, key):
     if view.blocks:
         _name_blocks(ax, view)
     if d == 3:
-        ax.set_zlabel(names[2])
+        ax.set_zlabel(names[2], labelpad=18 if view.levels[2] else 4)
+        for axis in (ax.xaxis, ax.yaxis, ax.zaxis):
+            axis.label.set_size(8)
         ax.tick_params(labelsize=7)
         ax.patch.set_visible(False)  # it would hide the axis name of the previous panel
         for which, levels in zip("xyz", view.levels, strict=True):
             if not levels:
                 ax.locator_params(which, nbins=TICKS)
-        ax.set_box_aspect(None, zoom=0.85)  # otherwise labels would overlap the next panel
+        ax.set_box_aspect(None, zoom=0.8)  # otherwise labels would overlap the next panel
     else:
         tidy(ax)
     head, *rest = view.title.split("\n")
@@ -261,7 +263,7 @@ def _explain(axes, key, shades, star, views, fresh):
     entries = class_marks(first, key, s=40)
     entries.append(legend_mark(first, "row with most weight in the view", s=30, color="black"))
     faint = {"s": 12, "color": "black", "alpha": 0.25, "linewidths": 0}
-    entries.append(legend_mark(first, "served elsewhere", **faint))
+    entries.append(legend_mark(first, "other row", **faint))
     if star is not None:
         entries.append(legend_mark(first, star, s=130, **STAR))
         if any(view.near is not None for view in views):

@@ -26,6 +26,21 @@ def modelled(fit):
     return f"P({response.event(fit.levels[1])})"
 
 
+def scale(fit):
+    """Return what a linear predictor is: the response, or such as "the logit of P(y = yes)"."""
+    link = fit.family.link
+    if link == "identity":
+        return fit.design.response.name
+    return "the score of the class" if link == "softmax" else f"the {link} of {modelled(fit)}"
+
+
+def not_standardized(fit):
+    """Return a list with a note that values "per SD" are per unit; [] for standardized features."""
+    if fit.arguments["standardize"]:
+        return []
+    return ["Features are not standardized: values per standard deviation (SD) are per unit."]
+
+
 def monotone(fit):
     """Return a list with a line on which effects were required to be monotone; [] if none."""
     if not fit.settings.monotone:

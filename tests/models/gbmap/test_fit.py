@@ -156,7 +156,7 @@ def test_summary_names_learners_without_a_bend_once_with_their_class():
     levels = "; ".join(f"1 to 4 ({level})" for level in fit.levels)
     assert f"(linear or constant on the data): boosts {levels}." in text
     cars = ld.gbmap("mpg ~ weight", ld.data("autompg"), m=1, lambda_=0.1)
-    assert "in units of the response;" in " ".join(str(cars.summary()).split())
+    assert "in units of mpg;" in " ".join(str(cars.summary()).split())
 
 
 @pytest.mark.long
@@ -531,6 +531,37 @@ def test_plots(fits, df, axes, response):
             assert "row r3" in ax.get_title()
         if kind == "effects":
             assert len(ax.get_yticklabels()) == 2
+
+
+def test_plots_name_classes_and_what_a_slope_changes():
+    """A class follows its feature in brackets; labels of axes say which class a slope is for."""
+    tumours = ld.data("breast_cancer")
+    two = ld.gbmap("diagnosis ~ mean_radius", tumours, m=1, lambda_=0.1, threads=1)
+    scale = "the logit of P(diagnosis = malignant)"
+    assert two.plot("effects").get_xlabel() == f"effect on {scale}\nper SD of the feature"
+    assert f"in units of {scale};" in " ".join(str(two.summary()).split())
+    assert ld.effects(two, tumours, type="link").plot().get_ylabel() == f"effect on {scale}"
+    flowers = ld.data("iris")
+    flowers["code"] = pd.factorize(flowers["species"])[0] + 10115
+    given = {"family": "multinomial", "m": 1, "lambda_": 0.1, "threads": 1}
+    three = ld.gbmap("code ~ petal_width", flowers, **given)
+    ax = three.plot("local", data=flowers)
+    assert ax.get_title() == "row 0: predicted code = 10115"
+    assert ax.get_xlabel().startswith("local effect on the score of the class")
+    named = {f"petal_width ({code})" for code in (10115, 10116, 10117)}
+    assert {t.get_text() for t in ax.get_yticklabels()} == named
+    ax = two.plot("loss")  # one boost: no tick at a fraction of a boost
+    assert all(float(t) == int(t) for t in ax.get_xticks())
+
+
+@pytest.mark.parametrize("model", [ld.gbmap, ld.proset, ld.costnet])
+def test_unstandardized_features_are_named_in_the_summary(model):
+    given = {"m": 1, "lambda_": 0.1} if model is ld.gbmap else {}
+    given = {"lambda_v": 0.1} if model is ld.proset else given
+    for standardize in (True, False):
+        fit = model("mpg ~ weight", ld.data("autompg"), standardize=standardize, **given)
+        note = "values per standard deviation (SD) are per unit"
+        assert (note in " ".join(str(fit.summary()).split())) is not standardize
 
 
 def test_plot_makes_its_own_axes(fits, axes):

@@ -243,6 +243,10 @@ def test_starts_and_loadings(fits):
     ax = fits[2].plot("starts")
     np.testing.assert_allclose(np.sort(offsets(ax)[:, 1]), np.sort(fits[2].starts()["divergence"]))
     assert set(legend(ax)) == set(fits[2].starts()["start"])
+    assert ax.get_ylabel() == "divergence reached"
+    ax = ld.melm("~ .", ld.data("iris"), threads=1).plot("starts")
+    assert ax.get_ylabel() == "entropy reached" and "entropy" in ax.get_xlabel()
+    assert all(float(t) == int(t) for t in ax.get_xticks())
     ax = fits[2].plot("loadings", top=5)
     V = fits[2].tidy()["std_estimate"].to_numpy().reshape(2, -1).T
     largest = np.argsort(-np.linalg.norm(V, axis=1))[:5]
@@ -274,7 +278,7 @@ def test_all_arguments_are_documented():
 def test_principal_components(wine):
     fit = ld.melm("~ . - cultivar", wine)
     ax = fit.plot()
-    assert "36.2 % of the variance" in ax.get_xlabel() and len(offsets(ax)) == len(wine)
+    assert "36.2% of the variance" in ax.get_xlabel() and len(offsets(ax)) == len(wine)
     assert legend(ax)[0] == "rows" and "decision boundary" not in legend(ax)
     assert fit.plot("loadings") is not None and fit.plot("starts") is not None
 

@@ -70,7 +70,7 @@ def test_a_query_is_a_star_in_its_view_with_rings_around_its_neighbours(name):
             expected = x.neighbours[list(two)].to_numpy()[1:]
             assert any(same_points(np.asarray(c.get_offsets()), expected) for c in rings)
     words = {t.get_text() for t in axes[0].figure.legends[0].get_texts()}
-    assert "row 30" in words and {"row with most weight in the view", "served elsewhere"} <= words
+    assert "row 30" in words and {"row with most weight in the view", "other row"} <= words
     assert np.array_equal(
         [ax.get_title() for ax in x.plot()], [ax.get_title() for ax in axes]
     )  # the same picture
@@ -83,6 +83,35 @@ def test_legend_and_scale():
     assert fit_of("numbers").plot()[0].figure.axes[-1].get_ylabel() == "y"  # the colour scale
     words = {t.get_text() for t in fit_of("clusters").plot()[0].figure.legends[0].get_texts()}
     assert {"cluster = 1.1", "cluster = 2.3"} <= words
+
+
+def test_losses_by_number_of_views_start_without_a_view():
+    fit = ld.ripr("species ~ .", ld.data("iris"), max_dim=1, k=10, threads=1)
+    ax = fit.plot("objective")
+    (line,) = ax.get_lines()
+    assert np.array_equal(line.get_xdata(), np.arange(len(fit.estimates) + 1))
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("number of views", "leave-one-out log-loss")
+    ax = fit_of("two").plot("objective")
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("round", "objective")
+    assert ax.get_lines()[0].get_xdata()[0] == 1
+
+
+def test_a_note_relates_the_views_predictions_to_the_fit():
+    cars = ld.data("autompg")
+    fit = ld.ripr("mpg ~ weight + model_year", cars, max_dim=2, k=10, threads=1)
+    text = " ".join(str(fit.explain(cars[:1])).split())
+    assert f"multiplies it by {fit.estimates.factor:.4g}." in text
+
+
+def test_names_of_axes_in_three_dimensions_do_not_touch_the_legend():
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame(rng.normal(size=(90, 3)), columns=["age", "b" * 24, "bmi"])
+    df["y"] = df.sum(axis=1)
+    (ax,) = ld.ripr("y ~ .", df, min_dim=3, n_views=1, threads=1).plot()
+    ax.figure.canvas.draw()
+    axis_names = [axis.label.get_window_extent() for axis in (ax.xaxis, ax.yaxis, ax.zaxis)]
+    words = [text.get_window_extent() for text in ax.figure.legends[0].get_texts()]
+    assert not any(name.overlaps(word) for name in axis_names for word in words)
 
 
 @pytest.mark.long

@@ -222,7 +222,7 @@ def _notes(fit):
     left = unused_prices(fit.settings.network, fit.settings)
     if left:
         notes.append(f"Items with a price that the formula does not use: {_some_names(left, 200)}.")
-    notes += phrases.without_effect(d)
+    notes += phrases.not_standardized(fit) + phrases.without_effect(d)
     return tuple(notes)
 
 
@@ -308,7 +308,7 @@ def words(fit):
     model = (
         f"A {kind} model of {fit.design.response.name} with {counted(fit.df, 'feature')}, whose "
         f"measurement costs {significant(fit.cost)} in all. It explains "
-        f"{100 * fit.dev_ratio:.1f} % of the deviance of the training rows."
+        f"{100 * fit.dev_ratio:.1f}% of the deviance of the training rows."
     )
     if fit.estimates.frontier is None:
         return [model, "It was fitted with one penalty, so there is no list of models by price."]

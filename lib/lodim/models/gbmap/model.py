@@ -220,7 +220,8 @@ def gbmap(
     groups : column name or array (n,), optional
         Rows with equal values stay together in cross-validation.
     standardize : bool, default=True
-        Scale features to unit standard deviation; they are always centred.
+        Scale features to unit standard deviation; they are always centred. If False, values that
+        are given per standard deviation are per unit of the feature.
     dtype : {"float64", "float32"}, default="float64"
         Precision of the stored features.
     seed : int, default=0

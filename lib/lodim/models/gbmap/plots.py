@@ -9,10 +9,10 @@ from lodim.errors import ArgumentError
 from lodim.models.gbmap.embedding import NEIGHBOURS
 from lodim.models.gbmap.report import loss_name
 from lodim.plot import points
-from lodim.plot.axes import BLUE, GREY, RED, SIZE, count_line, ensure_axes, tidy
+from lodim.plot.axes import BLUE, GREY, RED, SIZE, count_line, ensure_axes, tidy, whole_ticks
 from lodim.plot.bars import bars
 from lodim.plot.lettering import legend
-from lodim.report.phrases import term_labels
+from lodim.report import phrases
 from lodim.report.tables import significant
 
 
@@ -23,7 +23,7 @@ def loss(fit, ax):
     ax.plot(deviance.index, deviance, "o-", ms=3, color=BLUE)
     ax.set_xlabel("boost")
     ax.set_ylabel(loss_name(fit))
-    ax.xaxis.get_major_locator().set_params(integer=True)
+    whole_ticks(ax)
     ax.spines["top"].set_visible(False)
     to_share, to_loss = (lambda d: 100.0 * (1.0 - d / null)), (lambda e: null * (1.0 - e / 100.0))
     right = ax.secondary_yaxis("right", functions=(to_share, to_loss))
@@ -38,9 +38,10 @@ def effects(fit, ax, *, top=15):
     """Draw the mean slope of the `top` most important features, per standard deviation."""
     every = in_pandas(fit.tidy)()
     frame = every.loc[every["std_estimate_abs"].sort_values(ascending=False).index[:top]]
-    xlabel, spread = f"effect on {_response(fit)} per SD of the feature", frame["std_estimate_abs"]
+    xlabel = f"effect on {phrases.scale(fit)}\nper SD of the feature"
     xlabel += count_line(len(frame), len(every))
-    return bars(term_labels(frame), frame["std_estimate"], xlabel, ax, spread=spread)
+    names, spread = phrases.term_labels(frame), frame["std_estimate_abs"]
+    return bars(names, frame["std_estimate"], xlabel, ax, spread=spread)
 
 
 def local(fit, ax, *, data, row=0, top=15):
@@ -52,15 +53,14 @@ def local(fit, ax, *, data, row=0, top=15):
         raise ArgumentError(f"row {row} has missing values: it cannot be explained")
     n_all = len(gradient)
     gradient = gradient.loc[gradient.abs().sort_values(ascending=False).index[:top]]
-    names = [n if isinstance(n, str) else " ".join(map(str, n)) for n in gradient.index]
+    names = [n if isinstance(n, str) else f"{n[1]} ({n[0]})" for n in gradient.index]
     # If the offset was an array, `data` lacks it: the prediction is shown without it.
     unknown = fit.design.offset_given and fit.design.offset is None
-    type = "response" if fit.levels is None else "class"
+    type, response = "response" if fit.levels is None else "class", fit.design.response
     predicted = in_pandas(fit.predict)(one, type, **(fit._zero_offset() if unknown else {})).iloc[0]
-    shown = predicted if isinstance(predicted, str) else f"{predicted:.4g}"
-    title = f"row {one.index[0]}: predicted {fit.design.response.name} = {shown}"
-    title += " without its offset" * unknown
-    xlabel = f"local effect on {_response(fit)} per SD of the feature"
+    shown = response.event(f"{predicted:.4g}" if fit.levels is None else predicted)
+    title = f"row {one.index[0]}: predicted {shown}" + " without its offset" * unknown
+    xlabel = f"local effect on {phrases.scale(fit)}\nper SD of the feature"
     xlabel += count_line(len(gradient), n_all)
     return bars(names, gradient.to_numpy(), xlabel, ax, title=title)
 
@@ -79,7 +79,7 @@ def embedding(fit, ax, *, data=None):
     xy = np.zeros((len(E), 2))
     xy[:, : min(2, len(s))] = (U * s)[:, :2]
     share = np.r_[s**2 / max((s**2).sum(), 1e-300), 0.0, 0.0]
-    names = [f"PC {k + 1} of the embedding ({100 * share[k]:.0f} %)" for k in (0, 1)]
+    names = [f"PC {k + 1} of the embedding ({100 * share[k]:.0f}%)" for k in (0, 1)]
     key = points.Key.from_response(fit.design.response.name, fit.levels, y)
     ax = ensure_axes(ax, SIZE)
     shades = points.scatter_values(ax, xy, y, key, s=12, alpha=0.8, lw=0)
@@ -108,11 +108,6 @@ def drift(fit, ax, *, data, offset=None, threshold=None, limit=None, k=NEIGHBOUR
         threshold = positive("threshold", threshold)
     limit = float(np.quantile(losses, 0.95)) if limit is None else positive("limit", limit)
     return _drift_against_loss(values, losses, threshold, limit, ax)
-
-
-def _response(fit):
-    link = fit.family.link
-    return fit.design.response.name if link == "identity" else f"the {link}"
 
 
 # Shapes ------------------------------------------------------------------------------------------

@@ -70,12 +70,10 @@ def _learners(fit):
     table["active"] *= 100.0
     table = table[[c for c in columns if c in table]].rename(columns=columns)
     formats = {"b": "+d", "Active %": ".1f", "Cum. %Dev": ".2f"}
-    link = fit.family.link
-    units = "response" if link == "identity" else f"{link} link"
     note = (
-        "f_j(x) = a + b g(w'x); |w| per standard deviation of the features, in units of the "
-        f"{units}; Active: share of rows with w'x > 0; Loss: {loss_name(fit)}, after the "
-        f"boost{'' if fit.refit_log is None else ', before the joint fit'}."
+        "f_j(x) = a + b g(w'x); |w| per standard deviation of the features, in units of "
+        f"{phrases.scale(fit)}; Active: share of rows with w'x > 0; Loss: {loss_name(fit)}, after "
+        f"the boost{'' if fit.refit_log is None else ', before the joint fit'}."
     )
     return Table("Weak learners", table, formats, (note,))
 
@@ -187,7 +185,7 @@ def _notes(fit):
     left_out = s.m * fit.family.n_functions - len(fit.estimates)
     if left_out:
         notes.append(f"Learners dropped, because they add nothing: {left_out}.")
-    notes += phrases.without_effect(fit.design)
+    notes += phrases.not_standardized(fit) + phrases.without_effect(fit.design)
     active = learners["active"]
     linear = _boosts(fit, (active < 1e-9) | (active > 1.0 - 1e-9))
     if linear:
@@ -226,7 +224,7 @@ def words(fit):
     return [
         f"The score of {fit.design.response.name} is a sum of {counted(m, 'learner')}, each a "
         "plane with one bend, fitted one after the other (gradient boosting mapping). It "
-        f"explains {100 * fit.dev_ratio:.1f} % of the deviance of the training rows.",
+        f"explains {100 * fit.dev_ratio:.1f}% of the deviance of the training rows.",
         f"The penalty lambda is {significant(fit.settings.lambda_)}: a larger one flattens the "
         "planes. Near any row the model is linear, so that each feature has a slope there; the "
         "bars below show its mean size over the training rows, per standard deviation.",

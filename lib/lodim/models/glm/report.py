@@ -187,7 +187,7 @@ def words(fit):
     return [
         f"A generalized linear model of {fit.design.response.name} ({fit.family.name}, "
         f"{fit.family.link} link) with {fit.df} coefficients, fitted without a penalty. It "
-        f"explains {100 * fit.dev_ratio:.1f} % of the deviance.",
+        f"explains {100 * fit.dev_ratio:.1f}% of the deviance.",
         "Intervals and tests are valid if this model was chosen before the data were seen, and "
         "if its assumptions are right.",
     ]

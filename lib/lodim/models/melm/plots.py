@@ -33,7 +33,7 @@ def view(fit, ax, *, data=None, dimensions=None, arrows=LOADINGS, top=8, contour
     rows, labels = biplot.Rows(rows.xy[:, which], rows.code), [fit.axes[j] for j in which]
     if fit.levels is None:
         share = 100.0 * v.spread**2 / (v.total or np.nan)
-        labels = [f"{fit.axes[j]} ({share[j]:.1f} % of the variance)" for j in which]
+        labels = [f"{fit.axes[j]} ({share[j]:.1f}% of the variance)" for j in which]
     if len(which) == 3:
         return biplot.space(rows, classes, labels, ax, arrows=longest)
     rule, near = v.rule, training.xy[:, which]
@@ -62,7 +62,7 @@ def loadings(fit, ax, *, top=15, of=LOADINGS):
 
 
 def starts(fit, ax):
-    """Draw the divergence reached from each start of the search, sorted, with a colour per kind."""
+    """Draw the divergence (or entropy) that each start reached, sorted, with a colour per kind."""
     frame, ax = fit.starts(), axes.ensure_axes(ax, (7.0, 4.0))
     best, rank = frame["divergence"].iloc[0], np.arange(1, len(frame) + 1)
     style = {"s": 42, "edgecolor": "white", "linewidths": 0.5, "zorder": 3}
@@ -76,9 +76,10 @@ def starts(fit, ax):
     place = {"xycoords": ax.get_yaxis_transform(), "xytext": (-3, 3), "ha": "right"}
     style = {"textcoords": "offset points", "fontsize": 8, "color": axes.GREY}
     ax.annotate("within 5% of the largest", (1.0, near), **place, **style)
-    ax.set_xlabel("starting point, in the order of the divergence reached")
-    ax.set_ylabel("divergence reached")
-    ax.xaxis.get_major_locator().set_params(integer=True)
+    measure = "entropy" if fit.levels is None else "divergence"
+    ax.set_xlabel(f"starting point, in the order of the {measure} reached")
+    ax.set_ylabel(f"{measure} reached")
+    axes.whole_ticks(ax)
     ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return axes.tidy(ax)
 

@@ -30,7 +30,7 @@ def listing(fit):
         which = "First" if fit.settings.entropy == "max" else "Last"
         lines.append(
             f"{which} {fit.estimates.k} principal components, entropy: "
-            f"{significant(fit.entropy)}, share of variance: {100.0 * fit.dev_ratio:.1f} %"
+            f"{significant(fit.entropy)}, share of variance: {100.0 * fit.dev_ratio:.1f}%"
         )
     else:
         lines.append(

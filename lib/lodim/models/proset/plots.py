@@ -46,7 +46,7 @@ def map_(fit, ax, *, data=None, row=None, batch=1, named=0):
         largest = np.argsort(-np.abs(loading), kind="stable")[:2]
         signed = [(active_names(fit)[a], loading[a]) for a in largest if abs(loading[a]) > 0.2]
         features = "  ".join(f"{'+−'[int(weight < 0)]} {name}" for name, weight in signed)
-        names.append(f"PC {k + 1} ({100 * to_plane.share[k]:.0f} %):  {features}")
+        names.append(f"PC {k + 1} ({100 * to_plane.share[k]:.0f}%):  {features}")
     names += ["(no second direction)"] * (2 - len(names))
     return _plane(fit, ax, to_plane, names, of, data, row, named, title)
 
@@ -72,7 +72,7 @@ def surface(fit, ax, *, features=None, reference=None, level=None):
     if fit.calibration is not None:
         beyond = mass - fit.calibration.familiarity[STRANGE]
         if (beyond <= 0).any():
-            edge = beyond, f"less familiar than {100 - STRANGE} %\nof the training rows"
+            edge = beyond, f"less familiar than {100 - STRANGE}%\nof the training rows"
     more = {
         "points": points.Points(original_units(fit, t.x)[:, two], t.y, t.w),
         "edge": edge,

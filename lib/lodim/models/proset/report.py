@@ -140,7 +140,7 @@ def _notes(fit):
         notes.append(f"{words}: the estimates are those of the null model.")
     notes += [f"{line}." for line in _heaviest_share(fit)]
     notes += phrases.choice(fit)
-    notes += phrases.without_effect(fit.design)
+    notes += phrases.not_standardized(fit) + phrases.without_effect(fit.design)
     return tuple(notes)
 
 
@@ -163,7 +163,7 @@ def words(fit):
         f"{counted(glance['df'], 'feature')} with a weight, the larger its weight (prototype "
         "sets).",
         f"The penalty lambda_v is {significant(fit.settings.lambda_v)}; the fit explains "
-        f"{100 * fit.dev_ratio:.1f} % of the deviance of the training rows.",
+        f"{100 * fit.dev_ratio:.1f}% of the deviance of the training rows.",
     ]
 
 

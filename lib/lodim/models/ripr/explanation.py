@@ -224,11 +224,12 @@ def level_names(fit, axis):
 
 
 def _notes(x):
-    power = "to the power dim (1 - alpha)"
-    if x._fit.estimates.method == VOTE:
+    power, e = "to the power dim (1 - alpha)", x._fit.estimates
+    if e.method == VOTE:
         first = (
             "Weight: share of the view in the evidence for the prediction, relative to the mean "
-            "of all training rows; * marks the largest."
+            "of all training rows; * marks the largest. Says: prediction by this view alone; the "
+            f"fit adds up the evidence of the views and multiplies it by {significant(e.factor)}."
         )
     elif "weight" in x.views:
         first = (

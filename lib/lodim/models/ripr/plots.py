@@ -7,7 +7,7 @@ from lodim.design.frame import in_pandas
 from lodim.errors import ArgumentError
 from lodim.models.ripr.ensemble import CLUSTERS
 from lodim.models.ripr.explanation import level_names, one_row, view_values
-from lodim.models.ripr.report import ERROR
+from lodim.models.ripr.report import ERROR, voting, voting_loss
 from lodim.plot import bars, lines, panels
 from lodim.plot.panels import View
 from lodim.plot.points import Key
@@ -41,15 +41,18 @@ def shares(fit, ax):
     frame = in_pandas(fit.tidy)()
     pairs = zip(frame["estimate"], frame["error"], strict=True)
     texts = [
-        f"{100 * share:.0f} %" + (f", {_error(fit, error)}" if np.isfinite(error) else "")
+        f"{100 * share:.0f}%" + (f", {_error(fit, error)}" if np.isfinite(error) else "")
         for share, error in pairs
     ]
     return bars.shares(list(frame["term"]), frame["estimate"], texts, ax)
 
 
 def objective(fit, ax):
-    """Draw the objective of the search for feature sets, round by round."""
-    return lines.rounds(fit.log["objective"], "objective", ax)
+    """Draw the leave-one-out loss by number of views, or an assignment's objective by round."""
+    if not voting(fit):
+        return lines.steps(fit.log["objective"], 1, ("round", "objective"), ax)
+    names = "number of views", f"leave-one-out {voting_loss(fit)}"
+    return lines.steps(fit.log["objective"], 0, names, ax)
 
 
 def _rows(fit, data):
