@@ -61,7 +61,7 @@ def acquire(
         all that it needs is paid.
     resources : dict of dicts, optional
         Use of other resources by purchase, such as `{"minutes": {"thal": 30}}`; 0 if not listed.
-        `Policy.run` limits them.
+        `Policy.run` limits them. Of alternatives, the cheapest is bought, whatever it uses.
     trade_off : float, optional
         Loss (log-loss or squared error) that one unit of price must save; see `Policy.curve`. By
         default half of the training loss that all features together save, divided by their price.
