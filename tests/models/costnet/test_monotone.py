@@ -18,6 +18,7 @@ from lodim.models.costnet.search.refit import Refits
 from lodim.models.costnet.search.rows import SearchData
 from lodim.prices.network import unfold
 from models.costnet.exhaustive import exhaustive
+from models.costnet.members import members_of
 
 # Clarabel is asked for more digits than it can always give; what it gives is compared.
 pytestmark = pytest.mark.filterwarnings("ignore:Solution may be inaccurate:UserWarning")
@@ -68,10 +69,9 @@ def peer(X, batch, name, groups=None, lam=0.0):
     """Coefficients by CVXPY, of the given signs and with a penalty of norms."""
     w, b = cp.Variable(X.shape[1]), cp.Variable()
     objective = batch.weight @ loss_of(name, batch.y, X @ w + b)
-    for k in range(0 if groups is None else len(groups)):
-        objective += (
-            lam * groups.cost[k] * cp.norm(w[groups.member[groups.start[k] : groups.start[k + 1]]])
-        )
+    if groups is not None:
+        pairs = zip(groups.cost, members_of(groups), strict=True)
+        objective += lam * sum(cost * cp.norm(w[members]) for cost, members in pairs)
     signs = cp.multiply(SIGNS[: X.shape[1]], w) >= 0.0
     cp.Problem(cp.Minimize(objective), [signs]).solve(solver=cp.CLARABEL, **TIGHT)
     return w.value

@@ -26,6 +26,7 @@ from lodim.models.costnet.penalty.prox import prox_tree
 from lodim.models.costnet.penalty.reference import ConicSolver
 from lodim.models.costnet.penalty.solvers import NewtonSolver, lambda_max, penalty_path
 from lodim.prices.network import unfold
+from models.costnet.members import members_of
 
 # Clarabel is asked for more digits than it can always give; what it gives is compared.
 pytestmark = [
@@ -57,11 +58,6 @@ def network_of(parents, cost=None, **more):
     m = len(parents)
     cost = np.ones(m) if cost is None else cost
     return unfold([f"v{i}" for i in range(m)], cost, parents, [(i,) for i in range(m)], **more)
-
-
-def members_of(groups):
-    """Positions of the coefficients of each group."""
-    return np.split(groups.member, groups.start[1:-1])
 
 
 def groups_of(network, p=None):
@@ -458,10 +454,7 @@ def test_the_proximal_map_of_a_tree():
         u = v.copy()
         prox_tree(u, 0.9, lay, 0, len(lay.cost))
         x = cp.Variable(len(lay.at))
-        norms = sum(
-            c * cp.norm(x[lay.member[a:b]])
-            for c, a, b in zip(lay.cost, lay.start[:-1], lay.start[1:], strict=True)
-        )
+        norms = sum(c * cp.norm(x[k]) for c, k in zip(lay.cost, members_of(lay), strict=True))
         tight = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-12)
         cp.Problem(cp.Minimize(0.5 * cp.sum_squares(x - v[0]) + 0.9 * norms)).solve(
             solver=cp.CLARABEL, **tight

@@ -31,6 +31,7 @@ from lodim.models.costnet.search.rows import SearchData
 from lodim.models.costnet.settings import RULES
 from lodim.prices.network import unfold
 from models.costnet.exhaustive import exhaustive
+from models.costnet.members import members_of
 
 
 def batch_of(X, y, weights=None, offset=None):
@@ -602,9 +603,7 @@ def trace_of(coef):
 def test_the_lasso_charges_all_that_a_column_needs():
     network = plain(4, [1.0, 2.0, 4.0, 0.0], [(), (0,), (1, 0), ()])
     found = rules.lasso_groups(network, 5)
-    charge = dict(
-        zip(map(tuple, np.split(found.member, found.start[1:-1])), found.cost, strict=True)
-    )
+    charge = dict(zip(map(tuple, members_of(found)), found.cost, strict=True))
     # A free one as the cheapest; those of no node not at all.
     assert charge == {(0,): 1.0, (1,): 3.0, (2,): 7.0, (3,): 1.0}
 
