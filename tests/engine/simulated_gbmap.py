@@ -5,6 +5,7 @@ of its own, since the simulator is chosen when numba.cuda is first imported.
 import gc
 import time
 from threading import Thread
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -199,6 +200,10 @@ def test_auto_takes_a_gpu_for_large_data(monkeypatch):
     monkeypatch.setattr(blocks, "find_spec", lambda name: True)
     monkeypatch.setattr(blocks, "LARGE", X.nbytes)
     assert isinstance(blocks.place(X, "auto"), DeviceTiles)
+    with monkeypatch.context() as broken:  # an error of the copy is no missing GPU
+        broken.setattr(DeviceTiles, "from_tiles", Mock(side_effect=ld.DeviceError("copy")))
+        with pytest.raises(ld.DeviceError, match="copy"):
+            blocks.place(X, "auto")
     monkeypatch.setattr(blocks, "find_spec", lambda name: None)
     assert blocks.place(X, "auto") is X
 

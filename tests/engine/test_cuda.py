@@ -91,7 +91,7 @@ def test_small_data_never_look_for_a_gpu(monkeypatch):
         raise AssertionError("looked for a GPU")
 
     X = tiles.pack(np.ones((5, 2)))
-    monkeypatch.setattr(engine, "_on_device", looked)
+    monkeypatch.setattr(engine, "_cuda_for", looked)
     assert engine.place(X, "auto") is X and engine.place(X, "cpu") is X
 
 

@@ -12,7 +12,7 @@ from threading import Lock
 import numpy as np
 
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK, of_rows
-from lodim.errors import DeviceError, LodimError, MissingExtraError
+from lodim.errors import DeviceError, MissingExtraError
 
 ENGINES = ("auto", "cpu", "cuda")
 THREADED = 2_000_000  # number of values above which threads over columns are faster
@@ -38,15 +38,16 @@ def place(X, engine, large=None):
     if engine == "cpu" or (engine == "auto" and not (large and _has_target())):
         return X
     try:
-        return _on_device(X)
-    except LodimError:
+        cuda = _cuda_for(X)
+    except (MissingExtraError, DeviceError):
         if engine == "auto":
             return X
         raise
+    return cuda.DeviceTiles.from_tiles(X)
 
 
-def _on_device(X):
-    """Return the features X on the GPU, as DeviceTiles; raise an error if that is impossible."""
+def _cuda_for(X):
+    """Return the module `cuda`; raise an error if there is no GPU with free memory for X."""
     missing = "engine='cuda' needs an NVIDIA GPU and numba-cuda: pip install 'lodim[cuda]'"
     try:
         from lodim.engine import cuda  # imports numba's CUDA target, so only if a GPU is requested
@@ -65,7 +66,7 @@ def _on_device(X):
             f"the GPU has too little free memory for the features ({gigabytes:.1f} GB): use "
             "engine='cpu', or dtype='float32', which halves their size"
         )
-    return cuda.DeviceTiles.from_tiles(X)
+    return cuda
 
 
 def _has_target():

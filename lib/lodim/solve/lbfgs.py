@@ -253,6 +253,7 @@ def advance(active, value, at, stops, search):
             left = False  # whether rounding leaves a trial point apart from theta
             for k in range(l1.size):
                 left |= not step[c] * abs(direction[c, k]) <= 0.5 * stops.spacing
+            # A step multiplies a direction, which may be long, down to half the spacing.
             smallest = SMALLEST_STEP if stops.spacing == 0.0 else SMALLEST_STEP**2
             if not left:
                 status[c] = CONVERGED
