@@ -3,12 +3,14 @@
 import os
 import pickle
 import sys
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from lodim.errors import DataError, MissingExtraError
+import lodim as ld
+from lodim.errors import ArgumentError, DataError, FormulaError, MissingExtraError
 from lodim.sources import read_source
 
 pytest.importorskip("pyarrow")
@@ -82,6 +84,14 @@ def test_what_is_in_memory_is_no_source():
     frame = pd.DataFrame({"x": [1.0]})
     for data in (frame, {"x": [1.0]}, None, [], [1.0], 3, pytest.importorskip("pyarrow").table({})):
         assert read_source(data) is None
+
+
+def test_what_is_wrong_without_the_data_is_refused_before_a_file_is_read():
+    for call in (ld.glm, partial(ld.estimate, ld.glm)):
+        with pytest.raises(FormulaError, match="this bracket is not closed"):
+            call("y ~ (a", "none.csv")
+    with pytest.raises(ArgumentError, match=r"the grid must only have .*, not 'k'"):
+        ld.cv(ld.gbmap, "y ~ a", "none.csv", grid={"k": [1]})
 
 
 @pytest.mark.parametrize(

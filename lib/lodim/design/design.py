@@ -37,7 +37,7 @@ from lodim.design.rows import (
 from lodim.design.summaries import Limits, limits_by_position, most_wild
 from lodim.errors import ArgumentError, DataError, ExtrapolationWarning, FormulaError, warn
 from lodim.family import FAMILIES, is_parameter, parameter_of
-from lodim.formula.formula import answers, check_text, expand, is_compressed, parse, quote, written
+from lodim.formula.formula import answers, expand, is_compressed, parse, quote, written
 from lodim.sources import read_source
 from lodim.text import counted
 
@@ -118,17 +118,17 @@ class Design:
         if not isinstance(dtype, str | type) or dtype not in ("float64", "float32", *REAL):
             raise ArgumentError(f"dtype must be 'float64' or 'float32', not {dtype!r}")
         flag("standardize", standardize)
-        check_text(formula)
+        parsed, chosen = read_formula(formula, family, which)
         source = read_source(data)
         data = read_frame(data) if source is None else source
-        read = _read_rows(formula, data, inputs, family, which, missing, reading)
+        read = _read_rows(parsed, chosen, data, inputs, family, missing, reading)
         keys, left_out, family, response, y, inputs, rows, summaries = read
         parts = rows.parts
         parameter = parameter_of(family, y, rows.inputs.weights, parameters or {})
         filling = columns_within(summaries, parts) if missing == "indicator" else []
         fills = tuple(map(learn_fill, filling))
         if compress_tails:
-            keys = design_terms.compress(keys, written(parse(formula)), parts, summaries)
+            keys = design_terms.compress(keys, written(parsed), parts, summaries)
         how = fills, missing, reference_levels
         terms, named, n_sampled = design_terms.learn(keys, parts, summaries, *how)
         names = named["names"]
@@ -355,14 +355,14 @@ class Design:
             raise ValueError(f"the parameter {self.parameter} does not fit family {self.family!r}")
 
 
-def _read_rows(formula, data, given, family, which, missing, reading):
+def _read_rows(parsed, chosen, data, given, family, missing, reading):
     """Read the rows, code the response and summarize the columns, before features are learned.
 
     Return terms, names of columns left out of the formula's dot, family, Response, coded response
     y (n,), RowInputs with computed weights, Rows, and a dict column -> Summary.
-    data : Frame or Source; given : the user's RowInputs; which : number of the response, if several
+    parsed, chosen : the formula and its response; data : Frame or Source
+    given : the user's RowInputs
     missing : "drop", "keep" or "indicator"; reading : Reading, how rows are read"""
-    parsed, chosen = read_formula(formula, family, which)
     balanced = is_balanced(given.weights, data.names)
     if balanced:
         given = replace(given, weights=None)  # computed below, after the classes are counted

@@ -168,6 +168,7 @@ def estimate(
     control = dict(given.get("control") or {})
     folder, wanted = control.pop(SCRATCH, None), given.pop("sample", None)
     given["control"] = control or None
+    parse(formula)  # errors of a formula are raised before a file is read
     source = read_source(data)
     frame: Any = read_frame(data) if source is None else source
     inputs = [value for name in INPUTS if isinstance(value := given.get(name), str)]

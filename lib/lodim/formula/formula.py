@@ -53,14 +53,10 @@ def parse(text):
     return Formula(text, _responses(text, responses), tree, sides)
 
 
-def check_text(formula):
-    if not isinstance(formula, str):
-        raise FormulaError(f"the formula must be text such as 'y ~ .', not {shown(formula)}")
-
-
 def _cut(text):
     """Return a formula in one line, its tokens left and right of '~', and the position of '~'."""
-    check_text(text)
+    if not isinstance(text, str):
+        raise FormulaError(f"the formula must be text such as 'y ~ .', not {shown(text)}")
     every = tokens(text)
     text = text.replace("\n", " ").replace("\r", " ")
     tildes = [i for i, token in enumerate(every) if token.text == "~" and not token.depth]

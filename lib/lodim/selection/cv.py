@@ -119,11 +119,12 @@ def cv(
     >>> cv.best.settings.lambda_ == cv.lambda_1se
     True
     """
-    _check_call(grid, loss, rule, n_jobs, arguments)
+    of = model_of(model)
+    _check_call(of, grid, loss, rule, n_jobs, arguments)
     seed, folds = as_seed(seed), as_folds(folds)
     of_path = {} if n_lambda is None else {"n_lambda": n_lambda}
-    arguments = with_own(model_of(model), arguments, seed=seed, **of_path)
-    problem = prepare(model_of(model), formula, data, arguments, groups=groups)
+    arguments = with_own(of, arguments, seed=seed, **of_path)
+    problem = prepare(of, formula, data, arguments, groups=groups)
     problem.design.check_response("cv")
     if loss == "class" and problem.design.levels is None:
         raise ArgumentError("loss='class' needs a response with classes; this response is numeric")
@@ -132,10 +133,6 @@ def cv(
     if grid is None:
         grid, found = problem.model.cv_grid(problem, n)
         _check_not_given(grid, arguments)
-    names = [f.name for f in fields(problem.settings)]
-    for name in grid:
-        if name not in names:
-            raise ArgumentError(f"the grid must only have {', '.join(names)}, not {name!r}")
     points = _with_penalties(points_of(grid, problem.model), problem, n)
     if n_lambda is not None:
         _check_penalties(given, points, problem)
@@ -155,7 +152,6 @@ def cv(
     settled = problem.settle(of_best, given=own, chosen=dict.fromkeys(made, ()))
     settled = problem.model.validate(settled)
     tried = frame if loss == "deviance" else frame.assign(**{MEASURE: loss})
-    of = problem.model
     best = of.run(settled, selection=tried, found=found)
     of_penalties = tuple(of.penalties), of.stage_setting, of.shared_setting
     held_out = _held_out(problem.batch, folds, groups, arguments)
@@ -186,14 +182,17 @@ def _held_out(batch, folds, groups, arguments):
     return f"whole {what}{f' ({given})' if isinstance(given, str) else ''}"
 
 
-def _check_call(grid, loss, rule, n_jobs, arguments):
+def _check_call(of, grid, loss, rule, n_jobs, arguments):
     one_of("loss", loss, ("deviance", *LOSSES))
     one_of("rule", rule, ("min", "1se"))
     if n_jobs is not None:
         as_threads(n_jobs, "n_jobs")
     if grid is not None and not isinstance(grid, Mapping | pd.DataFrame):
         raise ArgumentError(f"grid must be a dict of values by setting, or a frame, not {grid!r}")
+    names = [field.name for field in fields(of.settings)]
     for name in () if grid is None else grid:
+        if name not in names:
+            raise ArgumentError(f"the grid must only have {', '.join(names)}, not {name!r}")
         if name in arguments:
             what = f"{name!r} is given in the grid and as an argument"
             raise ArgumentError(f"{what}: leave one of them out")
