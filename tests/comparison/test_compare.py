@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import sklearn.ensemble
 from threadpoolctl import threadpool_info, threadpool_limits
@@ -294,8 +295,12 @@ def test_values_that_look_like_mistakes_are_told_once():
     assert len(told) == 1
     wild = FRAME.assign(a=FRAME["a"].where(FRAME.index != 7, 1e9))
     with pytest.warns(ld.DataWarning, match="Values far outside all others.* a in 1 row") as told:
-        compared(data=wild).fit("glm")
-    assert len(told) == 1
+        table = compared(data=wild)
+        table.fit("glm")
+    assert len(told) == 1 and "fit (such as `best` of a comparison)" in str(told[0].message)
+    note = "glm: 1 row (7) with 25% or more of the held-out loss; check the values"
+    assert note in " ".join(repr(table).split()) and note in table.summary().notes
+    assert "25%" not in repr(compared()) + repr(compared("k ~ a"))
 
 
 def test_a_warning_of_a_fit_to_all_rows_is_shown():
@@ -436,11 +441,11 @@ def test_rows_of_weight_zero_make_no_difference():
 
 
 def test_files_are_refused(tmp_path):
-    ld.data("iris").to_csv(tmp_path / "iris.csv", index=False)
-    with pytest.raises(
-        ld.ArgumentError, match=r"needs a data frame in memory: read the data first"
-    ):
-        ld.compare("species ~ .", tmp_path / "iris.csv")
+    (tmp_path / "a.csv").write_text("not a table")
+    with pytest.raises(ld.DataError, match=r"not a path \('.*a.csv'\): read its rows into memory"):
+        ld.compare("y ~ .", tmp_path / "a.csv")
+    with pytest.raises(ld.DataError, match=r"not polars.*LazyFrame; collect it first"):
+        ld.compare("y ~ a", pl.LazyFrame({"y": [1.0], "a": [2.0]}))
 
 
 @pytest.mark.parametrize("family, more", [("poisson", {}), ("quantile", {"quantile": 0.8})])

@@ -16,7 +16,7 @@ from lodim.comparison.held_out import COUNTS, Record, Task, fit_all, hold_out, n
 from lodim.comparison.inference import LEVEL, Rows
 from lodim.design.batch import with_positive_weight
 from lodim.design.design import Design
-from lodim.design.frame import as_given
+from lodim.design.frame import as_given, read_frame
 from lodim.design.rows import RowInputs
 from lodim.errors import ArgumentError, DataError, warn
 from lodim.family.family import hits
@@ -24,7 +24,6 @@ from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.fit_model import warn_of_values
 from lodim.report.tables import Report, Summarized
 from lodim.selection.folds import as_folds, assign
-from lodim.sources import read_source
 from lodim.text import as_literal
 from lodim.typing import Data, Family, NumberFamily, Offset, RowValues, Values
 
@@ -121,7 +120,8 @@ def compare(
     the classes of the response come from all rows.
 
     A model that refuses the data, or fails in a fold, is listed with the reason. A row that a model
-    predicts as NaN gets the prediction of the null model; the printed table counts these rows.
+    predicts as NaN gets the prediction of the null model; the printed table counts these rows. The
+    table also names rows with 25% or more of a model's loss, such as rows with wild values.
 
     The training rows of folds overlap, so the usual standard errors are too small. Variances over
     rows (or groups) are multiplied by 1 + sum_k W_k / (1 - W_k), with W_k the share of fold k: with
@@ -158,9 +158,7 @@ def compare(
     if threads is not None:
         threads = as_threads(threads)
     inputs = RowInputs(weights=weights, offset=offset, groups=groups)
-    if read_source(data) is not None:
-        what = "compare() needs a data frame in memory"
-        raise ArgumentError(f"{what}: read the data first, for instance by pandas.read_parquet()")
+    read_frame(data)  # raises errors about files and lazy frames without reading them
     parameters = {"power": power, "quantile": quantile}
     call = {"family": family, **parameters}
     how = {"family": family, "parameters": parameters, "missing": "indicator"}

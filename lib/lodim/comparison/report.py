@@ -5,6 +5,8 @@ import pandas as pd
 
 from lodim.comparison.candidates import PEERS, has_peers
 from lodim.comparison.inference import LEVEL, TIE, tied
+from lodim.diagnostics.findings import rows_in_words
+from lodim.diagnostics.predictions import SHARE, dominant, why_dominant
 from lodim.report import phrases
 from lodim.report.numbers import significant
 from lodim.report.tables import Report, Table, listing
@@ -130,7 +132,22 @@ def _remarks(comparison):
         if record.not_converged:
             fits = counted(record.not_converged, "fit")
             found.append(f"{label}: {fits} of {comparison._task.n_folds} did not converge")
+
+    for rows, labels in _dominant_rows(comparison).items():
+        share = f"{100 * SHARE:.0f}% or more of the held-out loss{' each' * (len(rows) > 1)}"
+        found.append(f"{join_words(labels)}: {rows_in_words(rows)} with {share}; check the values")
     return found
+
+
+def _dominant_rows(comparison):
+    """Return a dict: row labels, which have much of the held-out loss -> labels of the models."""
+    batch, levels = comparison._task.batch, comparison._task.levels
+    frame, losses, found = comparison._frame, comparison.losses, {}
+    for label, explained in zip(frame["model"], frame["dev_ratio"], strict=True):
+        if label in losses and not why_dominant(batch.n, levels, explained):
+            rows = losses.index[dominant(losses[label].to_numpy(), batch.weight)]
+            found.setdefault(tuple(rows), []).append(label)
+    return {rows: labels for rows, labels in found.items() if rows}
 
 
 def _mean_count(value):

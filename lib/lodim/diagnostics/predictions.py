@@ -74,10 +74,9 @@ def influence(subject):
         rows = [labels[k] for k in np.flatnonzero(np.nan_to_num(distance) > COOK)]
         how = f"with Cook's distance above {COOK:g}: without such a row the estimates change much."
     else:
-        if batch.n < MIN_ROWS:
-            return f"fewer than {MIN_ROWS} rows"
-        if fit.levels is not None and fit.dev_ratio > NEARLY_ALL:
-            return f"more than {100 * NEARLY_ALL:.0f}% of the deviance is explained"
+        reason = why_dominant(batch.n, fit.levels, fit.dev_ratio)
+        if reason:
+            return reason
         loss = fit.family.deviance(batch.y, subject.score)
         rows = list(batch.index[batch.rows[dominant(loss, batch.weight)]])
         how = f"with {100 * SHARE:.0f}% or more of all deviance each."
@@ -233,6 +232,17 @@ def worst_fifth(residual, predicted, variance):
     off = [abs(residual[k].sum()) / np.sqrt(variance[k].sum() + 1e-300) for k in parts]
     worst = int(np.argmax(off))
     return parts[worst], FIFTHS[worst]
+
+
+def why_dominant(n, levels, explained):
+    """Return why single rows of n may have much of the deviance, in a good fit too, or "".
+
+    levels : classes, or None; explained : share of the null deviance that the fit explains"""
+    if n < MIN_ROWS:
+        return f"fewer than {MIN_ROWS} rows"
+    if levels is not None and explained > NEARLY_ALL:
+        return f"more than {100 * NEARLY_ALL:.0f}% of the deviance is explained"
+    return ""
 
 
 def dominant(deviance, weight):

@@ -168,7 +168,8 @@ def warn_of_values(design, batch, family):
                 f"({phrases.limits_in_words(found)}); the fit uses these values unchanged."
             )
     for note in notes:
-        cure = "Correct such values, or make them missing; fit.check(data) names the rows."
+        cure = "Correct such values, or make them missing; the method check(data) of a fit (such "
+        cure += "as `best` of a comparison) names the rows."
         warn(f"{note} {cure}", DataWarning)
 
 
