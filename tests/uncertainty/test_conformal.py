@@ -465,6 +465,11 @@ def test_a_fit_without_an_answer_is_infinitely_far_off():
         ld.glm, "y ~ a + g", df, folds=np.where(np.arange(N) < 3, 0, 1 + np.arange(N) % 4)
     )
     assert np.isinf(found.held_out.score).sum() == 3
+    told = [" ".join(repr(c).split()) for c in (found, ld.conformal(ld.glm, "y ~ a", df))]
+    assert ["Mean widths are infinite: a fit cannot predict" in text for text in told] == [
+        True,
+        False,
+    ]
     new = frame(4, seed=1).assign(g=["s", "s", "t", "t"])
     assert np.isfinite(found.predict(new)).all(axis=None)
     assert np.isinf(found.predict(new, 0.97)[["lower", "upper"]]).all(axis=None)

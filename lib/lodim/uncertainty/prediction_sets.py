@@ -431,6 +431,10 @@ class Conformal(FitResult, Generic[FitT_co]):
         if family.name == "quantile":
             centre = f"their centre is the predicted quantile {family.quantile:g}"
             lines.append(f"Intervals are for a new response, not for its quantile; {centre}")
+        size, score = self.table[self.says.size], self.table["score"]
+        if np.isinf(size[np.isfinite(score)]).any():
+            why = "a fit cannot predict some rows of its held-out fold"
+            lines.append(f"Mean widths are infinite: {why}, such as those of a level only there")
         return lines
 
     def _shown(self):
