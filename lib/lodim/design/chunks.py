@@ -304,7 +304,9 @@ class SourceChunks(Chunks):
             raise changed()
 
     def gather(self, rows, names):
-        """Return a Table with named columns of complete rows at positions `rows` (None: all)."""
+        """Return a Table with the columns `names` of some of the complete rows.
+
+        rows : sorted positions among the complete rows; None for all"""
 
         def pick(span, table):
             at = np.arange(table.n)
@@ -343,7 +345,7 @@ def _read_batch(k, design, store, ranges, inputs):
 
 
 def bare_table(table, span):
-    """Return the part of `table` for a chunk (Span), without columns: a Dask worker reads them."""
+    """Return the part of `table` in a Span, without columns: a Dask worker will read these."""
     table = table_of_span(table, span, {})
     starts = [run[0] for run in table.index.runs]
     lo, hi = bisect_right(starts, span.start) - 1, bisect_right(starts, span.stop - 1)
@@ -367,7 +369,7 @@ class WorkerChunks(SourceChunks):
     client: object = None
 
     def map(self, work, names):
-        """Return [work(Span, Table), ...] for all chunks, from Dask workers; `names` : columns."""
+        """Return [work(Span, Table), ...] per chunk, from Dask workers, which read `names`."""
         if not names:
             return super().map(work, names)
         spans = spans_of(self.table.rows, self.n)

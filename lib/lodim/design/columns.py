@@ -285,7 +285,7 @@ def _shared_kind(column):
 
 
 def take(values, rows):
-    """Return `rows` of an array, Column or frame, all if `rows` is empty; scalars are unchanged."""
+    """Return rows of an array, Column or frame (all for empty `rows`); return scalars unchanged."""
     if isinstance(rows, np.ndarray) and not rows.size:
         return values
     if isinstance(values, Column):
@@ -372,7 +372,7 @@ class Table:
 
 
 def known_rows(table, names):
-    """Return a Table of rows with values in all `names`, and their positions (empty: all rows)."""
+    """Return the rows with values in all `names`, (Table, positions); empty positions mean all."""
     if table.missing != "keep" or not table.n:
         return table, ALL_ROWS
     bad = np.zeros(table.n, bool)
@@ -385,11 +385,7 @@ def known_rows(table, names):
 
 
 def rows_to_learn(table, names):
-    """Return the rows with values in all the named columns, as a Table, and their positions.
-
-    table : Table
-    names : columns
-    Empty positions mean all rows. Raise DataError if none of the rows has positive weight."""
+    """Return `known_rows(table, names)`; raise DataError if no such row has positive weight."""
     part, where = known_rows(table, names)
     if part.n_positive:
         return part, where

@@ -58,7 +58,7 @@ def tree(code):
 
 
 def learn(code, table):
-    """Return an expression's number of columns, and (name, learned state) of calls such as bs()."""
+    """Learn an expression; return its number of columns, and (name, state) of calls like bs()."""
     scope = _Scope(table, code, [], learning=True)
     width = _matrix(tree(code), scope).shape[1]
     return width, tuple(scope.states)
@@ -76,7 +76,9 @@ def check_states(code, width, states):
 
 
 def _width(node, states):
-    """Return how many columns a syntax tree makes; remove the `states` that its calls learned."""
+    """Return the number of columns that a syntax tree makes from the learned states of its calls.
+
+    states : list of (name, state); those of the tree's calls, which must be first, are removed"""
     if language.column_name(node) is not None:
         return 1
     called = isinstance(node, ast.Call)
@@ -112,7 +114,7 @@ def evaluate(code, node, table, states=()):
 
 
 def _matrix(node, scope):
-    """Return the values (n, width) of a syntax tree in the rows of a _Scope's table, all finite."""
+    """Return a syntax tree's values (n, width) in a _Scope; raise DataError unless all finite."""
     try:
         with np.errstate(all="ignore"):
             value = _numbers(node, scope)
@@ -190,7 +192,7 @@ def _numbers(node, scope):
 
 
 def _single(node, scope):
-    """Evaluate a syntax tree as an array (n,) or a number; FormulaError for several columns."""
+    """Return a syntax tree's value, (n,) or a number; raise FormulaError for several columns."""
     value = _numbers(node, scope)
     if value.ndim > 1:
         what = f"{scope.code}: {ast.unparse(node)} has several columns"
@@ -199,7 +201,7 @@ def _single(node, scope):
 
 
 def _truth(node, scope):
-    """Return the value of a syntax tree as bool, (n,) or single; FormulaError if it is not bool."""
+    """Return a syntax tree's value, bool or (n,) bools; raise FormulaError for other types."""
     value = np.asarray(_value(node, scope))
     if value.dtype != bool:
         what = f"{scope.code}: & | ~ need comparisons, such as (x > 1) & (z < 2)"
@@ -267,7 +269,7 @@ def _days(name, scope):
 
 
 def _data(node, scope):
-    """Return finite values, (n,) or (n, k), of a call's argument, such as x in bs(x), or raise."""
+    """Return the value of an argument such as x in bs(x); raise unless finite, (n,) or (n, k)."""
     value = _numbers(node, scope)
     if value.ndim == 0 or len(value) != scope.table.n:
         raise FormulaError(f"{scope.code}: {ast.unparse(node)} must have one value for each row")

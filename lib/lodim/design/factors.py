@@ -313,7 +313,7 @@ def level_of(factor, j):
 
 
 def of_missing(factor, j):
-    """Return the value of a factor's column j where the level is missing: 0, or a training mean."""
+    """Return a factor's column j where its level is missing: 0 or the column's training mean."""
     if factor.missing is not None or factor.shares is None:
         return 0.0
     if factor.matrix is None:
@@ -322,7 +322,7 @@ def of_missing(factor, j):
 
 
 def against_reference(factor, reduced):
-    """Return a Levels factor with a 0/1 column per level, without the first one if `reduced`."""
+    """Return a factor with its levels as 0/1 columns, without the first level's if `reduced`."""
     if not isinstance(factor, Levels) or (reduced and factor.matrix is not None):
         return factor
     labels = tuple(map(str, factor.levels))

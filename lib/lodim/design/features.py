@@ -221,11 +221,11 @@ class Features:
             self.whole = Prepared(filled(replace(parts.table, missing=missing), fills))
 
     def moments(self, names, summaries):
-        """Return moments (p, 5) of the features, outliers ignored, and Limits of the outliers.
+        """Return moments (p, 5) of the features, outliers ignored, and a list of the Limits used.
 
-        moments : weight sum, mean, squared deviations, minimum and maximum
         names : (p,) names of the features
-        summaries : dict column -> Summary, which may have the moments"""
+        summaries : dict column -> Summary, whose moments are used if known
+        Moments are weight sum, mean, sum of squared deviations, minimum and maximum."""
         found, wanted = np.zeros((len(names), 5)), np.ones(len(names), bool)
         for first, _, term in _places(self.terms):
             if len(term) > 1 or not isinstance(term[0], factors.Numeric):
@@ -278,7 +278,7 @@ class Features:
         return np.repeat(np.arange(len(self.terms)), np.array(widths(self.terms), int))
 
     def write(self, design, X):
-        """Write the standardized features to X (n_tiles, p, 64), by the means etc. of a Design."""
+        """Write the features, standardized as in `design`, to X, an array (n_tiles, p, 64)."""
 
         def part(span, table):
             prepared = self.whole or Prepared(filled(table, self.fills))

@@ -27,7 +27,9 @@ EAGER = (PANDAS, "polars", "pyarrow", "modin", "cudf")  # readable kinds of fram
 
 
 def read_narwhals(data, allowed):
-    """Return narwhals and `data` as its DataFrame; else raise "data must be <allowed>"."""
+    """Return the narwhals module, and `data` as its DataFrame.
+
+    allowed : description of valid data, for errors"""
     kind = f"{type(data).__module__}.{type(data).__qualname__}"
     if is_path(data):
         path = os.fspath(data) if isinstance(data, str | os.PathLike) else data
@@ -263,7 +265,7 @@ def _named_frame(labels, keys, index, fetch, kind=PANDAS):
 
 
 def _as_series(key, value):
-    """Return the values of a mapping's entry `key` as a Series; raise DataError for one value."""
+    """Return `value`, entry `key` of a mapping, as a Series; raise DataError unless it is 1-D."""
     if isinstance(value, pd.Series):
         return value
     if isinstance(value, (str, bytes)) or not hasattr(value, "__len__"):
@@ -381,7 +383,7 @@ def check_numeric_text(column, levels, n, answer=False):
 
 
 def _are_many(levels, others):
-    """Return whether `others`, levels that are not numbers (or dates), are too many for typos."""
+    """Return whether `others`, levels other than numbers (or dates), are too many to be typos."""
     return len(levels) - len(others) < 2 or len(others) > max(2, len(levels) // 10)
 
 

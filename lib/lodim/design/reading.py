@@ -172,7 +172,7 @@ class _FirstPass:
         self.open = np.empty(0, np.int64)  # positions of complete rows that are not summarized yet
 
     def scan(self, source, names):
-        """Yield, for each chunk of a source, a Scan (missing values) and a dict of its columns."""
+        """Read columns `names` of a source; yield (Scan, dict name -> Column) per chunk of rows."""
         start = 0
         for piece in source.pieces:
             for chunk in piece.read(names):

@@ -447,7 +447,7 @@ def code_response(response, table, family):
 
 
 def _source(response, table):
-    """Return the response as a Column, and the positions of the Table's rows in it (empty: all)."""
+    """Return the response's Column and the positions of its rows that `table` has (empty: all)."""
     if not response.called:
         source = table.columns[response.name]
         if source.kind == "date":
@@ -547,7 +547,7 @@ def _fill(column, value):
 
 
 def indicators(terms, fills):
-    """Return a 0/1 term per Fill with missing values, unless `terms` code these as a level."""
+    """Return a 0/1 term per Fill with missing values, unless `terms` have a level for these."""
     coded = (term[0] for term in terms if len(term) == 1)
     own = {factors.column_with_levels(part) for part in coded}
     gaps = [f.name for f in fills if f.n_missing and f.name not in own]

@@ -198,7 +198,9 @@ def widths(terms):
 
 
 def names(terms, sizes):
-    """Return feature names, term names, and each feature's term (p,); sizes : features per term"""
+    """Return feature names, term names, and the position of each feature's term, (p,).
+
+    sizes : features per term"""
     letters = sum(w * sum(map(factors.letters, t)) for w, t in zip(sizes, terms, strict=True))
     if letters > MAX_LETTERS:
         what = f"the names of the features would have {letters:,} letters"

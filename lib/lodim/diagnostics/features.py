@@ -289,11 +289,11 @@ def drift(subject):
 
 
 def moved_means(fit, batch):
-    """Return which features have other means in new rows than in training: dict name -> change.
+    """Return significant changes of feature means since training, as a dict name -> change.
 
     batch : the new rows
-    Changes are significant, in standard deviations, largest first. If no test is possible,
-    return a text that says why."""
+    Changes are in standard deviations, the largest first. If no test is possible, return a text
+    that says why."""
     # The least change is `SHIFT`.
     if batch.n < LEAST_NEW:
         return f"fewer than {LEAST_NEW} rows"
