@@ -353,7 +353,7 @@ def _required_length(size, actual, sizes):
 
 
 def _evaluated(size, sizes):
-    """Return the value of a length: a number, or an expression of symbols in the dict `sizes`."""
+    """Return a length as a number; size : number, or expression of symbols in the dict `sizes`."""
     return _value(_parsed(size), sizes) if isinstance(size, str) else size
 
 

@@ -47,10 +47,10 @@ def overfit(subject):
 
 
 def _explained(subject, before):
-    """Return the share of null deviance that a fit explains in given rows, and an SE.
+    """Return the share of null deviance explained in given rows, and the SE of share - `before`.
 
-    subject : Subject, the fit and rows
-    before : share in training rows; the SE is that of share - before
+    subject : Subject, the fit and the rows
+    before : share explained in the training rows
     Return None if rows are few or the share is undefined."""
     fit, batch = subject.fit, subject.answered
     weight, family = batch.weight, subject.fit.family

@@ -263,7 +263,7 @@ def rows_of_spans(work, X, n, *rows):
 
 
 def each_tile(work, tiles, *args):
-    """Return work(tiles, *args); if Dask workers hold the tiles, each computes its own part."""
+    """Return work(tiles, *args), as WorkerTiles if Dask workers hold the tiles and do the work."""
     return work(tiles, *args) if on_host(tiles) else tiles.map(work, *args)
 
 

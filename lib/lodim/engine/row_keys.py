@@ -54,7 +54,7 @@ def keys(X, weight, y=None, n_classes=0):
 
 
 def of_batch(batch, n_classes):
-    """Return a number (key) per row of a Batch, (n,), and each class's mean key, (n_classes,).
+    """Return keys (n,) of a Batch's rows (see `keys`), and classes' mean keys, (n_classes,).
 
     Rows of weight zero do not affect the keys of other rows."""
     at = batch.positive_weight

@@ -25,7 +25,10 @@ LETTERS = 40  # largest number of characters of a name
 
 
 def alike(template, names):
-    """Return `Infix.functions` entries of "sin arcsin" etc.: `template` filled with sin, asin."""
+    """Return `Infix.functions` entries for functions whose code differs only in the name.
+
+    template : code with {} for a function's short name, such as asin for "arcsin"
+    names : the functions' names, separated by spaces"""
     known = {name: name.replace("arc", "a") for name in names.split()}
     return {name: (template.format(short), ATOM, LOOSE) for name, short in known.items()}
 

@@ -48,7 +48,7 @@ def _log(pole="0e0", plus="", divisor=""):
 
 
 def _within(condition, function):
-    """Return SQL for `function` if `condition` holds, else NULL; and two operator precedences."""
+    """Return an `Infix.functions` entry: SQL for `function` if `condition` holds, else NULL."""
     return (f"(CASE WHEN {condition} THEN {function} END)", ATOM, SUM)
 
 

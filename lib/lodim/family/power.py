@@ -102,5 +102,5 @@ def _log(y):
 
 
 def _log_sum(log, weight):
-    """Return log(sum(weight * exp(v))) without overflow; log(i) returns v of the rows i (slice)."""
+    """Return log(sum(weight * exp(v))) without overflow, where log(i) is v[i] for a slice i."""
     return sum_rows(lambda i: logsumexp(log(i), b=weight[i]), len(weight), np.logaddexp)

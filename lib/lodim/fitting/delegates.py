@@ -168,7 +168,7 @@ class Delegates(ABC):
         return run(self, data, offset, ignore)
 
     def _probabilities(self, data, offset):
-        """Return the rows' probabilities (n, K) of K classes, class codes (n,) and weights (n,)."""
+        """Return the rows' class probabilities (n, K), observed codes (n,) and weights (n,)."""
         batch = with_positive_weight(self._reader.apply(data, offset=offset, response=True))
         batch, _ = self._answered(batch)
         return self._predict(batch, "prob")[0], batch.y.astype(int), batch.row_weights

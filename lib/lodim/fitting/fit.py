@@ -110,7 +110,7 @@ class Fit(Delegates):
         return lines, report.Table("", table, {"estimate": report.significant})
 
     def _glance(self, sizes, ends):
-        """Return glance()'s frame with more columns: `sizes` before the deviances, `ends` last."""
+        """Return glance()'s frame, with dict `sizes` before the deviances and dict `ends` last."""
         row = {"family": self.family.name, "n": self.n, "n_dropped": self.design.n_dropped}
         row |= {"p": len(self.design.names)} | sizes
         row |= {"deviance": self._deviance, "null_deviance": self._null_deviance}

@@ -69,7 +69,7 @@ def model_of(function):
 
 
 def with_own(model, options, **others):
-    """Return `options` with those of `others` added that are settings of a Model."""
+    """Return `options`, with those of `others` added that are among the settings of `model`."""
     own = {field.name for field in dataclasses.fields(model.settings)}
     return options | {name: value for name, value in others.items() if name in own}
 
@@ -127,7 +127,7 @@ def prepare(model, formula, data, options, which=None, groups=None):
 
 
 def _completed(model, options):
-    """Return the call's options without `progress`, and with the model function's defaults."""
+    """Return `options` without `progress`, completed by the defaults of the model's function."""
     parameters = inspect.signature(model.function).parameters
     known = {k: p.default for k, p in parameters.items() if p.kind is p.KEYWORD_ONLY}
     for name in options:
@@ -178,7 +178,7 @@ def _fractional(x):
 
 
 def _client(model, client):
-    """Return `client`, a Dask client or None; False for a model that cannot run on Dask workers."""
+    """Return `client`, or False if the model cannot run on Dask (error if a client is given)."""
     if model.on_workers:
         return client
     if client is not None:

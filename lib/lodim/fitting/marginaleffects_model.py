@@ -129,7 +129,7 @@ class LodimModel(ModelAbstract):
 
 
 def complete_rows(read, needed):
-    """Return Columns `read` (a dict) as a polars frame, without rows that miss a `needed` value."""
+    """Return a dict of Columns as a polars frame, without rows that miss a value in `needed`."""
     frame = pl.DataFrame([_series(column) for column in read.values()])
     whole = frame.drop_nulls(needed)
     if len(whole) < len(frame):

@@ -150,7 +150,7 @@ def _check_sizes(sizes, what):
 
 
 def _kind(meta, path):
-    """Return the kind that `meta`, the content of meta.json, states; raise StoreError if none."""
+    """Return the kind of saved object stated by `meta` (meta.json); StoreError if it is invalid."""
     number = meta.get("format") if isinstance(meta, dict) else None
     if not isinstance(number, int) or isinstance(number, bool) or number < 1:
         raise StoreError(f"{path} is damaged: meta.json states no format number")

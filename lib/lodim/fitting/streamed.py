@@ -121,7 +121,7 @@ class MethodCall:
 
 
 def _features(fit, only_used):
-    """Return the data columns for a fit's features and offset; only used ones if `only_used`."""
+    """Return columns of a fit's features and offset, only those used to predict if `only_used`."""
     design = fit._reader if only_used else fit.design
     return [*design.features, *([design.offset] if design.offset else [])]
 

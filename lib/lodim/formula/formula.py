@@ -122,7 +122,7 @@ def expand(formula, names, hidden=()):
 
 
 def answers(formula, names):
-    """Return those `names` that augment() adds, such as .fitted; () for a formula without a dot."""
+    """Return those `names` from augment() (.fitted etc.) that a dot omits; () without a dot."""
     if all(leaf.kind != "dot" for leaf in _leaves(formula.right)):
         return ()
     return tuple(name for name in names if ANSWERS.match(name))
