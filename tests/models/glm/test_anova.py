@@ -169,6 +169,23 @@ def test_aliased_terms_have_no_test(df):
     assert table.loc["g", "df"] == 2
 
 
+@pytest.mark.parametrize("covariance", [None, "HC1"])
+@pytest.mark.parametrize("response", ["y", "k"])
+def test_aliased_columns_replace_dropped_ones(df, response, covariance):
+    """As in R, which fits the other terms: dropping x leaves twice, and dropping g leaves is_b."""
+    df = df.assign(twice=2.0 * df["x"] + 1.0, is_b=1.0 * (df["g"] == "b"))
+    fit = ld.glm(f"{response} ~ x + g + z + twice + is_b", df, covariance=covariance)
+    table = fit.drop1(data=df).set_index("term")
+    scores = 1 if response == "y" else 2
+    assert table.loc["x":, "df"].tolist() == [0, scores, scores, 0, 0]
+    small = ld.glm(f"{response} ~ x + z + is_b", df, covariance=covariance)
+    large = ld.glm(f"{response} ~ x + z + is_b + g", df, covariance=covariance)
+    test = small.anova(large).iloc[1][["df", *table.columns[-2:]]]
+    np.testing.assert_allclose(table.loc["g", test.index].astype(float), test.astype(float))
+    if response == "y" or covariance:
+        pd.testing.assert_frame_equal(fit.drop1().set_index("term"), table)
+
+
 @pytest.mark.parametrize("family, y", [("gaussian", "y"), ("poisson", "count")])
 def test_robust_errors_compare_two_fits_by_wald_tests(df, family, y):
     """The test of the added terms uses the robust covariance of the larger fit."""

@@ -6,10 +6,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy import linalg, stats
 
 from lodim.errors import ArgumentError
 from lodim.fitting.fit_model import in_memory, model_of, prepare
+from lodim.models.glm.estimates import ALIAS_TOLERANCE
 from lodim.models.glm.inference import fingerprint
 
 
@@ -168,27 +169,32 @@ def _wald(fit, terms, estimates=None, columns=None):
     """Return the Wald statistic b'V^-1 b of the coefficients of some terms, and the length of b.
 
     b are the coefficients (one set per linear predictor, or one if classes share slopes), V is
-    their covariance. The statistic is NaN if classes are separated or V is singular.
+    their covariance. The statistic is NaN if classes are separated or V is singular. Aliased
+    columns of other terms replace columns of which they are made, so fewer are tested.
     terms : positions of the terms
     estimates, columns : Estimates of a fit with fewer features, and positions of these features;
         by default those of `fit`"""
     if estimates is None:
         estimates, columns = fit.estimates, np.arange(len(fit.design.names))
-    term_of = fit.design.term_of[columns[estimates.kept[1:] - 1]]
-    positions = 1 + np.flatnonzero(np.isin(term_of, terms))
+    tested = np.append(False, np.isin(fit.design.term_of[columns], terms))
+    positions = np.flatnonzero(tested[estimates.kept])
+    replacing = estimates.combination[positions][:, ~np.delete(tested, estimates.kept)]
     q, n_scores = estimates.coef.shape
     each = np.arange(1 if fit.family.shared_slopes else n_scores)
     at = (q * each[:, None] + positions).ravel()
     b, V = estimates.coef.T.ravel()[at], estimates.cov[np.ix_(at, at)]
+    if (np.abs(replacing) > ALIAS_TOLERANCE).any():
+        left = np.kron(np.eye(len(each)), linalg.null_space(replacing.T, rcond=ALIAS_TOLERANCE))
+        b, V = b @ left, left.T @ V @ left
     size = np.sqrt(np.diag(V))
     # Errors of separated classes are infinite; otherwise NaN, or nothing is known of the errors.
     if estimates.null.shape[1] or not (size > 0.0).all():
-        return np.nan, len(at)
+        return np.nan, len(b)
     R = V / np.outer(size, size)
-    if np.linalg.matrix_rank(R, hermitian=True) < len(at):  # fewer clusters than coefficients
-        return np.nan, len(at)
+    if np.linalg.matrix_rank(R, hermitian=True) < len(b):  # fewer clusters than coefficients
+        return np.nan, len(b)
     z = b / size
-    return float(z @ np.linalg.solve(R, z)), len(at)
+    return float(z @ np.linalg.solve(R, z)), len(b)
 
 
 def _wald_frame(fit, terms, tests):

@@ -535,7 +535,8 @@ class GlmFit(Described, Fit):
     def drop1(self, *, data: Data | None = None, **changes: Any) -> pd.DataFrame:
         """Test each term alone: compare the fit with the model without the term.
 
-        As in R, a term is not dropped if another term contains its factors, as x:z contains x.
+        As in R, a term is not dropped if another term contains its factors, as x:z contains x; and
+        aliased columns of other terms replace dropped columns of which they are made.
 
         Parameters
         ----------
