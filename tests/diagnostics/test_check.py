@@ -208,6 +208,24 @@ def test_counts_that_vary_too_much_or_too_little():
     assert codes(ld.glm("y ~ a", df), df) == ()
 
 
+def test_advice_on_counts_names_the_family_for_them_and_errors_only_if_they_are_wrong():
+    rng = np.random.default_rng(12)
+    df = pd.DataFrame({"a": rng.normal(size=400)})
+    df["y"] = rng.poisson(np.exp(0.5 + 0.5 * df["a"]) * rng.gamma(1.0, 1.0, 400))
+    plain, robust = (
+        {f.code: f for f in ld.glm("y ~ a", df, family="poisson", covariance=c).check(df)}
+        for c in (None, "HC0")
+    )
+    for found in (plain, robust):
+        assert "negative_binomial" in found["dispersion"].hint
+        assert "negative_binomial" in found["zeros"].hint
+    assert "too small" in plain["dispersion"].sentence and "HC0" in plain["dispersion"].hint
+    assert "errors" not in robust["dispersion"].sentence + robust["dispersion"].hint
+    even = df.assign(y=np.rint(4 * np.exp(df["a"] / 2)))
+    (finding,) = ld.glm("y ~ a", even, family="poisson").check(even)
+    assert "too large" in finding.sentence and "negative_binomial" not in finding.hint
+
+
 @pytest.mark.parametrize("name", ["glm", "gbmap"])
 def test_a_row_that_decides_the_fit(name):
     old, _ = healthy(7)

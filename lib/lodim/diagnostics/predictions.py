@@ -106,7 +106,9 @@ def dispersion(subject):
     sentence = f"The variance of the counts is {significant(ratio, 3)} times that of a Poisson "
     sentence += "response"
     hint = "See whether a feature or an offset is missing"
-    if fit.name == "glm":
+    if fit.name == "glm" and ratio > 1.0:
+        hint += '; family="negative_binomial" has a larger variance'
+    if fit.name == "glm" and fit.log["covariance"] == "nonrobust":
         sentence += f": standard errors are {size}, by a factor of {factor}"
         hint += '; covariance="HC0" gives robust errors'
     return [Finding("dispersion", "problem", f"{sentence}.", f"{hint}.")]
@@ -125,6 +127,8 @@ def zeros(subject):
         return []
     sentence = f"{seen} counts are zero, where the fit expects {significant(expected, 3)}."
     hint = "Fit two models: whether a count is above zero, and the counts above zero."
+    if fit.name == "glm":
+        hint = f'Try family="negative_binomial", which expects more zeros. {hint}'
     return [Finding("zeros", "problem", sentence, hint)]
 
 

@@ -1,5 +1,6 @@
 """glm compared with statsmodels, R's printed examples, and formulas coded naively."""
 
+import re
 import subprocess
 import sys
 import warnings
@@ -861,3 +862,16 @@ def test_a_step_that_is_not_finite_is_no_convergence(monkeypatch):
     with pytest.warns(ld.ConvergenceWarning, match="glm did not converge"):
         fit = ld.glm("disease ~ age", ld.data("heart"))
     assert not fit.converged
+
+
+@pytest.mark.filterwarnings("ignore:The model fits the response exactly")
+def test_prints_of_few_and_many_degrees_of_freedom_and_of_huge_statistics():
+    df = pd.DataFrame({"x": np.arange(8.0), "c": np.arange(8) % 2, "z": np.arange(8) % 3})
+    fit = ld.glm("x ~ z", df, clusters="c")
+    assert "t distribution with 1 degree of freedom." in " ".join(str(fit.summary()).split())
+    fit = ld.glm("x ~ z", df)
+    fit.log["df_resid"] = 1_234_567
+    assert "t distribution with 1234567 degrees" in " ".join(str(fit.summary()).split())
+    exact = ld.glm("y ~ z", df.assign(y=0.1 + 0.3 * df["z"]))
+    assert exact.tidy()["statistic"].abs().max() > 1e12
+    assert re.search(r" \d\.\d+e[+]?1\d ", str(exact.summary()))

@@ -10,7 +10,7 @@ from lodim.family.negative_binomial import MOST
 from lodim.page import MOST_NAMES, Picture
 from lodim.report import phrases, tables
 from lodim.report.tables import Report, Table
-from lodim.text import first_names
+from lodim.text import counted, first_names
 
 COVARIANCES = {"nonrobust": "assume the model's variances", "cluster": "are robust, by clusters"}
 FEW_CLUSTERS = 30
@@ -25,6 +25,7 @@ EXACT = (
     "intervals come from these errors and have no meaning"
 )
 LEAST_P = 2e-16  # as in R: smaller p-values are not accurate
+MOST_T = 1e6  # from which on t and z are printed with an exponent
 
 
 def listing(fit):
@@ -42,7 +43,7 @@ def listing(fit):
     lines = [
         f"Family: {fit.family.label} ({fit.family.link} link){phrases.levels(fit)}",
         phrases.rows(fit, f" of {fit.log['sum_weights']:,.10g} trials" if fit._of_trials else ""),
-        f"Residual deviance: {significant(fit.deviance)} on {fit.df_resid} degrees of freedom{aic}",
+        f"Residual deviance: {significant(fit.deviance)} on {_degrees(fit.df_resid)}{aic}",
         *(f"Warning: {what}; see summary()" for what in warning),
     ]
     return lines, _coefficients(fit, "", inference=False)
@@ -79,7 +80,12 @@ def _coefficients(fit, title, inference=True):
     if inference:
         t = "t" if fit.family.dispersed else "z"
         names |= {"std_error": "Std. error", "statistic": t, "p_value": f"P>|{t}|"}
-        formats |= {"Std. error": significant, t: ".2f", f"P>|{t}|": _p_value}
+        huge = (frame["statistic"].abs() >= MOST_T).any()  # of an exact fit
+        formats |= {
+            "Std. error": significant,
+            t: significant if huge else ".2f",
+            f"P>|{t}|": _p_value,
+        }
         ends = zip(frame["conf_low"], frame["conf_high"], strict=True)
         frame[limits] = [
             "" if np.isnan(a) else f"{significant(a, 3)}, {significant(b, 3)}" for a, b in ends
@@ -87,6 +93,10 @@ def _coefficients(fit, title, inference=True):
     shown = [name for name in (*names, limits) if name in frame]
     table = frame[shown].rename(columns=names)
     return Table(title, table.set_axis(frame["term"]).rename_axis(None), formats)
+
+
+def _degrees(df):
+    return f"{counted(int(df), 'degree')} of freedom"
 
 
 def _p_value(p):
@@ -102,7 +112,7 @@ def _notes(fit):
         of += f" ({log['n_clusters']} of them)"
     law = "the normal distribution"
     if fit.family.dispersed:
-        law = f"the t distribution with {fit._df_of_t:g} degrees of freedom"
+        law = f"the t distribution with {_degrees(fit._df_of_t)}"
     known = in_pandas(fit.tidy)()["std_error"].notna().any()  # False if the classes are separated
     notes = [f"Standard errors {of}; p-values and intervals by {law}."] if known else []
     notes.append(f"Fitted by {_method(fit)}.")
