@@ -232,3 +232,9 @@ def test_a_level_by_position_is_no_data():
     pl = pytest.importorskip("polars")
     fit = ld.glm("mpg ~ weight", pl.from_pandas(ld.data("autompg")))
     assert isinstance(fit.tidy(0.9), pl.DataFrame)
+
+
+def test_one_value_as_a_column_is_refused_with_the_list_to_write():
+    fit = ld.glm("mpg ~ weight", ld.data("autompg"))
+    with pytest.raises(ld.DataError, match=r"such as \[3000\], not one value"):
+        fit.predict({"weight": 3000})

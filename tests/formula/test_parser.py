@@ -352,6 +352,8 @@ def test_long_formulas_within_the_limits_are_read():
     ("mean price ~ .", r"missing before 'price'; .* Q\('mean price'\)"),
     ("y ~ a + mean sq ft", r"Q\('mean sq ft'\)"), ("C(y) ~ a", "give family='multinomial'"),
     ("y ~ a\u00a0+ b", "write ' '"), ("y ~ scale(a)(b)", "operator is missing"),
+    ("y ~ bs(a)", r"needs df= or knots=, such as bs\(x, df=5\)"),
+    ("y ~ te(cr(a), cr(a, 3))", r"needs df= or knots=, such as cr\(x, df=5\)"),
 ])  # fmt: skip
 def test_habits_of_r_users_get_a_hint(formula, hint):
     df = pd.DataFrame({"a": [1.0, 2.0, 3.0], "a.b": [2.0, 1.0, 2.0], "y": [1.0, 2.0, 4.0]})

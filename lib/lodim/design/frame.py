@@ -269,7 +269,8 @@ def _as_series(key, value):
     if isinstance(value, pd.Series):
         return value
     if isinstance(value, (str, bytes)) or not hasattr(value, "__len__"):
-        raise DataError(f"column {str(key)!r} must be a list or array of values, not one value")
+        what = f"column {str(key)!r} must be a list or array of values, such as [{value!r:.80}]"
+        raise DataError(f"{what}, not one value")
     if not isinstance(value, (np.ndarray, pd.api.extensions.ExtensionArray, pd.Index)):
         listed = not hasattr(value, "__array__")
         value = np.asarray(value, dtype=object if listed and len(value) else None)

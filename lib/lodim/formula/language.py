@@ -229,6 +229,9 @@ def check_call(node, outermost=False):
     called = [getattr(arg, "func", None) for arg in node.args]
     if name == "te" and any(function_name(function) not in SPLINES for function in called):
         raise Refused(node, "te() takes splines, such as te(cr(x, df=3), cr(z, df=3))")
+    sized = len(node.args) > 1 or {"df", "knots"} & {word.arg for word in node.keywords}
+    if name in SPLINES and not sized:
+        raise Refused(node, f"{name}() needs df= or knots=, such as {name}(x, df=5)")
     if name in DATES:
         _check_dates(node, name, values)
     n_data = count_data(node)
