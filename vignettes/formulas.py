@@ -71,7 +71,9 @@
 # no training row has, always counts as missing.
 #
 # Text that looks like numbers (`?`, decimal commas, `$12.30`, `1,234`, `45%`) raises an error, or a
-# warning if it may be meant as levels. The message contains the code that converts the column.
+# warning if it may be meant as levels. Levels that differ only in case or in spaces at their ends,
+# such as `yes` and `Yes`, give a warning, too. The message contains the code that converts the
+# column.
 #
 # lodim treats a text column as row names if it has over 20 values and more than half of the rows
 # have a unique value. The dot in a formula leaves out such columns, with a warning. A formula that

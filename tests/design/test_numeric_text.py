@@ -64,6 +64,10 @@ def test_amounts_with_decimal_commas(recwarn):
     [
         ([*FEW[:-1], "?"], "5 levels in 60 rows, all numbers except"),
         ([*map(str, range(30))] * 3, "30 lev"),
+        (
+            ["yes", "no", "Yes ", "maybe"] * 15,
+            "differ only in case or spaces: 'Yes ', 'yes'; write",
+        ),
     ],
 )
 def test_what_may_be_no_category_is_warned_about(formula, values, words):
@@ -76,6 +80,7 @@ def test_what_may_be_no_category_is_warned_about(formula, values, words):
     [
         ("t ~ x", FEW), ("x ~ t", FEW), ("x ~ t", [*FEW[:-1], "5+"]), ("x ~ C(t)", REAL),
         ("t ~ x", ["0-9", "10-19", "20"] * 20), ("t ~ x", list("ab?") * 20),
+        ("x ~ C(t)", list("aA") * 30), ("t ~ x", pd.Categorical(list("aAb") * 20)),
         ("t ~ x", pd.Categorical(REAL)), ("x ~ t", pd.Categorical(REAL)),
     ],
 )  # fmt: skip

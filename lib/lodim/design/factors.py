@@ -11,7 +11,7 @@ from lodim import forms
 from lodim.design import columns, expressions
 from lodim.design.column_kernels import ALL_ROWS
 from lodim.design.expressions import tree
-from lodim.design.frame import FEW_LEVELS, check_numeric_text
+from lodim.design.frame import FEW_LEVELS, check_text
 from lodim.errors import DataError
 from lodim.formula import language, patsy_terms
 from lodim.formula.formula import quote
@@ -150,7 +150,7 @@ def learn(key, summaries, table, missing, polynomials=False):
     levels = found.used_levels
     if code is not None:
         return _with_missing(_categorical(code, found.column.name, levels), found, missing)
-    check_numeric_text(found.column, levels, found.n - found.n_missing * (missing == "keep"))
+    check_text(found.column, levels, found.n - found.n_missing * (missing == "keep"))
     if names_rows(found):
         cure = f"leave it out with '- {quote(name)}', or write C({quote(name)}) to use its levels"
         raise DataError(f"{row_names(found)}; {cure}")

@@ -357,8 +357,8 @@ FEW_LEVELS = 20  # columns of up to this many numeric texts may be codes of a ca
 SOME_LEVELS = 10  # columns of up to this many levels are always categories
 
 
-def check_numeric_text(column, levels, n, answer=False):
-    """Raise DataError, or warn, if a text column seems to hold numbers or dates.
+def check_text(column, levels, n, answer=False):
+    """Raise DataError, or warn, if a text column seems to hold numbers, dates or typing errors.
 
     column : Column
     levels : its distinct texts
@@ -369,6 +369,7 @@ def check_numeric_text(column, levels, n, answer=False):
         return
     what = f"the response {column.name!r}" if answer else f"column {column.name!r}"
     _check_dates(what, column.name, levels, answer)
+    _warn_alike(what, column.name, levels, answer)
     others = [level for level in levels if not _is_number(level)]
     if _are_many(levels, others):
         return
@@ -381,6 +382,19 @@ def check_numeric_text(column, levels, n, answer=False):
     marked = any(other.strip().lower() in MARKS for other in others)
     if marked or len(levels) > FEW_LEVELS:
         warn(f"{what}. If numbers are meant, {_cure(column.name, levels, answer)}", DataWarning)
+
+
+def _warn_alike(subject, name, levels, answer):
+    """Warn about levels of a text column that differ only in case or in spaces at their ends.
+
+    The arguments are those of `_check_dates`."""
+    plain = {level: level.strip().casefold() for level in levels}
+    counts = Counter(plain.values())
+    alike = sorted((level for level in levels if counts[plain[level]] > 1), key=plain.get)
+    if alike:
+        what = f"{subject} has levels that differ only in case or spaces: {first_few(alike)}"
+        cure = f"write df[{name!r}].str.strip().str.lower() to join them"
+        warn(f"{what}; {cure}, or {_category(name, answer)} to keep them apart", DataWarning)
 
 
 def _are_many(levels, others):

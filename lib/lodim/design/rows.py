@@ -12,7 +12,7 @@ from lodim import forms
 from lodim.design import columns, factors
 from lodim.design.column_kernels import ALL_ROWS, read_only
 from lodim.design.expressions import tree
-from lodim.design.frame import absent, check_numeric_text, read_column
+from lodim.design.frame import absent, check_text, read_column
 from lodim.engine.blocks import each
 from lodim.errors import DataError
 from lodim.family import NUMERIC
@@ -355,7 +355,7 @@ def learn_response(response, family, table):
     table, where = columns.rows_to_learn(table, factors.columns_of(response.key))
     source, rows = _source(response, table)
     if family is None and source.kind == "level":
-        check_numeric_text(source, columns.used_levels(source, rows), table.n, answer=True)
+        check_text(source, columns.used_levels(source, rows), table.n, answer=True)
     family = family or _infer_family(source, rows)
     if family in NUMERIC or (family == "binomial" and _are_proportions(source, rows, table)):
         y = _values(source, rows, family)

@@ -12,7 +12,7 @@ from lodim.design.chunks import draw_positions
 from lodim.design.columns import as_float, known_rows, take
 from lodim.design.expressions import evaluate, tree
 from lodim.design.factors import Expression, Levels, Missing, Numeric
-from lodim.design.frame import FEW_LEVELS, check_numeric_text
+from lodim.design.frame import FEW_LEVELS, check_text
 from lodim.design.rows import TO_ORDER, filled, indicators
 from lodim.design.summaries import ColumnRequest, find_limits, merge, summarize_values
 from lodim.errors import ArgumentError, DataError, DataWarning, warn
@@ -72,7 +72,7 @@ def row_names(keys, summaries, written):
     for one in found:
         called = factors.is_called_identifier(one.column.name)
         if not (called and all(str(level).isdigit() for level in one.used_levels)):
-            check_numeric_text(one.column, one.used_levels, one.n - one.n_missing)
+            check_text(one.column, one.used_levels, one.n - one.n_missing)
         name = quote(one.column.name)
         cure = f"write '. - {name}' to confirm, or '. + C({name})' to use its levels"
         warn(f"{factors.row_names(one)}. It is left out of '.'; {cure}", DataWarning)
