@@ -142,7 +142,8 @@ def _with_offsets(source, wanted, offset):
     offset : array, column name or None; what is yielded is {"offset": values} for an array, else {}
     Raise DataError unless an array has one value per row."""
     wanted = {*wanted, offset if isinstance(offset, str) else None}
-    names = [name for name in source.names if name in wanted]
+    # A chunk without columns would have no rows.
+    names = [name for name in source.names if name in wanted] or source.names[:1]
     values, first = _offset_array(offset), 0
     has = 0 if values is None else len(values)
     what = f"offset must have one value per row; it has {has} values, and the data has"
