@@ -132,6 +132,19 @@ def test_decimals_and_dates_are_the_same_numbers_in_all_frames():
     assert ld.glm("y ~ v + days(d)", arrow).coef().equals(expected)
 
 
+@pytest.mark.parametrize("kind", [*KINDS, "dict"])
+def test_a_row_of_any_frame_is_drawn(kind):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    convert = KINDS[kind][0] if kind in KINDS else lambda df: {k: [*v] for k, v in df.items()}
+    df = HEART.reset_index(drop=True)
+    fit = ld.gbmap("disease ~ age + chest_pain", df, m=1, lambda_=0.1)
+    drawn = [fit.plot("local", data=data, row=-2).get_title() for data in (df, convert(df))]
+    pyplot.close("all")
+    assert drawn[0] == drawn[1] and drawn[0].startswith(f"row {len(df) - 2}: predicted")
+    with pytest.raises(ld.ArgumentError, match=f"a frame with a row 999; it has {len(df)} rows"):
+        fit.plot("local", data=convert(df), row=999)
+
+
 def test_tables_that_cannot_be_read_are_refused_in_words():
     table = pa.table([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], names=["y", "x", "x"])
     with pytest.raises(DataError, match="two columns of the data are called 'x'; rename one"):

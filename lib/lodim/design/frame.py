@@ -142,16 +142,18 @@ def dict_as_frame(data):
         return data
     frame = read_frame(data)
     columns = {name: frame.fetch(key).array for name, key in frame.keys.items()}
-    return pd.DataFrame(columns, index=frame.index)
+    return pd.DataFrame(columns, index=frame.index).infer_objects()
 
 
 def one_row(data, row):
-    """Return the row at a position of a pandas frame (or Series, one row) as a frame."""
-    data = rows_of(data)
+    """Return the row at a position of a frame (or Series, one row) as a pandas frame."""
+    data = dict_as_frame(rows_of(data))
+    n = len(read_frame(data).index)
     is_position = isinstance(row, int | np.integer) and not isinstance(row, bool)
-    if not (isinstance(data, pd.DataFrame) and is_position) or not -len(data) <= row < len(data):
-        raise ArgumentError(f"data must be a pandas DataFrame with a row {row!r:.80}")
-    return data.iloc[[row]]
+    if not is_position or not -n <= row < n:
+        raise ArgumentError(f"data must be a frame with a row {row!r:.80}; it has {n} rows")
+    one = take_rows(data, [row % n])
+    return one if isinstance(one, pd.DataFrame) else _narwhals(one).to_pandas().set_axis([row % n])
 
 
 def to_arrow(data):
