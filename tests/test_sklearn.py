@@ -417,6 +417,7 @@ def test_bad_responses(wine):
         (np.full(178, 1j), "Complex data not supported"),
         (np.arange(177), "inconsistent numbers of samples"),
         (np.ones(178), "is 1 in every row"),
+        (pd.date_range("2024-01-01", periods=178), "neither numbers nor categories"),
     ):
         with pytest.raises(ValueError, match=message):
             estimator("GbmapRegressor").fit(X, bad)

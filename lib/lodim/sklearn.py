@@ -17,6 +17,7 @@ import pandas as pd
 
 import lodim
 from lodim import family as families
+from lodim.design.columns import refusal
 from lodim.design.frame import in_pandas, read_frame, with_column
 from lodim.errors import ArgumentError, DataError, MissingExtraError
 from lodim.sources.schemas import check_names
@@ -277,6 +278,8 @@ class _Supervised:
 class _Regressor(_Supervised, base.RegressorMixin):
     def _response(self, y):
         y = column_or_1d(y, warn=True)
+        if y.dtype.kind in "mM":  # NumPy would count their microseconds
+            raise DataError(refusal("y", str(y.dtype)))
         y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
         return y, getattr(self, "family", None) or "gaussian"
 
