@@ -126,6 +126,10 @@ def test_rows_without_response_are_left_out(df):
     ):
         Design.learn("y ~ x + g", df.assign(x=np.nan), missing="indicator")
     with pytest.raises(DataError, match="missing='indicator' keeps rows with missing features"):
+        Design.learn(
+            "y ~ x + g", df.assign(x=df["x"].where(df.index < 3), g=df["g"].where(df.index > 2))
+        )
+    with pytest.raises(DataError, match="'y' in 5\\); leave 'x' out of the formula"):
         Design.learn("y ~ x + g", df.assign(x=np.nan))
 
 

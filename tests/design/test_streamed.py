@@ -272,6 +272,7 @@ BAD = {
     "y ~ a + gone": (lambda df: df, "there is no column 'gone'"),
     "one ~ a": (lambda df: df.assign(one="same"), "has one class only"),
     "y ~ none": (lambda df: df.assign(none=None), "no rows are left: 3300 of 3300 rows"),
+    "y ~ a + empty": (lambda df: df.assign(empty=np.nan), "leave 'empty' out of the formula"),
     "y ~ q": (lambda df: df.assign(q=(df.a.round(1) + 0.05).astype(str)), "was read as text"),
 }  # fmt: skip
 

@@ -313,7 +313,10 @@ def complete_rows(flags, weights, missing, learning):
         raise DataError(f"the data has {has}")
     worst = sorted(lacking.items(), key=lambda item: -item[1])[:5]
     counts = ", ".join(f"{name!r} in {count}" for name, count in worst)
-    cure = "; missing='indicator' keeps rows with missing features" * (drop and n_incomplete > 0)
+    empty = [name for name, count in worst if count == n and name not in flags.required]
+    cure = f"leave {first_few(empty)} out of the formula"
+    cure = cure if empty else "missing='indicator' keeps rows with missing features"
+    cure = f"; {cure}" if drop and n_incomplete else ""
     left = "only one row is left, and a model needs at least two" if n_left else "no rows are left"
     gone = f"{n - n_left} of {n} rows are dropped for missing values ({counts})"
     raise DataError(f"{left}: {gone}{cure}")
