@@ -167,7 +167,7 @@ class _Reader:
         return Joined(tuple(parts), tuple(operators), place)
 
     def check(self, parts, operators):
-        """Raise FormulaError unless a number in `parts` is the power of a sum, as in (a + b)**2."""
+        """Raise FormulaError unless `parts` are terms, or a sum and a number as in (a + b)**2."""
         power = operators[1] == "**"
         for part in parts[:1] if power else parts:
             self.check_term(part)

@@ -134,7 +134,7 @@ def slopes(rows, feature):
 
 
 def known_rows(rows, feature):
-    """Return the rows of positive weight with a value of a feature, these values, and positions."""
+    """Return (rows, values, positions) of rows with positive weight and a value of `feature`."""
     at = np.flatnonzero(np.isfinite(feature.values) & (rows.weight > 0.0))
     if not at.size:
         raise ArgumentError(f"every row of the data has a missing value of {feature.name!r}")

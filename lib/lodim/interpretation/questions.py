@@ -88,7 +88,9 @@ def losses(fit, rows):
 
 
 def mean_and_error(increase, weight):
-    """Return the weighted mean of increases (repeats, n), and its SE over rows and permutations."""
+    """Return the weighted mean increase of the loss when a feature is permuted, and its SE.
+
+    increase : (repeats, n); rows with NaN are left out. The SE covers rows and permutations."""
     known = np.isfinite(increase).all(axis=0) & (weight > 0.0)
     increase, share = increase[:, known], weight[known] / weight[known].sum()
     each = increase @ share

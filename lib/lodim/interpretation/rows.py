@@ -65,7 +65,7 @@ class Rows:
         return self._read[key]
 
     def answers(self, fit, type):
-        """Return predictions (n, K) of a fit, of type "response" or "link"; NaN if unknown."""
+        """Return predictions (n, K) by a fit; type : "response" or "link"; NaN if there is none."""
         batch = self.batch(fit._reader)
         values = fit._predict(batch, type)[0].reshape(batch.n, -1)
         full = np.full((self.n, values.shape[1]), np.nan)

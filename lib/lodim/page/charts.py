@@ -173,7 +173,7 @@ def _style(alt, picture, names, mark, encoding, marks):
 
 
 def _names_across(alt, picture):
-    """Return altair options as a dict: names on the x axis in row order, rotated if too long."""
+    """Return altair's options for an x axis of names (dict): in row order, rotated if too long."""
     lengths = [len(str(value)) for value in picture.frame[picture.x].unique()]
     fit = len(lengths) * max(lengths, default=0) <= LETTERS
     return {"sort": None, "axis": alt.Axis(labelAngle=0 if fit else -40)}

@@ -81,7 +81,7 @@ def _agreement(halves, n_clusters, rng):
 
 
 def _unit(e, j):
-    """Return a power of 2 near the largest SD of the features in view j of Ensemble e."""
+    """Return a power of 2 near the largest SD in view j of Ensemble e, to scale its features."""
     spread = np.sqrt(np.nanvar(e.X[e.weight > 0][:, e.columns(j)], axis=0).max())
     return 2.0 ** np.round(np.log2(spread)) if spread > 0 else 1.0
 

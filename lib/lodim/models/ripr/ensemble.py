@@ -211,7 +211,7 @@ def null_score(e, family):
 
 
 def _scatter(e, view):
-    """Return the mean squared distance of an Ensemble's rows to the mean of their `view`."""
+    """Return the mean squared distance of rows to their view's mean; view : (rows,), -1: none."""
     total, mass = 0.0, 0.0
     for j in range(len(e)):
         of = (view == j) & (e.weight > 0)

@@ -86,10 +86,10 @@ def largest_lambda(batch, family, settings):
 
 
 def cv_grid(problem, n):
-    """Return the values of the penalty lambda_ that cv() compares, as a dict, and None.
+    """Return {"lambda_": values for cv() to compare}, and None, as there is no fit to reuse.
 
-    The values are n penalties, and None, which lets the model choose; or a single value, if the
-    problem allows no other. The second result means that there are no fits to reuse."""
+    The values are n penalties and None, which lets the model choose; or the argument `lambda_`
+    alone, if it is given or for voting."""
     lambda_ = problem.arguments["lambda_"]
     if lambda_ is not None or problem.settings.method == VOTE:
         return {"lambda_": [lambda_]}, None
@@ -125,7 +125,7 @@ def fit_stages(batch, family, settings, eval_batch=None):
 
 
 def search_log(assignment, search):
-    """Return the log of a search as a dict: objectives, convergence, numbers of views and rows."""
+    """Return a log (dict): objectives of `assignment`, numbers of views and rows in `search`."""
     return {
         "objective": assignment.objective,
         "converged": bool(assignment.converged),

@@ -168,9 +168,9 @@ def uniform_references(X, rows, seed, draw=0):
 
 
 def reference_volumes(X, views):
-    """Return the relative volume of rows X per feature set, (views,); correlation lowers it.
+    """Return the relative volume of rows X in each feature set, (views,); below 1 if correlated.
 
-    It is the volume of their box along principal components, divided by that along features."""
+    It is the volume of the rows' box along principal components, divided by that along features."""
     # Tibshirani, Walther and Hastie (2001).
     out = np.ones(len(views))
     for j, view in enumerate(views):

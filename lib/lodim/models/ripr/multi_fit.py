@@ -345,7 +345,7 @@ class RiprFits(Summarized):
         storage.write(path, "ripr_fits", forms.write(self))
 
     def _views(self, title, notes=()):
-        """Return a Table of feature sets: features, and per response share of rows and error."""
+        """Return a Table of the feature sets, with share of rows and error for each response."""
         table = report.view_features(self._first)
         formats: dict[Any, Any] = {}
         for name, fit in self.fits.items():

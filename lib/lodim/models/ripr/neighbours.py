@@ -59,7 +59,9 @@ class Neighbours:
         return out
 
     def sorted_for(self, view, k):
-        """Sort refs for a view; return kernel arguments (rows, refs, own, k), and the order."""
+        """Sort the references for kernels that find k neighbours in `view`; return (args, order).
+
+        args : (rows, refs, own, k), sorted; order[i] : original position of sorted reference i"""
         at = np.array(sorted(features(view), key=lambda f: (-self.distinct[f], f)), np.int64)
         order = self.order[at[0]]
         place = np.append(np.argsort(order), -1)  # the last is for rows that are not among the refs

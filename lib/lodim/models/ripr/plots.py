@@ -56,7 +56,7 @@ def objective(fit, ax):
 
 
 def _rows(fit, data):
-    """Return X, response or cluster, and predicting view of rows `data` (None: training rows)."""
+    """Return (X, response or cluster, predicting view) of rows `data`; None for training rows."""
     e = fit.estimates
     if data is None:
         X, served, y = (values[e.weight > 0] for values in (e.X, e.assigned_view, e.y))

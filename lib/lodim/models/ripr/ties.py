@@ -7,9 +7,9 @@ DIGITS = 9  # digits of shares and means that order views
 
 
 def merge_close(X, counted):
-    """Make values of a feature equal if they differ only by rounding; return the new X (n, p).
+    """Return X (n, p) with values of a feature that differ only by rounding made equal.
 
-    A value becomes the lowest close value in the rows `counted`, (n,) bool, if there is one."""
+    counted : (n,) bool, the rows that set the values; the other rows only adopt these"""
     own = X[counted]
     for x in own.T:
         order = np.argsort(x, kind="stable")[: np.count_nonzero(~np.isnan(x))]
@@ -22,7 +22,7 @@ def merge_close(X, counted):
 
 
 def match_close(Q, X):
-    """Return Q (m, p); values equal up to rounding to one in the same column of X are set to it."""
+    """Return Q (m, p); a value within rounding error of one in its column of X becomes that one."""
     out = Q.copy()
     for q, x in zip(out.T, X.T, strict=True):
         value = np.unique(x[~np.isnan(x)])

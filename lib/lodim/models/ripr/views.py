@@ -111,9 +111,9 @@ def row_blocks(L):
 
 
 def merit(L, weight=None):
-    """Return how far each view's losses are below the rows' mean loss, on average, (views,).
+    """Return how far each view's losses are below the mean of their row, on average over rows.
 
-    L : (rows, views) losses; those that are above the row's mean or infinite contribute 0"""
+    L : (rows, views) losses; those above the mean of their row, or infinite, contribute 0"""
     weight = np.ones(len(L)) if weight is None else weight
     total = np.zeros(L.shape[1])
     for rows in row_blocks(L):

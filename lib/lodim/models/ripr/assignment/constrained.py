@@ -27,9 +27,9 @@ class ViewConstraints:
     extra: Callable[[Any], list] | None = None
 
     def rules(self, B, served):
-        """Return the budget, group and user constraints on the shares B (rows, views), for CVXPY.
+        """Return a list of CVXPY constraints on B (rows, views), each row's shares of the views.
 
-        Group constraints apply only to the rows that have a finite loss, `served` (rows,) bool."""
+        served : (rows,) bool, rows with a finite loss; those of one group must have equal shares"""
         rules = []
         if self.cost is not None:
             rules.append(B @ np.asarray(self.cost, float) <= self.budget)
@@ -183,7 +183,7 @@ class Constraints:
 
 
 def _prices(prices, design):
-    """Return q prices from a dict name -> price, and which features each is for, (q, p) bool."""
+    """Return prices (q,) from a user's dict, and which of p features need each, as (q, p) bool."""
     if prices is None:
         return None, None
     if not isinstance(prices, Mapping):

@@ -66,9 +66,9 @@ def select_lambda(L, unit, settings, errors_of, weight=None, threads=1):
 
 
 def class_errors(ratios, y):
-    """Return errors (rows,) if a row gets the class with its smallest distance ratio in any view.
+    """Return the errors (rows,) of predicting the class that has the smallest ratio in any view.
 
-    Errors are 0 or 1, or between if classes tie, and NaN if y is -1 or all ratios are infinite.
+    An error is 0 or 1, or a fraction if classes tie; NaN if y is -1 or all ratios are infinite.
     ratios : (rows, views, classes) log distance ratios; y : class codes"""
     if not ratios.size:
         return np.ones(len(y))

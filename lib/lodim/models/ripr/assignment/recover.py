@@ -47,9 +47,10 @@ def keep_largest(L, search, settings, weight=None):
 
 
 def largest(mass, settings):
-    """Return the positions of the views to keep, those with most rows, at least one.
+    """Return the positions of the views (feature sets) to keep: those with most rows, at least one.
 
-    mass : (views,) shares of the rows; settings : least share, and largest number of views"""
+    mass : (views,) share of the rows in each view
+    settings : `share` is the least share of a view, `n_views` the largest number of views"""
     order = ties.descending(mass)
     return order[mass[order] > min(settings.share, 0.999 * mass.max())][: settings.n_views]
 
@@ -70,7 +71,7 @@ def refit(L, columns, lambda_, weight=None):
 
 
 def single_errors(L, weight=None):
-    """Return, per view, the share of rows that are nearer to another class: losses L above 1."""
+    """Return each view's share of rows with loss L above 1, which are nearer to another class."""
     weight, out = np.ones(len(L)) if weight is None else weight, np.zeros(L.shape[1])
     for rows in row_blocks(L):
         for end in (1.0 - 1e-8, 1.0 + 1e-8):  # tolerance of a tie

@@ -46,12 +46,10 @@ class Assignment:
         return replace(self, views=self.views[used], **own)
 
 
-def with_log(own, search):
-    """Return a copy of the Assignment `own` with the objective values of `search`, made before it.
-
-    The copy has converged if both have."""
-    converged = search.converged and own.converged
-    return replace(own, objective=search.objective, converged=converged)
+def with_log(final, search):
+    """Return assignment `final` with the objective values of `search`; converged if both are."""
+    converged = search.converged and final.converged
+    return replace(final, objective=search.objective, converged=converged)
 
 
 # One row -----------------------------------------------------------------------------------------
@@ -140,7 +138,7 @@ def _loss_tolerance(lambda_):
 
 
 def _equalize_ties(L, lambda_):
-    """Replace losses L (rows, views) by the row's smallest if within 1e-6 sqrt(lambda_) of it."""
+    """Return losses L with those within 1e-6 sqrt(lambda_) of their row's smallest equal to it."""
     best = L.min(axis=1, keepdims=True, initial=np.inf)
     return np.ascontiguousarray(np.where(best + _loss_tolerance(lambda_) >= L, best, L))
 

@@ -188,8 +188,8 @@ class ViewSearch:
         """Select views (feature sets) by Algorithm 2.1.1 of Fiterau (2014); return the Recovery.
 
         lambda_ : penalty divided by the squared scale of losses. None: 2 for clustering, else by
-            leave-one-out errors; for classes, forward selection if its errors are clearly smaller
-        L : losses (rows, views); by default they are computed"""
+            leave-one-out errors; for classes, forward selection replaces it if clearly better
+        L : losses (rows, views); None to compute them"""
         best, errors = self._by_penalty(lambda_, L)
         if self.task == CLASSES and lambda_ is None:
             best = self._by_forward_selection(best, errors, L)
