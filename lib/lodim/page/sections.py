@@ -28,7 +28,7 @@ def thinned(frame, most):
 
 
 def with_columns(rows, new):
-    """Add the row labels and the columns `new` to the frame `rows`; return it and the new names.
+    """Return `rows` with columns for its row labels and for `new`, and the names of these columns.
 
     new : dict name -> values. A name that is in use gets a blank at its end."""
     new = {"row": [str(label) for label in rows.index]} | new
@@ -87,7 +87,7 @@ def _effect_picture(fit, column, values, means, scale):
 
 
 def accuracy(fit, data):
-    """Return a list with a picture of predictions and responses; [] if data lack a response."""
+    """Return a list with a picture of predicted and observed responses; [] if none is observed."""
     answers = fit.augment(data)
     response = fit.design.response.name
     several = fit.levels is not None and len(fit.levels) > 2

@@ -38,9 +38,9 @@ class Arrows:
 
 
 def frame(xy, ratio=None):
-    """Return the lower and upper limits (2, k) of axes that show rows xy (n, k) without outliers.
+    """Return the lower and upper limits (2, k) of axes that show rows xy (n, k), except outliers.
 
-    ratio : width over height of a plane, to which the limits are widened; None for no change"""
+    ratio : width over height of a plane, to which limits are widened; None for no change"""
     inner = np.quantile(xy, [TAIL, 1.0 - TAIL], axis=0)
     fence = FENCE * (inner[1] - inner[0])
     low = np.maximum(xy.min(axis=0), inner[0] - fence)
@@ -129,7 +129,7 @@ def _points(ax, rows, legend):
 
 
 def _chosen(ax, ground):
-    """Colour a grid (Ground) by predicted class, white without data; draw borders of classes."""
+    """Draw a Ground: regions of predicted classes, white without data, and their borders."""
     x, y, score = ground.x, ground.y, ground.score
     known = ground.density.sum(axis=2) > ground.least
     picture = 1.0 - 0.11 * known[..., None] * (1.0 - class_rgb(score.argmax(axis=2)))

@@ -84,7 +84,7 @@ def scatter_values(ax, xy, value, key, *, hollow=False, unknown=None, **style):
 
 
 def legend_mark(ax, label, **style):
-    """Return a legend entry: a mark that is not drawn in the plot itself, with a `style`."""
+    """Return a mark that stands in the legend only, with a label and a `style` of scatter()."""
     nowhere = [[], [], []] if hasattr(ax, "get_zlim") else [[], []]
     return ax.scatter(*nowhere, label=label, **style)
 

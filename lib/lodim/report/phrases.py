@@ -10,7 +10,7 @@ FILLS = 8  # largest number of columns that a note names
 
 
 def levels(fit, numeric=""):
-    """Return a text on the classes, for a summary's line "Family"; without classes, `numeric`."""
+    """Return text on the classes, to follow "Family" in a summary; without classes, `numeric`."""
     if fit.levels is None:
         return numeric
     if len(fit.levels) == 2:
@@ -83,7 +83,7 @@ def held_out(fit):
 
 
 def with_held_out(fit, header):
-    """Return the header with the deviance explained in held-out rows, and a list of notes on it."""
+    """Return a summary's `header` with the deviance explained in held-out rows, and notes on it."""
     ratio = _held_out_ratio(fit)
     if ratio is None:
         return header, []
@@ -154,7 +154,7 @@ def lacking(design):
 
 
 def _first(texts, field):
-    """Join the first of several texts; if there are more, refer to `design.<field>` for all."""
+    """Return the first few texts, joined; if there are more, point to `design.<field>` for all."""
     more = f"; and {len(texts) - FILLS} more, see design.{field}" if len(texts) > FILLS else ""
     return ", ".join(texts[:FILLS]) + more
 
@@ -207,7 +207,7 @@ def sampled(fit):
 
 
 def choice(fit, detail=""):
-    """Return [note on settings that cross-validation chose, with the text `detail`], else []."""
+    """Return [note on settings chosen by cross-validation, with the text `detail`], [] for none."""
     if fit.selection is None or not fit.chosen:
         return []
     points = fit.selection
