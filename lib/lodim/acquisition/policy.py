@@ -150,8 +150,7 @@ class Policy:
         Raises
         ------
         DataError
-            If there is more than one row, a name is unknown, or a column has another type than in
-            training.
+            If there is more than one row, a name is unknown, or a column has another type.
 
         See Also
         --------
@@ -383,7 +382,8 @@ class Policy:
         ----------
         kind : {"tree", "curve"}
         data : frame, optional
-            Complete rows on which the policy is simulated. "curve" needs them, with the response.
+            Complete rows on which the policy is simulated. "curve" needs them, with the response
+            (otherwise an ArgumentError).
         ax : Axes, optional
         depth : int, default=4
             Largest number of purchases on a path of the tree.
@@ -393,11 +393,6 @@ class Policy:
         Returns
         -------
         Axes
-
-        Raises
-        ------
-        ArgumentError
-            If the kind is unknown, or "curve" has no data.
 
         See Also
         --------
@@ -488,9 +483,6 @@ class Policy:
         >>> policy = ld.acquire("cultivar ~ .", ld.data("wine")[::2])
         >>> with TemporaryDirectory() as folder:
         ...     policy.save(folder + "/wine.lodim")
-        ...     back = ld.load(folder + "/wine.lodim")
-        >>> back.tidy().equals(policy.tidy())
-        True
         """
         if self.network.set_cost is not None:
             raise StoreError("costs is a function, which a file cannot hold: give a price list")

@@ -48,10 +48,8 @@ def update(
 
     Raises
     ------
-    ArgumentError
-        If `window`, `decay` or `every` is out of range.
-    DataError
-        If no row has a response, or a level is new.
+    ArgumentError, DataError
+        If a number is out of range, no row has a response, or a level is new.
 
     Warns
     -----

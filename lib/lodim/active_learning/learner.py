@@ -232,10 +232,8 @@ class Learner(Generic[FitT]):
 
         Raises
         ------
-        ArgumentError
-            If `n` or `score` is invalid.
-        DataError
-            If the pool is empty.
+        ArgumentError, DataError
+            If `n` or `score` is invalid, or the pool is empty.
 
         See Also
         --------
@@ -282,8 +280,7 @@ class Learner(Generic[FitT]):
         Parameters
         ----------
         labels : Series or mapping
-            Classes by row label of the pool, such as a Series indexed by rows that `query`
-            returned.
+            Classes by row label of the pool.
         new : bool, default=False
             Accept classes that no labelled row has, which otherwise raise an error.
 
@@ -341,7 +338,7 @@ class Learner(Generic[FitT]):
         Parameters
         ----------
         labels : Series
-            Class of every row of the pool, indexed by row label.
+            Class of every row of the pool, by row label; a DataError if one is missing.
         n : int, default=10
             Rows per round.
         score : str or function, optional
@@ -353,11 +350,6 @@ class Learner(Generic[FitT]):
         -------
         Learner
             Itself.
-
-        Raises
-        ------
-        DataError
-            If a row of the pool has no label.
 
         See Also
         --------

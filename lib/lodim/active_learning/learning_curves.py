@@ -161,11 +161,6 @@ class LearningCurves:
             difference from `against`, difference_se; p of the paired t test over repetitions
             (NaN with one repetition).
 
-        Raises
-        ------
-        ArgumentError
-            If no run has that name.
-
         See Also
         --------
         wins, tidy
@@ -198,7 +193,7 @@ class LearningCurves:
         Parameters
         ----------
         of : str
-            Name of the run.
+            Name of the run; an ArgumentError if there is no such run.
 
         Returns
         -------
@@ -206,11 +201,6 @@ class LearningCurves:
             One row per round and one column per other run: -log10 of a p-value, negative if `of`
             is worse; p < 0.05 above 1.3. The test is a t test over repetitions or, with one, a
             sign test over the test rows that only one of the two runs predicts correctly.
-
-        Raises
-        ------
-        ArgumentError
-            If no run has that name.
 
         See Also
         --------
@@ -252,16 +242,11 @@ class LearningCurves:
             Means with standard errors ("curve"), or the result of `wins` ("winloss").
         ax : Axes, optional
         of : str, optional
-            Name of the run for "winloss"; default: the first.
+            Name of the run for "winloss" (with "curve" an ArgumentError); default: the first.
 
         Returns
         -------
         Axes
-
-        Raises
-        ------
-        ArgumentError
-            If the kind or the run is unknown, or `of` is given with "curve".
 
         See Also
         --------

@@ -310,16 +310,11 @@ class Comparison(Summarized):
         Parameters
         ----------
         model : str
-            Label of the model.
+            Label of the model; an ArgumentError if no model of lodim has this label.
 
         Returns
         -------
         Fit
-
-        Raises
-        ------
-        ArgumentError
-            If no model of lodim has this label.
 
         See Also
         --------

@@ -18,7 +18,7 @@ def data(name: str | None = None) -> pd.DataFrame:
     Parameters
     ----------
     name : str, optional
-        Name of a data set, or of a price list such as "heart_costs".
+        Name of a data set, or of a price list such as "heart_costs"; otherwise an ArgumentError.
 
     Returns
     -------
@@ -26,19 +26,11 @@ def data(name: str | None = None) -> pd.DataFrame:
         The data set: the response first, categories as text, missing values as NaN, in the original
         units. Without `name`, one row per data set: name, n, p, response, task ("regression",
         "binary" or "multiclass") and title. A price list has name, cost and needs of each item.
-
-    Raises
-    ------
-    ArgumentError
-        If there is no data set of that name.
+        Sources, licences and units: data/README.md.
 
     See Also
     --------
     monitoring, friedman1
-
-    Notes
-    -----
-    Sources, licences and units: data/README.md.
 
     Examples
     --------

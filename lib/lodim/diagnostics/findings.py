@@ -19,7 +19,7 @@ class Finding:
     Attributes
     ----------
     code : str
-        Code of the check, from the table in help(Fit.check).
+        Code of the check, from the list in help(GlmFit.check).
     severity : {"problem", "note"}
         "problem" if predictions may be wrong or their quality is unknown, else "note".
     sentence, hint : str

@@ -101,10 +101,8 @@ class Delegates(ABC):
 
         Raises
         ------
-        ArgumentError
-            If a code is unknown.
-        DataError
-            If a column is missing or of another kind, or no row is complete.
+        ArgumentError, DataError
+            If a code is unknown, a column is missing or of another kind, or no row is complete.
 
         See Also
         --------
@@ -112,46 +110,15 @@ class Delegates(ABC):
 
         Notes
         -----
-        Checks that involve chance give a false alarm with probability 0.001. SE: standard error.
+        The table on the page "How to read the output" says when each check finds something:
 
-        =============  =======================  ============================================
-        code           needs                    found if
-        =============  =======================  ============================================
-        convergence                             the optimizer stopped before its tolerance
-        separation                              (glm) a maximum likelihood estimate is infinite
-        dropped-rows                            over 10% of the rows were dropped for missing values
-        constant                                a feature did not vary in training
-        grid-end                                the lowest held-out loss is at the smallest penalty
-        overfit        (new rows with y)        over half of the deviance explained in training is
-                                                lost on held-out or new rows (by 4 SE)
-        wild-values    rows                     at most 3 rows (or 1%) lie farther from the other
-                                                rows than 10 times the range of those
-        missing-code   rows                     a number of nines, such as -999, in two rows or more
-                                                is farther from the other values than their range
-        leak           rows with y              one feature nearly determines the response:
-                                                correlation, AUC or accuracy of at least 0.995
-        copies         rows                     features of two columns correlate by at least 0.995
-        identifier     the training rows        integers, 90% distinct, with a name such as id
-        duplicates     the training rows        1% of the rows repeat an earlier one, ten times as
-                                                many as by chance
-        collinearity   the training rows        (glm, costnet) a variance inflation factor of a
-                                                numeric feature is above 10
-        rare-level     the training rows        a level or class has fewer than 5 rows
-        empty-cells    the training rows        a combination of levels of crossed factors has at
-                                                most one row
-        dispersion     the training rows        (glm, poisson) Pearson's statistic per degree of
-                                                freedom is below 0.5 or above 1.5 (by 4 SE)
-        zeros          the training rows        (glm, poisson) zeros exceed their expected number by
-                                                half (and by 4 SE)
-        influence      the training rows        (glm) Cook's distance is above 1; (others) one row
-                                                has 25% of the deviance
-        extrapolation  new rows                 a value is over sqrt(n - 1) standard deviations from
-                                                the training mean, or a level is new
-        drift          20 new rows              a feature's mean has moved by a quarter of a
-                                                standard deviation, and by more than chance
-        calibration    40 new rows with y       recalibration by intercept and slope would reduce
-                                                deviance by 2%, and by more than chance
-        =============  =======================  ============================================
+        - of the fit: convergence, separation, dropped-rows, constant, grid-end, overfit
+        - of any rows: wild-values, missing-code, copies; with the response: leak
+        - of the training rows: identifier, duplicates, collinearity, rare-level, empty-cells,
+          dispersion, zeros, influence
+        - of new rows: extrapolation, drift; with the response: calibration
+
+        Checks that involve chance give a false alarm with probability 0.001.
 
         Examples
         --------

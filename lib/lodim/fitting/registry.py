@@ -46,16 +46,12 @@ def cite(model: Any = None) -> str:
     Parameters
     ----------
     model : str, model function or fit, optional
-        For example "gbmap", `lodim.gbmap` or its fit. Default: only the entry for lodim.
+        For example "gbmap", `lodim.gbmap` or its fit; an ArgumentError if there is no such model.
+        Default: only the entry for lodim.
 
     Returns
     -------
     str
-
-    Raises
-    ------
-    ArgumentError
-        If there is no such model.
 
     See Also
     --------

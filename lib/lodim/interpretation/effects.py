@@ -328,12 +328,8 @@ class Effects(FitResult):
         -------
         DataFrame
             One row per curve: group (if any), term, class (if any), low and high (smallest and
-            largest estimate), at_low and at_high (their feature values), and range (high - low).
-
-        Raises
-        ------
-        ArgumentError
-            If the effects are of a kind without curves.
+            largest estimate), at_low and at_high (their feature values), and range (high - low). An
+            ArgumentError for a kind without curves.
 
         See Also
         --------
@@ -395,9 +391,9 @@ class Effects(FitResult):
         Parameters
         ----------
         term : str, optional
-            Term to draw; default: all terms, one panel per term.
+            Term to draw (an ArgumentError if unknown); default: all terms, one panel per term.
         ax : Axes, optional
-            Axes to draw on, for a single panel.
+            Axes to draw on, for a single panel; an ArgumentError for several panels.
         top : int, default=9
             Largest number of terms drawn, those with the widest curves. For slopes and importance:
             number of estimates drawn, the largest.
@@ -405,11 +401,6 @@ class Effects(FitResult):
         Returns
         -------
         Axes, or an array of Axes
-
-        Raises
-        ------
-        ArgumentError
-            If there is no such term, or `ax` is given for several panels.
 
         See Also
         --------

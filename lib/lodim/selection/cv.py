@@ -90,7 +90,6 @@ def cv(
     ArgumentError
         If an argument is out of range or has no effect, or the grid names no setting of the model.
     FormulaError, DataError
-        If the model raises them.
 
     See Also
     --------

@@ -64,7 +64,6 @@ def path(
         If a value of the varied penalty is given, another penalty that a fit needs is not given, or
         `lambdas` are not valid penalties.
     FormulaError, DataError
-        If the model raises them.
 
     See Also
     --------
@@ -308,11 +307,6 @@ class Path(Generic[FitT_co]):
         Returns
         -------
         Axes
-
-        Raises
-        ------
-        ArgumentError
-            If a penalty is 0, or there are no features to draw.
 
         See Also
         --------

@@ -99,7 +99,6 @@ def conformal(
     ArgumentError
         If an argument is out of range, the model lacks the score, or the formula has no response.
     FormulaError, DataError
-        As raised by the model.
 
     See Also
     --------

@@ -86,18 +86,13 @@ class Bootstrap(FitResult, Generic[FitT_co]):
         Parameters
         ----------
         level : float, default=0.95
-            Confidence level.
+            Confidence level; an ArgumentError if it needs more replicates.
 
         Returns
         -------
         DataFrame
             Columns: level or dimension (if any), term, estimate, std_error (standard deviation of
             the replicates), bias (mean of the replicates minus the estimate), conf_low, conf_high.
-
-        Raises
-        ------
-        ArgumentError
-            If the level needs more replicates.
 
         See Also
         --------

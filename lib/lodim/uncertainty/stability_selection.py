@@ -150,7 +150,6 @@ def stability(
     ArgumentError
         If the model does not select features, or an argument is out of range.
     FormulaError, DataError
-        As the model.
 
     See Also
     --------

@@ -54,22 +54,8 @@ class CostnetFit(Fit):
     >>> import lodim as ld
     >>> prices = {"weight": 1, "horsepower": 5, "model_year": 1}
     >>> fit = ld.costnet("mpg ~ weight + horsepower + model_year", ld.data("autompg"), costs=prices)
-    >>> fit
-    <BLANKLINE>
-    Call:  costnet("mpg ~ weight + horsepower + model_year", data=df,
-           costs={'weight': 1.0, 'horsepower': 5.0, 'model_year': 1.0})
-    <BLANKLINE>
-    Family: gaussian (identity link)
-    Rows: 398 (6 filled in for missing values), features: 4, 3 priced items, total
-      price 7
-    Budget: 2 (by CV), cheapest model within one SE of the lowest held-out loss; *
-      is the model that predict() uses, of price 2
-    Dev. ratio (held out): 0.8049
-    <BLANKLINE>
-        Df Cost  %Dev   %CV  Lambda Rule
-    1    0    0  0.00 -0.49         null
-    2    1    1 69.18 68.89   3.715 group
-    3 *  2    2 80.79 80.49 0.03892 group
+    >>> fit.position, fit.total
+    ((True, 2), 7.0)
     """
 
     name = "costnet"
@@ -160,7 +146,7 @@ class CostnetFit(Fit):
         type : str
             "cost": price to be paid for the row; other types as in `Fit.predict`.
         offset, new_levels, threshold
-            As in `Fit.predict`.
+            As in `GlmFit.predict`.
 
         Returns
         -------
@@ -252,6 +238,7 @@ class CostnetFit(Fit):
             "path": penalized coefficients by log lambda, the largest ones with names
             "graph": items with a price, and the price from which each is bought
             "calibration": observed share of a class by its predicted probability
+            An ArgumentError if a kind or an argument is unknown, or there is nothing to draw.
         ax : matplotlib Axes, optional
             New axes by default.
         **arguments
@@ -261,11 +248,6 @@ class CostnetFit(Fit):
         Returns
         -------
         Axes
-
-        Raises
-        ------
-        ArgumentError
-            If the kind or an argument is unknown, or there is nothing to draw.
 
         See Also
         --------
@@ -350,12 +332,7 @@ class CostnetFit(Fit):
         Returns
         -------
         dict
-            The cheapest model first.
-
-        Raises
-        ------
-        ArgumentError
-            If the fit is for a single lambda_ and has no frontier.
+            The cheapest model first; an ArgumentError for a fit of a single lambda_ (no frontier).
 
         See Also
         --------

@@ -53,10 +53,8 @@ def drift_split(formula: str, data: Data, *, seed: int = 0, **arguments: Any) ->
 
     Raises
     ------
-    ArgumentError
-        If weights or offset is not a column name.
-    DataError
-        If no feature is numeric.
+    ArgumentError, DataError
+        If weights or offset is not a column name, or no feature is numeric.
 
     See Also
     --------

@@ -73,17 +73,12 @@ def neighbours(fit: Any, data: Data, k: int = 10) -> pd.Series | pd.DataFrame:
     data : frame
         With the columns of the formula's right side.
     k : int
-        Number of neighbours.
+        Number of neighbours; an ArgumentError if the fit keeps fewer training rows.
 
     Returns
     -------
     Series, or DataFrame with the share of each class
         NaN in rows where an input is missing.
-
-    Raises
-    ------
-    ArgumentError
-        The fit keeps no training rows, or fewer than k.
 
     See Also
     --------
@@ -121,17 +116,12 @@ def drift(
     data : frame
         With the columns of the formula's right side; no response is needed.
     k : int, default=5
-        Number of nearest training rows.
+        Number of nearest training rows; an ArgumentError if the fit keeps fewer.
     kind : {"difference", "distance"}, default="difference"
 
     Returns
     -------
     Series, in units of the link, NaN in rows where an input is missing
-
-    Raises
-    ------
-    ArgumentError
-        The fit keeps no training rows, or fewer than k.
 
     See Also
     --------
@@ -181,10 +171,8 @@ def drift_threshold(
 
     Raises
     ------
-    ArgumentError
-        If `data` is omitted and the fit has no held-out rows.
-    DataError
-        If no row of `data` is complete.
+    ArgumentError, DataError
+        If `data` is omitted and the fit has no held-out rows, or no row of `data` is complete.
 
     See Also
     --------

@@ -61,18 +61,8 @@ class GlmFit(Described, Fit):
     --------
     >>> import lodim as ld
     >>> fit = ld.glm("mpg ~ weight + model_year", ld.data("autompg"))
-    >>> fit
-    <BLANKLINE>
-    Call:  glm("mpg ~ weight + model_year", data=df)
-    <BLANKLINE>
-    Family: gaussian (identity link)
-    Rows: 398, features: 2
-    Residual deviance: 4660 on 395 degrees of freedom, AIC: 2116.7
-    <BLANKLINE>
-                 Estimate
-    (Intercept)     -14.2
-    weight      -0.006664
-    model_year     0.7566
+    >>> fit.n, fit.df, round(fit.aic, 1)
+    (398, 3, 2116.7)
     """
 
     name = "glm"
@@ -226,7 +216,8 @@ class GlmFit(Described, Fit):
             Confidence of the limits.
         exponentiate : bool, default=False
             Apply exp() to `estimate`, `conf_low` and `conf_high` (not to `std_error`, as in R's
-            broom): odds ratios for binomial and multinomial, ratios of means for a log link.
+            broom): odds ratios for binomial and multinomial, ratios of means for a log link. An
+            ArgumentError for the identity link (gaussian, quantile, huber).
 
         Returns
         -------
@@ -236,11 +227,6 @@ class GlmFit(Described, Fit):
             compared with the first. With ordered classes, the last terms are thresholds, such as
             "low|high". All values are NaN for an aliased term, and all but the estimate for a
             separated term.
-
-        Raises
-        ------
-        ArgumentError
-            exponentiate=True for the identity link (gaussian, quantile, huber).
 
         See Also
         --------
@@ -541,7 +527,7 @@ class GlmFit(Described, Fit):
         Parameters
         ----------
         data : frame, optional
-            The training rows, needed unless the family is gaussian or the tests are Wald tests.
+            The training rows (otherwise an ArgumentError); only gaussian and Wald tests need none.
         **changes
             Weights, offset and clusters, if they were arrays in the call of `glm`.
 
@@ -551,11 +537,6 @@ class GlmFit(Described, Fit):
             A row "(none)" for the fit, and one row per term: term, df, deviance (sum over rows) and
             aic of the model without the term, statistic and p_value as in `anova`. With robust
             errors, "quantile" or "huber", one row per term: term, df, wald_F or wald_chi2, p_value.
-
-        Raises
-        ------
-        ArgumentError
-            If `data` is needed, or does not contain the training rows.
 
         See Also
         --------

@@ -50,22 +50,8 @@ class MelmFit(Fit):
     --------
     >>> import lodim as ld
     >>> fit = ld.melm("cultivar ~ alcohol + flavanoids + proline", ld.data("wine"), gamma=1.0, k=2)
-    >>> fit
-    <BLANKLINE>
-    Call:  melm("cultivar ~ alcohol + flavanoids + proline", data=df, k=2,
-           gamma=1)
-    <BLANKLINE>
-    Family: multinomial, 3 classes
-    Rows: 178, features: 3
-    Dimensions: 2, gamma: 1, covariances: shrunk, divergence: 29.79
-    Balanced accuracy: 0.946 (held out), 0.951 (training rows)
-    Dev. ratio (held out): 0.8375
-    <BLANKLINE>
-    Loadings per SD of the features
-                    x1      x2
-    flavanoids -1.2528  1.2957
-    alcohol    -0.5697 -1.2124
-    proline    -1.0418 -0.2967
+    >>> round(fit.measures["held_balanced_accuracy"], 3)
+    0.946
     """
 
     name = "melm"
@@ -135,11 +121,8 @@ class MelmFit(Fit):
             projection.
         offset : None
             Not allowed, since there is no score to which it could be added.
-        new_levels : {"error", "missing"}
-            Levels that did not occur in training: an error, or treated as missing.
-        threshold : float, optional
-            Probability from which the second of two classes is predicted, for type="class". If a
-            missed case costs c times a false alarm, use 1 / (1 + c).
+        new_levels, threshold
+            As in `GlmFit.predict`.
 
         Returns
         -------
@@ -287,11 +270,6 @@ class MelmFit(Fit):
             `data` with .fitted, .resid, .loss, .class and .x1, ..., .xk; without a response only
             with the coordinates.
 
-        Raises
-        ------
-        ArgumentError
-            If an offset is given.
-
         See Also
         --------
         predict, evaluate
@@ -334,10 +312,9 @@ class MelmFit(Fit):
 
         Raises
         ------
-        ArgumentError
-            If the formula has no response, or if an offset is given.
-        DataError
-            If no row is complete and has positive weight.
+        ArgumentError, DataError
+            If the formula has no response, an offset is given, or no row with positive weight is
+            complete.
 
         See Also
         --------
@@ -397,10 +374,8 @@ class MelmFit(Fit):
 
         Raises
         ------
-        ArgumentError
-            If the kind or an argument is unknown, or the Axes lack a third dimension.
-        DataError
-            If `data` has no complete row.
+        ArgumentError, DataError
+            If an argument is invalid, or `data` has no complete row.
 
         See Also
         --------

@@ -60,16 +60,8 @@ class ProsetFit(Fit):
     --------
     >>> import lodim as ld
     >>> fit = ld.proset("species ~ .", ld.data("iris"), lambda_v=0.05)
-    >>> fit
-    <BLANKLINE>
-    Call:  proset("species ~ .", data=df, lambda_v=0.05)
-    <BLANKLINE>
-    Family: multinomial, 3 classes
-    Rows: 150, features: 4, active: 2
-    Prototypes: 7, lambda_v: 0.05, lambda_w: 1e-08
-    <BLANKLINE>
-      Df Prototypes  %Dev
-    1  2          7 89.54
+    >>> fit.labels
+    (13, 22, 62, 67, 80, 109, 118)
     """
 
     name = "proset"
@@ -147,11 +139,8 @@ class ProsetFit(Fit):
             Share of responses that an interval should contain; 0.9 by default.
         quantiles : list of floats
             For type="quantile"; 0.05, 0.5 and 0.95 by default.
-        new_levels : {"error", "missing"}
-            Levels that did not occur in training: an error, or treated as missing.
-        threshold : float, optional
-            Probability from which the second of two classes is predicted, for type="class". If a
-            missed case costs c times a false alarm, use 1 / (1 + c).
+        new_levels, threshold
+            As in `GlmFit.predict`.
 
         Returns
         -------
@@ -380,7 +369,7 @@ class ProsetFit(Fit):
         data : frame
             Rows with the columns of the formula's right side.
         at : float or list of floats
-            Values of the response.
+            Values of the response; an ArgumentError if they are not numbers, or for another loss.
         offset : array (n,) or column name, optional
             Known part of the response's mean.
 
@@ -388,11 +377,6 @@ class ProsetFit(Fit):
         -------
         DataFrame
             One column per value of `at`; NaN in rows where an input is missing.
-
-        Raises
-        ------
-        ArgumentError
-            If the fit has another loss, or `at` is not numeric.
 
         See Also
         --------
@@ -459,16 +443,11 @@ class ProsetFit(Fit):
         ax : Axes, optional
             New axes by default.
         **arguments
-            Arguments of the kind.
+            Arguments of the kind; an ArgumentError if one is unknown, or there is nothing to draw.
 
         Returns
         -------
         Axes
-
-        Raises
-        ------
-        ArgumentError
-            If the kind or an argument is unknown, or there is nothing to draw.
 
         See Also
         --------

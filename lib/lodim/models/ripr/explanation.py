@@ -102,7 +102,7 @@ def explain(fit: Any, row: Any, k: int = 5) -> Explanation:
     Parameters
     ----------
     row : frame
-        One row of new data, such as `data.iloc[[3]]`.
+        One row of new data, such as `data.iloc[[3]]`; otherwise an ArgumentError.
     k : int, default=5
         Number of neighbours to show: the nearest training rows in the row's feature set.
 
@@ -110,11 +110,6 @@ def explain(fit: Any, row: Any, k: int = 5) -> Explanation:
     -------
     Explanation
         It prints, and has plot().
-
-    Raises
-    ------
-    ArgumentError
-        If `row` is not one row of a frame, or k is not a positive integer.
 
     See Also
     --------

@@ -44,25 +44,15 @@ class RiprFit(Fit):
     Notes
     -----
     A training row passed to predict(), augment() or evaluate() is among its own neighbours, at
-    distance 0. The errors that the fit reports are leave-one-out, in views that were chosen with
-    the rows. For errors on new rows use `lodim.cv`, or evaluate() on rows that were kept out. With
-    method="assignment", evaluate() ignores rows that miss a feature in every view.
+    distance 0; the fit's own errors are leave-one-out. With method="assignment", evaluate() ignores
+    rows that miss a feature in every view.
 
     Examples
     --------
     >>> import lodim as ld
     >>> fit = ld.ripr("species ~ .", ld.data("iris"), max_dim=2, k=10)
-    >>> fit
-    <BLANKLINE>
-    Call:  ripr("species ~ .", data=df, max_dim=2, k=10)
-    <BLANKLINE>
-    Family: multinomial, 3 classes
-    Rows: 150, features: 4, used: 2
-    Views: 1, which vote together, by forward selection, k: 10
-    <BLANKLINE>
-      x            y           %Rows Error
-    1 petal_length petal_width 100.0  0.04
-    Error: leave-one-out, in views chosen on these rows; for new rows see ld.cv.
+    >>> fit.view_names
+    ['petal_length, petal_width']
     """
 
     name = "ripr"
@@ -138,11 +128,8 @@ class RiprFit(Fit):
             Without a response: "cluster" (default), such as "2.1", the first in view 2; or "view".
         offset : None
             ripr fits no offset.
-        new_levels : {"error", "missing"}
-            Levels that did not occur in training: an error, or treated as missing.
-        threshold : float, optional
-            Probability from which the second of two classes is predicted, for type="class". If a
-            missed case costs c times a false alarm, 1 / (1 + c) minimizes the expected cost.
+        new_levels, threshold
+            As in `GlmFit.predict`.
 
         Returns
         -------
@@ -260,13 +247,8 @@ class RiprFit(Fit):
         Returns
         -------
         DataFrame
-            One column per view: its most probable class, or a number; None or NaN if the row
-            misses a feature of the view.
-
-        Raises
-        ------
-        ArgumentError
-            If the formula has no response.
+            One column per view: its most probable class, or a number; None or NaN if the row misses
+            a feature of the view. An ArgumentError if the formula has no response.
 
         See Also
         --------
@@ -414,11 +396,6 @@ class RiprFit(Fit):
         Centres are in original units, NaN for features that the view (feature set) lacks; distances
         are in standard deviations.
 
-        Raises
-        ------
-        ArgumentError
-            If the formula has a response.
-
         See Also
         --------
         predict, lodim.ripr
@@ -466,17 +443,13 @@ class RiprFit(Fit):
         **arguments
             For "view": `row`, one row of new data, shown as a star with its neighbours; `top`, the
             number of views (at most 6); `data`, other rows than the training rows. For
-            "calibration": `data` (needed); `level`, a class; `bins`, the number of groups (10).
+            "calibration": `data` (needed); `level`, a class; `bins`, the number of groups (10). An
+            unknown argument raises an ArgumentError.
 
         Returns
         -------
         Axes
             For "view" an array of Axes.
-
-        Raises
-        ------
-        ArgumentError
-            If there is no such kind of plot, or it does not take an argument.
 
         See Also
         --------

@@ -67,11 +67,7 @@ class RiprFits(Summarized):
         Parameters
         ----------
         response : str
-
-        Raises
-        ------
-        ArgumentError
-            If there is no such response.
+            Name of the response; an ArgumentError if there is no such response.
         """
         return list(self.fits.values())[among("response", response, list(self.fits))]
 
@@ -241,11 +237,6 @@ class RiprFits(Summarized):
         -------
         RiprFits
 
-        Raises
-        ------
-        ArgumentError
-            If an argument is unknown, or one of the call was an array, which a fit does not keep.
-
         See Also
         --------
         lodim.ripr
@@ -338,9 +329,6 @@ class RiprFits(Summarized):
         >>> from tempfile import TemporaryDirectory
         >>> with TemporaryDirectory() as folder:
         ...     fits.save(folder + "/cars.lodim")
-        ...     back = ld.load(folder + "/cars.lodim")
-        >>> sorted(back.fits)
-        ['mpg', 'weight']
         """
         storage.write(path, "ripr_fits", forms.write(self))
 

@@ -236,10 +236,8 @@ def explain(
 
     Raises
     ------
-    ArgumentError
-        If there is more than one row, or a feature is not active.
-    DataError
-        If the row has a missing value.
+    ArgumentError, DataError
+        If there is more than one row, a value is missing, or a feature is not active.
 
     See Also
     --------
@@ -394,18 +392,14 @@ def export(fit: Any, data: Data | None = None) -> pd.DataFrame:
     Parameters
     ----------
     data : DataFrame, optional
-        The training data, whose other columns are added (a fit keeps features of positive weight).
+        The training data (otherwise a DataError), whose other columns are added; a fit only keeps
+        features of positive weight.
 
     Returns
     -------
     DataFrame
         One row per prototype, by batch and decreasing weight: batch, row (training label), members
         (rows merged in it), target, prototype_weight, and the active features in original units.
-
-    Raises
-    ------
-    DataError
-        If `data` are not the training data.
 
     See Also
     --------

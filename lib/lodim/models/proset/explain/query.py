@@ -126,10 +126,9 @@ def familiarity(
 
     Raises
     ------
-    ArgumentError
-        If `held_out` is given without quantile=True, or quantile=True for a fit of a path.
-    DataError
-        If `held_out` has no complete row.
+    ArgumentError, DataError
+        If `held_out` is given without quantile=True or has no complete row, or quantile=True for a
+        fit of a path.
 
     See Also
     --------

@@ -64,10 +64,8 @@ def reference(fit: Any, data: Data | None = None) -> pd.DataFrame:
 
     Raises
     ------
-    ArgumentError
-        If `data` is omitted and the fit is part of a path, which stores no reference.
-    DataError
-        If `data` has no complete row.
+    ArgumentError, DataError
+        If `data` has no complete row, or is omitted for a fit of a path, which stores no reference.
 
     See Also
     --------
