@@ -184,6 +184,8 @@ print(fit.summary())
 # | `Pairs of halves`, `Cutoff`, `Terms` | `stability` | number of random splits of the rows in two, smallest share of a stable term, and number of terms |
 # | `Share`, `Stable`, `In fit` | `stability` | share of the random halves of the rows on which the model selects a term; whether this share is at least the cutoff; whether the fit to all rows selects the term |
 # | `Of`, `Rows` | `effects` | predicted quantity, and rows over which effects are averaged |
+# | `Accumulated local effects` | `effects` | mean changes of the prediction between 40 quantiles of a feature (12 for each feature of a pair); each row is predicted at both ends of its interval |
+# | `Partial dependence` | `effects` | mean predictions at 20 quantiles of a feature, over at most 500 rows |
 # | `low`, `high`, `range` | `effects` | smallest and largest effect of a feature, and their difference |
 # | `at_low`, `at_high` | `effects` | values of the feature with the smallest and the largest effect |
 # | `Rows`, `Components` | `acquire` | training rows, and components of the mixture that predicts |
@@ -218,6 +220,35 @@ print(fit.summary())
 #   miss each. A row may miss several columns.
 # - **Missing values filled in**: columns with missing values, number of rows, and the imputed
 #   value.
+#
+# ## Checks of `fit.check`
+#
+# When does [`fit.check`](reference/lodim.GlmFit) report a finding? SE is a standard error; checks
+# that involve chance give a false alarm with probability 0.001.
+#
+# | code | needs | found if |
+# |---|---|---|
+# | `convergence` | | the optimizer stopped before its tolerance |
+# | `separation` | | (`glm`) a maximum likelihood estimate is infinite |
+# | `dropped-rows` | | over 10% of the rows were dropped for missing values |
+# | `constant` | | a feature did not vary in training |
+# | `grid-end` | | the lowest held-out loss is at the smallest penalty |
+# | `overfit` | (new rows with the response) | over half of the deviance explained in training is lost on held-out or new rows (by 4 SE) |
+# | `wild-values` | rows | at most 3 rows (or 1%) lie farther from the other rows than 10 times the range of those |
+# | `missing-code` | rows | a number of nines, such as -999, in two rows or more is farther from the other values than their range |
+# | `leak` | rows with the response | one feature nearly determines the response: correlation, AUC or accuracy of at least 0.995 |
+# | `copies` | rows | features of two columns correlate by at least 0.995 |
+# | `identifier` | the training rows | integers, 90% distinct, with a name such as id |
+# | `duplicates` | the training rows | 1% of the rows repeat an earlier one, ten times as many as by chance |
+# | `collinearity` | the training rows | (`glm`, `costnet`) a variance inflation factor of a numeric feature is above 10 |
+# | `rare-level` | the training rows | a level or class has fewer than 5 rows |
+# | `empty-cells` | the training rows | a combination of levels of crossed factors has at most one row |
+# | `dispersion` | the training rows | (`glm`, poisson) Pearson's statistic per degree of freedom is below 0.5 or above 1.5 (by 4 SE) |
+# | `zeros` | the training rows | (`glm`, poisson) zeros exceed their expected number by half (and by 4 SE) |
+# | `influence` | the training rows | (`glm`) Cook's distance is above 1; (others) one row has 25% of the deviance |
+# | `extrapolation` | new rows | a value is over sqrt(n − 1) standard deviations from the training mean, or a level is new |
+# | `drift` | 20 new rows | a feature's mean has moved by a quarter of a standard deviation, and by more than chance |
+# | `calibration` | 40 new rows with the response | recalibration by intercept and slope would reduce deviance by 2%, and by more than chance |
 #
 # ## Compare features by the column per standard deviation
 #

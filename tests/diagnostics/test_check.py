@@ -1,5 +1,8 @@
 """Fit.check(): every code is found where it should be, and nothing on healthy data."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,6 +11,7 @@ import lodim as ld
 from contract.cases import some_long
 from lodim.diagnostics.checks import CHECKS
 
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "summaries.py"
 CHEAP = {
     "gbmap": {"m": 2, "lambda_": 1.0},
     "proset": {"lambda_v": 0.1, "lambda_w": 1e-3},
@@ -278,9 +282,11 @@ def test_what_is_printed_and_returned():
         fit.check(new[:0])
 
 
-def test_the_help_has_every_code():
-    lines = [line.split() for line in ld.GlmFit.check.__doc__.splitlines()]
-    assert {line[0] for line in lines if line} >= set(CHECKS)
+def test_the_help_and_the_table_of_checks_have_every_code():
+    listed = re.split(r"[\s,:;]+", ld.GlmFit.check.__doc__)
+    page = PAGE.read_text().partition("## Checks of")[2]
+    assert set(re.findall(r"^# \| `([a-z-]+)`", page.partition("# ## ")[0], re.M)) == set(CHECKS)
+    assert set(CHECKS) <= set(listed)
 
 
 def test_weights_offsets_and_frames_of_other_kinds():

@@ -90,12 +90,9 @@ def acquire(
 
     Notes
     -----
-    The predictor is a Gaussian mixture of the features for each class, or of features and numeric
-    response. Differences between classes are shrunken (James-Stein). Cross-validation with random
-    subsets of known features chooses the number of components and the shrinkage of covariances.
-    Predictions after the purchases of held-out rows choose how far predictions are shrunken to the
-    class shares. The policy is an acquisition-conditioned oracle (Valancius et al. 2024). It
-    contains the training rows, also in a saved file.
+    The policy is an acquisition-conditioned oracle (Valancius et al. 2024), whose predictor is a
+    Gaussian mixture of the features for each class, or of features and numeric response. The page
+    on the next measurement has its steps. A policy contains the training rows, also in a file.
 
     References
     ----------

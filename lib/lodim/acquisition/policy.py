@@ -238,10 +238,9 @@ class Policy:
 
         Raises
         ------
-        ArgumentError
-            If a budget or `trade_off` is invalid, or both `mean_budget` and `trade_off` are given.
-        DataError
-            If a column is missing or has another type than in training.
+        ArgumentError, DataError
+            If a budget or `trade_off` is invalid, both `mean_budget` and `trade_off` are given, or
+            a column is missing or has another type than in training.
 
         See Also
         --------
@@ -299,10 +298,9 @@ class Policy:
 
         Raises
         ------
-        ArgumentError
-            If a trade-off is negative, or `frontier` is no CostnetFit of the same response.
-        DataError
-            If the data lack the response.
+        ArgumentError, DataError
+            If a trade-off is negative, `frontier` is no CostnetFit of the same response, or `data`
+            lack the response.
 
         See Also
         --------

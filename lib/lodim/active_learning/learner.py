@@ -113,9 +113,8 @@ def active(
     The vignette on active learning compares the scores. In short: use proset or gbmap with
     "committee", or with "diverse" if labels are noisy. Fiterau (2014) prints arg min for arg max.
 
-    Stopping rule: Cohen's kappa compares the predictions of successive rounds for up to 2,000 rows
-    of the first pool. Learning stops once the mean kappa over `rounds` rounds is at least
-    `agreement` (Bloodgood and Vijay-Shanker 2009).
+    Stopping rule: Cohen's kappa compares successive predictions for rows of the first pool, and its
+    mean over `rounds` rounds must be at least `agreement` (Bloodgood and Vijay-Shanker 2009).
 
     References
     ----------

@@ -152,7 +152,8 @@ class LearningCurves:
         Parameters
         ----------
         against : str, optional
-            Name of the run to compare with; default: "random" if present, else the first run.
+            Run to compare with; default: "random" if present, else the first. An ArgumentError if
+            there is no such run.
 
         Returns
         -------

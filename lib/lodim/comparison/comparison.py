@@ -124,17 +124,11 @@ def compare(
     table also names rows with 25% or more of a model's loss, such as rows with wild values.
 
     The training rows of folds overlap, so the usual standard errors are too small. Variances over
-    rows (or groups) are multiplied by 1 + sum_k W_k / (1 - W_k), with W_k the share of fold k: with
-    ten equal folds standard errors are 1.45 times the usual ones (Nadeau and Bengio 2003).
-
-    The model confidence set at 5% (Hansen, Lunde and Nason 2011) determines which models are
-    significantly worse than the best. It compares all pairs at once, accounts for correlated losses
-    and for the choice of the best. Mean losses that differ by less than 1e-6 relatively are ties.
-
-    Intervals and p-values are conservative: with equally good models, a difference was significant
-    in at most 1.8% of simulated samples (nominal 5%; up to 15% with the usual variances). The price
-    is power: with 200 rows and five models, least squares on three equally important features was
-    significantly better than on two in 21% of the samples (`benchmarks/results/comparison.csv`).
+    rows (or groups) are multiplied by 1 + sum_k W_k / (1 - W_k), with W_k the share of fold k
+    (Nadeau and Bengio 2003). The model confidence set at 5% (Hansen, Lunde and Nason 2011)
+    determines which models are significantly worse than the best, for all pairs at once. Mean
+    losses that differ by less than 1e-6 relatively are ties. Intervals and p-values are
+    conservative; the vignette on uncertainty has the results of simulations.
 
     References
     ----------
@@ -148,8 +142,6 @@ def compare(
     >>> table = ld.compare("mpg ~ .", ld.data("autompg"), calls, folds=3, baselines=False)
     >>> table.tidy()["model"].tolist()
     ['two', 'linear']
-    >>> table.best.name
-    'gbmap'
     """
     flag("baselines", baselines)
     if family is not None:

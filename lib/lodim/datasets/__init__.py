@@ -37,8 +37,6 @@ def data(name: str | None = None) -> pd.DataFrame:
     >>> import lodim as ld
     >>> ld.data("autompg").shape
     (398, 8)
-    >>> list(ld.data("heart_costs"))
-    ['name', 'cost', 'needs']
     """
     index = _read("index")
     if name is None:

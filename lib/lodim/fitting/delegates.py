@@ -288,10 +288,9 @@ class Delegates(ABC):
 
         Raises
         ------
-        ArgumentError
-            If the formula has no response, or the offset was an array.
-        MissingExtraError
-            If marginaleffects is not installed, or is version 0.6 with polars 2.
+        ArgumentError, MissingExtraError
+            If the formula has no response, the offset was an array, or marginaleffects is not
+            installed (or is version 0.6 with polars 2).
 
         See Also
         --------
@@ -328,10 +327,8 @@ class Delegates(ABC):
 
         Raises
         ------
-        MissingExtraError
-            If the extra `report` (altair, jinja2) is not installed.
-        StoreError
-            If the file cannot be written.
+        MissingExtraError, StoreError
+            If the extra `report` (altair, jinja2) is missing, or the file cannot be written.
 
         See Also
         --------

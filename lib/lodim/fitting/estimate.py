@@ -126,6 +126,8 @@ def estimate(
 ) -> Estimate:
     """Predict the memory, disk space and passes of a call before it is made.
 
+    It reads a random sample of rows; the page "Many rows, many columns" says how exact it is.
+
     Parameters
     ----------
     model : function
@@ -148,13 +150,6 @@ def estimate(
     See Also
     --------
     gbmap, glm, costnet
-
-    Notes
-    -----
-    The estimate uses 16,384 random rows. To draw them, data that are not in memory are read once,
-    CSV files twice, and lazy and Dask frames three times, as their rows are counted. Memory is
-    the peak of arrays, without 0.3 GB for Python; it was within 20% of measurements for gbmap,
-    costnet and glm from 200,000 rows on.
 
     Examples
     --------

@@ -529,7 +529,8 @@ class Fit(Delegates):
         data : frame
         changes
             Arguments of the model function. As in R, dots in `formula=". ~ . - x"` stand for the
-            sides of this fit's formula; in "y ~ .", without a left dot, for all columns.
+            sides of this fit's formula; in "y ~ .", without a left dot, for all columns. Arrays of
+            the call must be given again (else an ArgumentError), since a fit does not keep them.
 
         Returns
         -------

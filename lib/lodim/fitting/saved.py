@@ -61,8 +61,7 @@ def load(path: FilePath) -> Any:
     Examples
     --------
     >>> import lodim as ld
-    >>> cars = ld.data("autompg")
-    >>> fit = ld.glm("mpg ~ weight + model_year", cars)
+    >>> fit = ld.glm("mpg ~ weight + model_year", ld.data("autompg"))
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     fit.save(f"{folder}/cars.lodim")

@@ -95,11 +95,10 @@ def effects(
 
     Raises
     ------
-    ArgumentError
-        If the fit has no response; if `interval` belongs to another fit, stores no fits or has too
-        few replicates for `level`; or for slopes of `ripr`, whose predictions are step functions.
-    DataError
-        If a term is not a column of the fit, or a column is missing.
+    ArgumentError, DataError
+        If the fit has no response; `interval` belongs to another fit, stores no fits or has too few
+        replicates for `level`; for slopes of `ripr`, whose predictions are step functions; or if a
+        term is not a column of the fit, or a column is missing.
 
     See Also
     --------
@@ -107,12 +106,9 @@ def effects(
 
     Notes
     -----
-    "ale" uses 40 intervals between quantiles (12 per feature of a pair). Each row is predicted at
-    both ends of its interval. For a pair, points without rows nearby are NaN. "pd" uses 20
-    quantiles and at most 500 rows.
-    Importance on training rows shows which columns the fit uses, not the accuracy lost on new rows.
-
-    Rows with a missing feature are ignored. Effects describe the fit; they need not be causal.
+    For a pair of features, points without rows nearby are NaN. Importance on training rows shows
+    which columns the fit uses, not the accuracy lost on new rows. Rows with a missing feature are
+    ignored. Effects describe the fit; they need not be causal.
 
     References
     ----------
@@ -131,12 +127,6 @@ def effects(
     0   Japan      1.37
     1  Europe      0.43
     2     USA     -0.56
-    >>> slopes = ld.effects(fit, cars, kind="slope").tidy()
-    >>> slopes[["term", "value", "estimate"]].round(3)
-         term         value  estimate
-    0  weight      per unit    -0.007
-    1  origin   Japan - USA     1.531
-    2  origin  Europe - USA     0.915
     """
     _check_call(fit, kind, type, interval)
     level = share("level", level) if interval is None else interval._level(level)

@@ -87,9 +87,8 @@ def cv(
 
     Raises
     ------
-    ArgumentError
+    ArgumentError, FormulaError, DataError
         If an argument is out of range or has no effect, or the grid names no setting of the model.
-    FormulaError, DataError
 
     See Also
     --------
@@ -103,10 +102,8 @@ def cv(
     The standard error of the mean loss is its weighted SD over K folds / sqrt(K - 1), as in glmnet.
 
     If the number of stages is not given, a point stops early if its loss is clearly above the
-    lowest (by two to four standard errors) or hardly falls; its row shows the best number so far.
-
-    For streamed data of more than 65,536 rows, folds are random blocks of 4,096 rows. Features keep
-    the centre and scale of all rows, and no point stops early.
+    lowest or hardly falls; its row shows the best number so far. For streamed data of more than
+    65,536 rows, folds are random blocks of rows, and features keep the scale of all rows.
 
     Examples
     --------

@@ -302,7 +302,8 @@ class Path(Generic[FitT_co]):
         ----------
         ax : Axes, optional
         top : int, default=10
-            Number of the largest estimates whose names are shown.
+            Number of the largest estimates whose names are shown; an ArgumentError if there are no
+            features to draw, or a penalty is 0.
 
         Returns
         -------

@@ -76,10 +76,9 @@ def bootstrap(
 
     Raises
     ------
-    ArgumentError
-        If `fit` has several responses, an array is missing, or the statistic is not numeric.
-    DataError
-        If `data` are not the training rows.
+    ArgumentError, DataError
+        If `fit` has several responses, an array is missing, the statistic is not numeric, or `data`
+        are not the training rows.
 
     See Also
     --------

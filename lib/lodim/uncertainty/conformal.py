@@ -138,9 +138,6 @@ def conformal(
         fit  lower  upper
     1  14.9    9.6   20.1
     3  15.4   10.1   20.6
-    >>> intervals.coverage(new)[["n", "coverage", "width"]].round(2)
-         n  coverage  width
-    0  199      0.93  10.39
     """
     level = share("level", level)
     one_of("method", method, METHODS)

@@ -147,9 +147,8 @@ def stability(
 
     Raises
     ------
-    ArgumentError
-        If the model does not select features, or an argument is out of range.
-    FormulaError, DataError
+    ArgumentError, FormulaError, DataError
+        If the model does not select features, an argument is out of range, or the model fails.
 
     See Also
     --------

@@ -335,7 +335,8 @@ class GbmapFit(Fit):
         ax : Axes, optional
             New axes by default.
         **arguments
-            Arguments of the kind.
+            Arguments of the kind; an ArgumentError if one is unknown or missing, or a plot needs
+            training rows and the fit keeps none.
 
         Returns
         -------

@@ -185,10 +185,8 @@ def gbmap(
         residuals above 1.345 robust standard deviations. "ordinal": at least three classes in order
         (an ordered pandas category, or numbers); the log-odds of a class above a threshold are f(x)
         minus the threshold.
-    power : float, optional
-        For "tweedie": the variance is proportional to this power (1 to 2) of the mean.
-    quantile : float, optional
-        For "quantile": the quantile to predict, such as 0.9.
+    power, quantile : float, optional
+        Power (1 to 2) of the mean in the variance of "tweedie"; quantile to predict, such as 0.9.
     m : int, optional
         Number of boosts; by default chosen with lambda_ by cross-validation.
     lambda_ : float, optional
@@ -227,14 +225,12 @@ def gbmap(
     seed : int, default=0
         Seed of the folds and of row samples. Results do not depend on the number of threads, the
         order of rows or columns, or the names of classes.
-    threads : int, optional
-        Number of threads; all by default.
+    threads, sample : int, optional
+        Number of threads, and of randomly drawn rows to fit; all by default.
     engine : {"cpu", "cuda", "auto"}, default="cpu"
         Where to compute. "cuda" uses an NVIDIA GPU (extra `cuda`; only tested in Numba's
         simulator), also in `predict`. "auto" uses a GPU if one is usable and features take at least
         256 MB.
-    sample : int, optional
-        Fit only this many randomly drawn rows; all by default.
     client : dask.distributed.Client, optional
         Dask cluster that holds the features of files or a Dask frame.
     progress : bool, optional
@@ -273,8 +269,6 @@ def gbmap(
     >>> import lodim as ld
     >>> cars = ld.data("autompg")
     >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
-    >>> fit.coef().round(3).to_dict()
-    {'weight': -0.007, 'model_year': 0.72}
     >>> fit.predict(cars[:2]).round(1).tolist()
     [14.0, 13.6]
     """

@@ -527,7 +527,7 @@ class GlmFit(Described, Fit):
         Parameters
         ----------
         data : frame, optional
-            The training rows (otherwise an ArgumentError); only gaussian and Wald tests need none.
+            The training rows (otherwise an ArgumentError); gaussian fits and Wald tests need none.
         **changes
             Weights, offset and clusters, if they were arrays in the call of `glm`.
 

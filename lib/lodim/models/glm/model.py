@@ -96,8 +96,7 @@ def glm(
 ) -> GlmFit:
     """Fit a generalized linear model by maximum likelihood, with standard errors and tests.
 
-    With link g, the model is g(E y) = offset + b_0 + x'b, unpenalized. statsmodels fits most of the
-    families, up to 65,536 rows.
+    With link g, the model is g(E y) = offset + b_0 + x'b, without a penalty.
 
     Parameters
     ----------
@@ -120,10 +119,8 @@ def glm(
         "quantile": x'b is a quantile of a number; its check loss is exact here, but smoothed in
         `gbmap` and `costnet`. "huber": a number with outliers; the loss is linear in residuals
         above 1.345 robust standard deviations of the residuals, as in statsmodels' RLM.
-    power : float, optional
-        For "tweedie": the variance is proportional to this power (1 to 2) of the mean.
-    quantile : float, optional
-        For "quantile": the quantile to predict, such as 0.9.
+    power, quantile : float, optional
+        Power (1 to 2) of the mean in the variance of "tweedie"; quantile to predict, such as 0.9.
     weights : column name, array (n,) or "balanced", optional
         Prior weights, as in R: the variance of a row is dispersion times V(mean) divided by its
         weight. A row of weight 2 gives the estimates of two rows, but counts as one row in n,
@@ -206,14 +203,9 @@ def glm(
     Examples
     --------
     >>> import lodim as ld
-    >>> cars = ld.data("autompg")
-    >>> fit = ld.glm("mpg ~ weight", cars)
+    >>> fit = ld.glm("mpg ~ weight", ld.data("autompg"))
     >>> fit.tidy()[["term", "estimate", "std_error", "p_value"]].round(3)
               term  estimate  std_error  p_value
     0  (Intercept)    46.317      0.795      0.0
     1       weight    -0.008      0.000      0.0
-    >>> fit.anova(ld.glm("mpg ~ weight + origin", cars)).round(3)
-                     formula  df_resid  deviance   df      F  p_value
-    0           mpg ~ weight       396  7474.814  NaN    NaN      NaN
-    1  mpg ~ weight + origin       394  7239.311  2.0  6.409    0.002
     """

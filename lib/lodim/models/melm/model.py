@@ -177,13 +177,11 @@ def melm(
     seed : int, default=0
         Seed of starts and folds. Results do not depend on the number of threads, the order of rows
         or columns, or the names of classes.
-    threads : int, optional
-        Number of threads; all by default.
+    threads, sample : int, optional
+        Number of threads, and of randomly drawn rows to fit; all by default.
     engine : {"cpu", "cuda", "auto"}, default="cpu"
         Where to compute. "cuda" uses an NVIDIA GPU (extra `cuda`; only tested in Numba's simulator)
         for the search. "auto" uses a GPU from 3,000 rows on if one is usable.
-    sample : int, optional
-        Fit only this many randomly drawn rows; all by default.
     client : dask.distributed.Client, optional
         Not supported by this model; a Dask frame is read in this process.
     progress : bool, optional

@@ -162,8 +162,6 @@ class ProsetFit(Fit):
         >>> import lodim as ld
         >>> iris = ld.data("iris")
         >>> fit = ld.proset("species ~ .", iris, lambda_v=0.05)
-        >>> fit.predict(iris[:2], "class").tolist()
-        ['setosa', 'setosa']
         >>> fit.predict(iris[:2]).round(2)
            setosa  versicolor  virginica
         0    0.99        0.01        0.0
@@ -303,10 +301,9 @@ class ProsetFit(Fit):
 
         Raises
         ------
-        ArgumentError
-            If an argument of the call was an array, which a fit does not keep.
-        DataError
-            If batches are added, and `data` has other rows or another response than the fit.
+        ArgumentError, DataError
+            If an argument of the call was an array, which a fit does not keep, or batches are added
+            and `data` has other rows or another response than the fit.
 
         See Also
         --------

@@ -247,13 +247,11 @@ def proset(
         Precision of the stored features.
     seed : int, default=0
         Seed of candidates and folds. Results do not depend on the number of threads.
-    threads : int, optional
-        Number of threads; all by default.
+    threads, sample : int, optional
+        Number of threads, and of randomly drawn rows to fit; all by default.
     engine : {"cpu", "cuda", "auto"}, default="cpu"
         "cuda" uses an NVIDIA GPU (extra `cuda`), also in `predict`, but has only been tested in
         Numba's simulator; "auto" does if one is usable and features take at least 256 MB.
-    sample : int, optional
-        Fit only this many randomly drawn rows; all by default.
     client : dask.distributed.Client, optional
         Not supported by this model; a Dask frame is read in this process.
     progress : bool, optional

@@ -394,7 +394,7 @@ class RiprFit(Fit):
         """Return one row per cluster: view, rows, share, mean squared distance, centre by feature.
 
         Centres are in original units, NaN for features that the view (feature set) lacks; distances
-        are in standard deviations.
+        are in standard deviations. An ArgumentError if the formula has a response.
 
         See Also
         --------

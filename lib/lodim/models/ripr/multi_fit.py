@@ -231,7 +231,8 @@ class RiprFits(Summarized):
         ----------
         data : frame
         **changes
-            Arguments of `lodim.ripr`.
+            Arguments of `lodim.ripr`. Arrays of the call must be given again (else an
+            ArgumentError), since a fit does not keep them.
 
         Returns
         -------

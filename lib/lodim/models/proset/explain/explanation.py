@@ -121,10 +121,8 @@ class Explanation:
 
         Raises
         ------
-        MissingExtraError
-            If openpyxl is not installed.
-        StoreError
-            If the file cannot be written.
+        MissingExtraError, StoreError
+            If openpyxl is not installed, or the file cannot be written.
         """
         workbook.write_explanation(self, path)
 

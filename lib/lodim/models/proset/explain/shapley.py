@@ -57,8 +57,7 @@ def shapley(
     Raises
     ------
     ArgumentError
-        If the reference is not one complete row, or is omitted for a fit of a path; if
-        `n_permutations` or `seed` is not a valid number.
+        If the reference is not one complete row, or is omitted for a fit of a path.
 
     See Also
     --------

@@ -31,10 +31,8 @@ def to_excel(
 
     Raises
     ------
-    MissingExtraError
-        If openpyxl is not installed.
-    StoreError
-        If the file cannot be written.
+    MissingExtraError, StoreError
+        If openpyxl is not installed, or the file cannot be written.
 
     See Also
     --------
