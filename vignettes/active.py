@@ -85,7 +85,7 @@ except ld.DataError as error:
 #
 # `learner.stop` is None as long as more labels are useful. `Kappa` in the print shows whether new
 # labels still change the predictions. It is Cohen's kappa: the agreement between the predictions of
-# this round and of the previous round for the rows of the first pool.
+# this round and of the previous round for the rows of the first pool (at most 2,000 of them).
 #
 # Cohen's kappa measures how much the predictions of two successive rounds agree. The rule is to
 # stop when its mean over three rounds is at least 0.99 (Bloodgood and Vijay-Shanker 2009).

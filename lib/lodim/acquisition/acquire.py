@@ -90,9 +90,9 @@ def acquire(
 
     Notes
     -----
-    The policy is an acquisition-conditioned oracle (Valancius et al. 2024), whose predictor is a
-    Gaussian mixture of the features for each class, or of features and numeric response. The page
-    on the next measurement has its steps. A policy contains the training rows, also in a file.
+    The policy is an acquisition-conditioned oracle (Valancius et al. 2024). Its predictor is a
+    Gaussian mixture of the features for each class, or of features and numeric response; see the
+    page "The next measurement". The policy contains the training rows, also in a saved file.
 
     References
     ----------

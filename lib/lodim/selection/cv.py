@@ -87,8 +87,9 @@ def cv(
 
     Raises
     ------
-    ArgumentError, FormulaError, DataError
+    ArgumentError
         If an argument is out of range or has no effect, or the grid names no setting of the model.
+    FormulaError, DataError
 
     See Also
     --------

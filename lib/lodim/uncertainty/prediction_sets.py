@@ -173,7 +173,7 @@ class Conformal(FitResult, Generic[FitT_co]):
             Coverage; default: the level of the call.
         offset : array (n,) or column name, optional
         new_levels : {"error", "missing"}, default="error"
-            Treatment of new levels, as in `Fit.predict`.
+            Treatment of new levels, as in `GlmFit.predict`.
 
         Returns
         -------

@@ -148,7 +148,7 @@ def stability(
     Raises
     ------
     ArgumentError, FormulaError, DataError
-        If the model does not select features, an argument is out of range, or the model fails.
+        If the model does not select features or raises it, or an argument is out of range.
 
     See Also
     --------
