@@ -408,16 +408,12 @@ class Learner(Generic[FitT]):
             The learning curve, or the significance of wins over other runs.
         ax : Axes, optional
         against : mapping of str to Learner
-            Other runs by name, all started with the same rows (see `lodim.learning_curves`).
+            Other runs by name, all started with the same rows (see `lodim.learning_curves`), which
+            "winloss" needs; an ArgumentError otherwise.
 
         Returns
         -------
         Axes
-
-        Raises
-        ------
-        ArgumentError
-            If the kind is unknown, "winloss" has no other runs, or the runs are not comparable.
 
         See Also
         --------

@@ -33,18 +33,14 @@ def learning_curves(
     ----------
     runs : mapping of str to Learner, or to a list of them
         Runs by name, for example by score; a list has one run per repetition. All runs of a
-        repetition share their `test` rows. All runs have the same numbers of labelled rows.
+        repetition share their `test` rows. All runs have the same numbers of labelled rows; an
+        ArgumentError otherwise.
     measure : {"accuracy", "log_loss"}
         Measure on the test rows, default="accuracy".
 
     Returns
     -------
     LearningCurves
-
-    Raises
-    ------
-    ArgumentError
-        If the runs differ in number or in their numbers of labelled rows, or have no `test` rows.
 
     See Also
     --------

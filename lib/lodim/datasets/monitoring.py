@@ -64,7 +64,8 @@ def monitoring(
     Parameters
     ----------
     n, p : int, default=812, 150
-        Number of alerts (rows), and total number of features, base and derived.
+        Number of alerts (rows), and total number of features, base and derived; an ArgumentError if
+        the graph cannot have p features.
     seed : int, default=0
     signals : int, default=25
         Number of base features: hr, rr, bp, spo2 and 26 other named signals, then x31, x32, ...
@@ -91,11 +92,6 @@ def monitoring(
         arguments for `costnet`; each base feature and each operation costs 1. Further attrs:
         `informative` (names), `coefficients` and `intercept` (of y without noise), `price` (cost of
         the informative features and all features that they need), `noise`.
-
-    Raises
-    ------
-    ArgumentError
-        If a number is out of range, or the graph cannot have p features.
 
     See Also
     --------

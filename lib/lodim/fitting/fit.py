@@ -318,8 +318,7 @@ class Fit(Delegates):
         ----------
         data : frame
             Rows with the columns of the formula, including the response, which may be missing.
-        offset : array (n,) or column name, optional
-        new_levels : {"error", "missing"}, default="error"
+        offset, new_levels
             As in `predict`.
 
         Returns
@@ -375,8 +374,7 @@ class Fit(Delegates):
         ----------
         data : frame
             Rows without a response or a prediction are ignored.
-        offset : array (n,) or column name, optional
-        new_levels : {"error", "missing"}, default="error"
+        offset, new_levels
             As in `predict`.
 
         Returns

@@ -125,9 +125,7 @@ class GbmapFit(Fit):
             "response": mean, or probability of the second of two classes or of each class. "link":
             linear predictors. "class": most probable class. "prob": all probabilities. "embedding":
             learners' values f_1(x) to f_m(x). "local": slopes of "link" per unit of a feature.
-        offset : array (n,) or column name, optional
-            Known part of the linear predictor.
-        new_levels, threshold
+        offset, new_levels, threshold
             As in `GlmFit.predict`.
         clip : bool, default=False
             Limit predictions of a number (minus its offset) to the range of the training response.

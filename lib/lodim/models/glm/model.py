@@ -183,9 +183,8 @@ def glm(
     proportional to the weights, as in R's quantreg. Extreme quantiles of few rows have no standard
     errors (NaN): 0.9 needs at least 42 rows.
 
-    If a few values of a feature are separated from the others by more than ten times their range,
-    the middle of the others replaces them, with a warning. R uses such values unchanged; a
-    transformation such as `np.log(x)` in the formula keeps them.
+    A few values of a feature that are far from all others are replaced by the middle of the others,
+    with a warning. R uses them unchanged, and so does a term such as `np.log(x)`.
 
     For proportions, residual deviance, degrees of freedom, AIC and BIC are per group of trials, as
     in R; other deviances are means per trial. Predictions are probabilities.

@@ -259,9 +259,7 @@ class MelmFit(Fit):
         ----------
         data : frame
             Needs the columns of the formula; columns of the new names are replaced.
-        offset : None
-            Not allowed, since there is no score to which it could be added.
-        new_levels : {"error", "missing"}, default="error"
+        offset, new_levels
             As in `predict`.
 
         Returns
@@ -299,9 +297,7 @@ class MelmFit(Fit):
         ----------
         data : frame
             Needs the columns of the formula, including the response.
-        offset : None
-            Not allowed, since there is no score to which it could be added.
-        new_levels : {"error", "missing"}, default="error"
+        offset, new_levels
             As in `predict`.
 
         Returns

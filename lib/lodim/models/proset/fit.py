@@ -133,13 +133,11 @@ class ProsetFit(Fit):
             "prob": probabilities of all classes. "familiarity": weighted similarity to the
             prototypes (Eq. 4.5). For a numeric response also "variance", "interval" (columns lower
             and upper) and "quantile" (a column per quantile).
-        offset : array (n,) or column name, optional
-            Known part of the linear predictor.
         level : float
             Share of responses that an interval should contain; 0.9 by default.
         quantiles : list of floats
             For type="quantile"; 0.05, 0.5 and 0.95 by default.
-        new_levels, threshold
+        offset, new_levels, threshold
             As in `GlmFit.predict`.
 
         Returns

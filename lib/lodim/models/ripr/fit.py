@@ -146,8 +146,6 @@ class RiprFit(Fit):
         >>> import lodim as ld
         >>> iris = ld.data("iris")
         >>> fit = ld.ripr("species ~ .", iris, max_dim=2, k=10)
-        >>> fit.predict(iris[:2], "class").tolist()
-        ['setosa', 'setosa']
         >>> fit.predict(iris[:2], "view").tolist()
         ['petal_length, petal_width', 'petal_length, petal_width']
         """
@@ -181,9 +179,7 @@ class RiprFit(Fit):
         ----------
         data : frame
             As for predict(), with the response if the formula has one.
-        offset : None
-            ripr fits no offset.
-        new_levels : {"error", "missing"}, default="error"
+        offset, new_levels
             As in `predict`.
 
         Returns

@@ -225,7 +225,6 @@ def ripr(
     ----------
     Fiterau, M. (2014). Discovering compact and informative structures through data partitioning.
     Thesis draft, Carnegie Mellon University, ch. 2-4.
-
     Tibshirani, R. and Walther, G. (2005). Cluster validation by prediction strength. Journal of
     Computational and Graphical Statistics 14, 511-528.
 

@@ -38,7 +38,8 @@ def shapley(
     data : frame
         Rows to explain, with the columns of the formula's right side.
     reference : frame of one row, optional
-        Reference row, like `data` or like the result of `reference()`; by default `reference()`.
+        Complete row like `data` or like the result of `reference()`, by default `reference()`; an
+        ArgumentError if omitted for a fit of a path.
     n_permutations : int, optional
         Number of random orders of terms, each with its reverse; by default 200, or all coalitions
         if at most 12 terms differ from the reference.
@@ -53,11 +54,6 @@ def shapley(
         Per row of `data` (and class, if more than two): the prediction at the reference, as term
         "(reference)", and one row per term with weight. They add up to `predict(data)`. std_error
         is zero if all coalitions were enumerated. NaN if an input is missing.
-
-    Raises
-    ------
-    ArgumentError
-        If the reference is not one complete row, or is omitted for a fit of a path.
 
     See Also
     --------
