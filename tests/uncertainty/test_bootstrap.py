@@ -81,7 +81,7 @@ def test_draws_do_not_depend_on_weight_zero_or_on_where_rows_stand(cars, line):
     np.testing.assert_allclose(again.values, boot.values, rtol=1e-9)
     np.testing.assert_array_equal(ld.bootstrap(line, cars, n=6, threads=1).values, boot.values)
     assert not np.allclose(ld.bootstrap(line, cars, n=6, seed=1).values, boot.values)
-    padded = pd.concat([cars, cars[:50].assign(mpg=1e3)], ignore_index=True)
+    padded = pd.concat([cars, cars[:50].assign(mpg=1e15, weight=1e15)], ignore_index=True)
     padded["w"] = np.r_[np.ones(len(cars)), np.zeros(50)]
     held = ld.bootstrap(ld.glm("mpg ~ weight + model_year", padded, weights="w"), padded, n=6)
     np.testing.assert_allclose(held.values, boot.values, rtol=1e-6)

@@ -56,26 +56,23 @@ def keys(X, weight, y=None, n_classes=0):
 def of_batch(batch, n_classes):
     """Return keys (n,) of a Batch's rows (see `keys`), and classes' mean keys, (n_classes,).
 
-    Rows of weight zero do not affect the keys of other rows."""
-    at = batch.positive_weight
+    Rows of weight zero must be left out first, so that they change no draw."""
     X = tiles.unpack(batch.X, batch.n).astype(np.float64)
     key = keys(np.nan_to_num(X, copy=False), batch.weight, batch.y, n_classes)
     for known in (batch.weights, batch.offset, None if n_classes else batch.y):
         if known is not None:
-            key = key + _spread(np.nan_to_num(known).reshape(batch.n, -1).sum(axis=1), at)
+            key = key + _spread(np.nan_to_num(known).reshape(batch.n, -1).sum(axis=1))
     if not n_classes:
         return key, np.zeros(0)
     code = np.nan_to_num(batch.y, nan=n_classes).astype(int)
-    size = np.bincount(code[at], minlength=n_classes + 1)
-    means = np.bincount(code[at], key[at], n_classes + 1) / np.maximum(size, 1)
-    return key + _spread(means[code], at), means[:n_classes]
+    size = np.bincount(code, minlength=n_classes + 1)
+    means = np.bincount(code, key, n_classes + 1) / np.maximum(size, 1)
+    return key + _spread(means[code]), means[:n_classes]
 
 
-def _spread(values, at):
-    """Return values scaled to mean 0 and SD 1 in the rows `at`; zeros if they hardly differ."""
-    share = np.zeros(len(values))
-    share[at] = 1.0 / len(at)
-    return _standard(values, share, np.abs(values[at]).max())
+def _spread(values):
+    """Return values scaled to mean 0 and SD 1; zeros if they differ only by rounding errors."""
+    return _standard(values, np.full(len(values), 1.0 / len(values)), np.abs(values).max(initial=0))
 
 
 def _standard(values, share, most):

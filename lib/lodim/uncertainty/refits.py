@@ -8,7 +8,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from lodim import progress
-from lodim.design.batch import Batch, split_and_scaling, subset
+from lodim.design.batch import Batch, split_and_scaling, subset, with_positive_weight
 from lodim.design.rows import is_balanced
 from lodim.engine import row_keys, tiles
 from lodim.engine.blocks import single_blas
@@ -78,16 +78,16 @@ class RandomWeights:
 
     @classmethod
     def from_batch(cls, batch, n_classes, n, seed):
-        base = batch.row_weights
-        key, at = row_keys.of_batch(batch, n_classes)[0], batch.positive_weight
-        units = np.arange(batch.n) if batch.units is None else batch.units
-        code = np.unique(units[at], return_inverse=True)[1]
-        of_unit = np.bincount(code, key[at]) / np.bincount(code)
+        some, at = with_positive_weight(batch), batch.positive_weight
+        key = row_keys.of_batch(some, n_classes)[0]
+        units = at if some.units is None else some.units
+        code = np.unique(units, return_inverse=True)[1]
+        of_unit = np.bincount(code, key) / np.bincount(code)
         rank = np.empty(len(of_unit), np.int64)
         rank[row_keys.shuffled(of_unit, seed)] = np.arange(len(of_unit))
         unit = np.full(batch.n, -1)
         unit[at] = rank[code]
-        return cls(base, unit, len(of_unit), np.random.SeedSequence(seed).spawn(n))
+        return cls(batch.row_weights, unit, len(of_unit), np.random.SeedSequence(seed).spawn(n))
 
     def of_rows(self, k):
         """Return the weights (n,) of the rows in replicate k."""
