@@ -223,6 +223,20 @@ def test_rows_of_weight_zero_do_not_change_the_effect_of_a_pair(cars):
     pd.testing.assert_frame_equal(found, expected)
 
 
+@pytest.mark.parametrize("more", [{"by": "g"}, {"kind": "pd"}, {"kind": "importance"}])
+def test_rows_of_weight_zero_change_no_effect(more):
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame(rng.normal(size=(602, 2)), columns=["a", "b"])
+    df = df.assign(y=df["a"] + df["b"] ** 2, g=np.where(df["a"] > 0, "u", "v"), w=1.0, o=df["b"])
+    df.loc[[5, 300], ["a", "y", "g", "w"]] = [1e9, 1e9, "seen nowhere else", 0.0]
+    fit, less = ld.glm("y ~ a + b", df, weights="w", offset=df["o"]), df[df["w"] > 0.0]
+    found, expected = (ld.effects(fit, d, offset=d["o"], **more) for d in (df, less))
+    pd.testing.assert_frame_equal(found.tidy(), expected.tidy())
+    assert repr(found) == repr(expected)
+    with pytest.raises(ld.DataError, match="no row of the data has a positive weight"):
+        ld.effects(fit, df[df["w"] == 0.0], offset=0.0, **more)
+
+
 def test_importance_of_a_linear_model_in_closed_form():
     """Permuted, x_j adds 2 b_j^2 var(x_j) to the mean square."""
     rng = np.random.default_rng(0)

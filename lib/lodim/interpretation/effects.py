@@ -10,7 +10,7 @@ from scipy.special import ndtri
 
 from lodim.checks import as_seed, flag, one_of, share, whole
 from lodim.design import columns
-from lodim.design.frame import PANDAS, as_given, read_column, read_frame
+from lodim.design.frame import PANDAS, as_given
 from lodim.errors import ArgumentError, no_row_warnings
 from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.fit import Fit, check_fit
@@ -107,8 +107,8 @@ def effects(
     Notes
     -----
     For a pair of features, points without rows nearby are NaN. Importance on training rows shows
-    which columns the fit uses, not the accuracy lost on new rows. Rows with a missing feature are
-    ignored. Effects describe the fit; they need not be causal.
+    which columns the fit uses, not the accuracy lost on new rows. Rows with a missing feature or
+    weight zero are ignored. Effects describe the fit; they need not be causal.
 
     References
     ----------
@@ -128,11 +128,11 @@ def effects(
     1  Europe      0.43
     2     USA     -0.56
     """
-    _check_call(fit, kind, type, interval)
+    _check_call(fit, kind, type, interval, by)
     level = share("level", level) if interval is None else interval._level(level)
     seed = as_seed(seed)
     replicates = [] if interval is None else interval._kept()
-    rows, features = read_rows(fit, data, offset, kind == "importance", replicates)
+    rows, features = read_rows(fit, data, offset, kind == "importance", by, replicates)
     if interval is None and kind != "importance" and level != LEVEL:
         raise ArgumentError(f"level={level:g} needs intervals: also give interval=")
     terms = features_of(terms, features)
@@ -141,7 +141,7 @@ def effects(
     if kind != "ale" and any(isinstance(term, tuple) for term in terms):
         raise ArgumentError(f"a pair of features needs kind='ale', not {kind!r}")
     ask = Question([fit, *replicates], kind, TYPES[0] if type is None else type, seed)
-    groups = {None: np.arange(rows.n)} if by is None else _groups(by, data)
+    groups = {None: np.arange(rows.n)} if by is None else _groups(by, rows.columns[by])
     frames = []
     with no_row_warnings():
         for name, at in steps(groups.items(), len(groups), "groups"):
@@ -159,7 +159,7 @@ def effects(
     return Effects(fit, frame, *how, rows.n, rugs, spreads)
 
 
-def _check_call(fit, kind, type, interval):
+def _check_call(fit, kind, type, interval, by):
     one_of("kind", kind, KINDS)
     check_fit(fit)
     if fit.design.response is None:
@@ -175,12 +175,13 @@ def _check_call(fit, kind, type, interval):
     if interval is not None and getattr(interval, "fit", None) is not fit:
         words = "the result of lodim.bootstrap of this fit"
         raise ArgumentError(f"interval must be {words}, not {interval!r:.60}")
-
-
-def _groups(by, data):
-    if not isinstance(by, str):
+    if by is not None and not isinstance(by, str):
         raise ArgumentError(f"by must be the name of a column, not {by!r:.80}")
-    column = columns.as_levels(read_column(read_frame(data), by))
+
+
+def _groups(by, column):
+    """Return a dict: level of a Column -> positions of its rows; by : the name of the column."""
+    column = columns.as_levels(column)
     codes = np.unique(column.codes[column.codes >= 0])
     groups = {column.levels[k]: np.flatnonzero(column.codes == k) for k in codes}
     if not 0 < len(groups) <= MOST_GROUPS:
@@ -229,7 +230,7 @@ def _rug(feature):
 
 
 def _spread(feature, weight):
-    known = np.isfinite(feature.values) & (weight > 0.0)
+    known = np.isfinite(feature.values)
     if feature.levels is not None or not known.any():
         return 1.0
     x, w = feature.values[known], weight[known]

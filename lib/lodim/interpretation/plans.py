@@ -64,7 +64,7 @@ def interaction(rows, features):
             cure = f"give by={feature.name!r} for the effect of the other feature at each level"
             raise ArgumentError(f"a pair needs two numeric features, but {has}: {cure}")
     known = np.isfinite([feature.values for feature in features]).all(axis=0)
-    at = np.flatnonzero(known & (rows.weight > 0.0))
+    at = np.flatnonzero(known)
     rows, xs = rows.take(at), [feature.values[at] for feature in features]
     edges = [ale.edges_of(x, rows.weight, ale.PAIR_BINS) for x in xs]
     if min(map(len, edges)) < 2:
@@ -134,8 +134,8 @@ def slopes(rows, feature):
 
 
 def known_rows(rows, feature):
-    """Return (rows, values, positions) of rows with positive weight and a value of `feature`."""
-    at = np.flatnonzero(np.isfinite(feature.values) & (rows.weight > 0.0))
+    """Return (rows, values, positions) of the rows with a value of `feature`."""
+    at = np.flatnonzero(np.isfinite(feature.values))
     if not at.size:
         raise ArgumentError(f"every row of the data has a missing value of {feature.name!r}")
     return rows.take(at), feature.values[at], at
@@ -144,11 +144,9 @@ def known_rows(rows, feature):
 def drawn_rows(fit, rows, seed):
     """Return the positions of at most 500 random rows, instead of all rows, to save time."""
     batch = rows.batch(fit._reader)
-    at = batch.rows[rows.weight[batch.rows] > 0.0]
-    if len(at) <= SAMPLE:
-        return at
-    key = row_keys.of_batch(batch, 0)[0][rows.weight[batch.rows] > 0.0]
-    return at[row_keys.drawn(key, SAMPLE, seed)]
+    if batch.n <= SAMPLE:
+        return batch.rows
+    return batch.rows[row_keys.drawn(row_keys.of_batch(batch, 0)[0], SAMPLE, seed)]
 
 
 def _mean(values, weight):

@@ -91,7 +91,7 @@ def mean_and_error(increase, weight):
     """Return the weighted mean increase of the loss when a feature is permuted, and its SE.
 
     increase : (repeats, n); rows with NaN are left out. The SE covers rows and permutations."""
-    known = np.isfinite(increase).all(axis=0) & (weight > 0.0)
+    known = np.isfinite(increase).all(axis=0)
     increase, share = increase[:, known], weight[known] / weight[known].sum()
     each = increase @ share
     of_rows = increase.mean(axis=0)

@@ -73,20 +73,25 @@ class Rows:
         return full
 
 
-def read_rows(fit, data, offset, response=False, replicates=()):
-    """Read data to explain a fit; return Rows, and {column: Feature} for the fit's columns.
+def read_rows(fit, data, offset, response=False, by=None, replicates=()):
+    """Read rows of positive weight; return Rows, and {column: Feature} for the fit's columns.
 
     offset : argument of predict(), or None; response : whether to read the response, too
-    replicates : other fits whose columns to read, too"""
+    by : name of another column to read, or None; replicates : fits whose columns to read, too"""
     design, frame = fit._reader, read_frame(data)
     beside = [name for one in replicates for name in one._reader.features]
     beside += factors.columns_of(design.response.key) if response else []
     beside += [design.offset] if isinstance(design.offset, str) and offset is None else []
     beside += [design.weights] if design.weights in frame.names else []
+    beside += [] if by is None else [by]
     held = {name: read_column(frame, name) for name in dict.fromkeys([*design.features, *beside])}
     weight = np.ones(len(frame.index))
     if design.weights in held:
         weight = np.nan_to_num(columns.as_float(held[design.weights].values))
+    at, inputs = np.flatnonzero(weight > 0.0), RowInputs(offset=offset).read(frame)
+    if not at.size:
+        raise DataError("no row of the data has a positive weight")
+    held = {name: columns.take(column, at) for name, column in held.items()}
     features, parts = {}, itertools.chain(*design.terms)
     needed = ((part, name) for part in parts for name in factors.needs(part))
     numbers = {name for part, name in needed if factors.is_read_as_number(part, name)}
@@ -101,7 +106,7 @@ def read_rows(fit, data, offset, response=False, replicates=()):
         codes = (np.cumsum(used >= 0) - 1)[codes]  # of the levels that occur
         held[name] = replace(column, codes=codes, levels=levels)
         features[name] = Feature(name, np.where(codes < 0, np.nan, codes), levels)
-    return Rows(held, weight, RowInputs(offset=offset).read(frame).offset), features
+    return Rows(held, weight[at], inputs.take(at).offset), features
 
 
 def features_of(terms, features):
