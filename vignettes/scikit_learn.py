@@ -98,9 +98,10 @@ cheap.fit(heart.drop(columns="disease"), heart["disease"])
 cheap.get_feature_names_out()
 
 # %% [markdown]
-# scikit-learn can calibrate probabilities and compute the importance of features. In the example, a
-# single patient has one of the levels, so a training set without this patient does not contain the
-# level. With `new_levels="missing"`, predictions treat it as a missing value.
+# scikit-learn can calibrate probabilities and compute the importance of features. Calibration by
+# cross-validation (`cv=3`) fits the model without one fold at a time. One fold contains all four
+# patients with the level "ST-T abnormality" of `resting_ecg`; the fit without it does not know the
+# level. With `new_levels="missing"`, its predictions treat the level as a missing value.
 
 # %%
 X, y = heart.drop(columns="disease"), heart["disease"]

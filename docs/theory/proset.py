@@ -74,11 +74,11 @@ ax = fit.plot("surface")
 #
 # - *`lambda_v`, up to 1,000 rows.* Cross-validation of the first batch compares six values, on up
 #   to three sets of five random folds. The first is a penalty that gives the null model; the others
-#   are 100 / n, 30 / n, 10 / n, 3 / n and 1 / n. The choice is between values with similar losses:
-#   `proset` averages their positions in this list, with weights exp(−2 (loss − lowest loss) /
-#   standard error), and rounds the mean to the nearest half. Half a position is the geometric mean
-#   of two values. If no value is better than the null model by two standard errors of the
-#   difference, the fit is the null model.
+#   are 100 / n, 30 / n, 10 / n, 3 / n and 1 / n. Values with similar losses are averaged: `proset`
+#   computes the mean position in this list, with weights exp(−2 (loss − lowest loss) / standard
+#   error), and rounds it to the nearest half. Position 2.5, for example, stands for the geometric
+#   mean of the second and third value. If no value is better than the null model by two standard
+#   errors of the difference, the fit is the null model.
 # - *`lambda_v`, otherwise.* The value is 10 / n, without a choice. This applies to more than 1,000 rows, to `loss="density"`, to `lambda_w=None` or `n_batches=None`, and to `path` and `cv`.
 # - *`lambda_w`.* The default is 1e-8 for classes and 1e-6 for a numeric response. For a numeric response with more than 1,000 rows it is 1e-6 × 1000 / n.
 #

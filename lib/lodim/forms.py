@@ -59,7 +59,7 @@ def squares(*shape: Size, nan=False) -> Any:
 
 
 def unlimited(*shape: Size, nan=False) -> Any:
-    """Declare a field of float64 numbers of any size, including infinity; `nan` allows NaN."""
+    """Declare a field of float64 numbers like `real`, but with any values, including infinity."""
     return real(*shape, least=-np.inf, most=np.inf, nan=nan)
 
 

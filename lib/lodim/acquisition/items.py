@@ -61,15 +61,14 @@ class Items:
         return float(net.set_cost(frozenset(net.names[v] for v in np.flatnonzero(paid))))
 
     def spent(self, paid):
-        """Return price and use of each resource (last axis) of the purchases marked in `paid`."""
+        """Return price and resource uses of purchases `paid` (..., purchases), on the last axis."""
         return np.append(np.asarray(self.price(paid))[..., None], paid @ self.use.T, axis=-1)
 
     def pay(self, paid, sets):
-        """Return, for each set of columns, which purchases are paid if only this set is bought.
+        """Return the purchases that are paid after buying a set of columns, for each set by itself.
 
-        paid : (purchases,) bool, purchases paid before
-        sets : (sets, columns) bool
-        The result, (sets, purchases) bool, includes the purchases paid before.
+        paid : (purchases,) bool, purchases paid before, which stay paid
+        sets : (sets, columns) bool; the result is (sets, purchases) bool
         If there are several ways to get a column, the cheapest is paid."""
         options, first = self._options
         count, single, needs = self._single

@@ -202,7 +202,7 @@ def remembers(code):
 
 
 def is_category(code):
-    """Return whether the text `code` of a call makes levels: C(), or I() of a condition."""
+    """Return whether the call in the text `code` gives categories: C(), or I() of a condition."""
     node = tree(code)
     return language.function_name(node.func) == "C" or language.is_condition(node)
 

@@ -217,13 +217,13 @@ READABLE = "a pandas or polars DataFrame, a pyarrow Table, or a dict of columns"
 
 @dataclass(frozen=True)
 class Frame:
-    """Named columns of a frame of the package `kind`; fetch(keys[name]) reads one on demand."""
+    """Data as named columns, each of which is read when it is needed, by fetch(keys[name])."""
 
     names: tuple[str, ...]
     index: pd.Index
-    keys: dict
-    fetch: object
-    kind: str
+    keys: dict  # argument of `fetch` for each column name
+    fetch: object  # function that reads a column
+    kind: str  # package of the user's frame, such as "polars"
 
     @functools.cached_property
     def repeated(self):

@@ -57,7 +57,7 @@ class Call(Node):
 
     @property
     def kind(self):
-        """Type of the value: true or false for comparisons and logical functions, else a number."""
+        """TRUTH if the function is a comparison, a test, or "and", "or" or "not"; else NUMBER."""
         return TRUTH if self.function in LOGIC else NUMBER
 
 

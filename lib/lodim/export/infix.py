@@ -163,7 +163,9 @@ class Program(Infix):
                 yield from self.assignment(node)
 
     def body(self):
-        """Return the lines of the function: rows without prediction, errors, and the result."""
+        """Return the lines of code inside the written function, which predicts one row of data.
+
+        They return NaN if values are missing, raise errors for refused rows, or predict."""
         lines = [*self.assigned(self.equation.columns)]
         missing = self.result([self.nan] * len(self.answers))
         for condition in self.equation.unknown:
@@ -177,7 +179,7 @@ class Program(Infix):
         return [*lines, f"return {values}{self.end}"]
 
     def result(self, values):
-        """Return the text of the prediction: a number, or the classes with their `values`."""
+        """Return the code of a prediction: the number values[0], or classes with their `values`."""
         return values[0] if None in self.answers else self.of_classes(values)
 
     def point_tables(self):

@@ -81,9 +81,9 @@ class Ordinal(Family):
         return ORDERED, 0.05, 0.0, 0.0, 0.0
 
     def class_table(self, boundaries):
-        """Return two numbers per class for the ordinal loss, (2, K): a code, and a shift of scores.
+        """Return each class's code y for `loss_slope` and shift of the linear predictor, (2, K).
 
-        boundaries : (K - 1,) thresholds between classes; a shift is the mean of the next two"""
+        boundaries : (K - 1,); the shift of a class is the mean of its one or two boundaries"""
         above, below = np.append(boundaries[0], boundaries), np.append(boundaries, boundaries[-1])
         response = -np.exp(np.maximum(0.5 * (below - above), -WIDEST))
         response[[0, -1]] = 0.0, 1.0

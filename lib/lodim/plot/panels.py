@@ -234,7 +234,7 @@ def _name(ax, view, key):
 
 
 def _name_blocks(ax, view):
-    """Write names of a View's blocks above the x axis, and of its first feature's levels below."""
+    """Label an x axis divided into blocks: their names above, levels of the feature below."""
     levels, blocks = shorten(view.levels[0], SHORT), len(view.blocks)
     width = len(levels) + 1
     step = -(-len(levels) * blocks // TICKS_BELOW)

@@ -12,10 +12,11 @@ from lodim.errors import ArgumentError
 
 @forms.record
 class Network:
-    """Items to buy as V nodes of a graph, with costs; a node needs its parents, and their needs.
+    """Items to buy, as V nodes of a graph, with their costs and the other nodes that each needs.
 
-    A node is a column, a term or another purchase. If it needs one of a series (alternative
-    nodes), there is a copy of the node per alternative, with the same name."""
+    A node is a column, a term or another purchase. It needs its parents and all that they need. A
+    series is a set of alternative nodes, its sources; a node that needs any one of them has a copy
+    for each source, with the same name."""
 
     names: tuple[str, ...] = forms.several("V")  # parents before children
     cost: np.ndarray = forms.real("V", least=0)  # (V,) costs, at least zero

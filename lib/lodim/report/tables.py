@@ -199,7 +199,7 @@ class Report:
 
 
 class Summarized:
-    """Object with a method summary(), whose report notebooks show as HTML."""
+    """Base class of objects with a method summary(), whose result notebooks display as HTML."""
 
     def _repr_html_(self):
         return self.summary().as_html()

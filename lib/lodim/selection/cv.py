@@ -268,9 +268,9 @@ class CV(Generic[FitT_co]):
         return self._value((self.budget,), self.index_1se)
 
     def _value(self, names, index):
-        """Return the value of a setting at a grid point, or its chosen value if the grid lacks it.
+        """Return the value of a setting at a grid point, or in the fit `best` if the grid lacks it.
 
-        names : settings, of which the first one in the grid counts; or the first, if none is
+        names : settings: the first one in the grid is used, or the first of all if none is
         index : row of the grid point in `frame`"""
         for name in names:
             if name in self.frame:

@@ -303,10 +303,10 @@ class CostnetFit(Fit):
         for name in ("step", "_restricted"):
             other.__dict__.pop(name, None)
         if budget is not None:
-            other.position = frontier_models.position_of_budget(self, budget)
+            other.position = True, frontier_models.index_of_budget(self, budget)
             name, value = "budget", float(budget)
         else:
-            other.position = frontier_models.position_of_lambda(self, lambda_)
+            other.position = False, frontier_models.index_of_lambda(self, lambda_)
             name, value = "lambda_", other.step.lambda_
         either = {"budget": None, "lambda_": None} | {name: value}
         other.settings = replace(self.settings, **either)

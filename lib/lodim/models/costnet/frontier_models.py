@@ -125,8 +125,8 @@ def check_listed(fit):
         raise ArgumentError("a fit with lambda_ has no frontier: fit without lambda_")
 
 
-def position_of_budget(fit, budget):
-    """Return (True, index on the frontier) for the best model that costs at most `budget`."""
+def index_of_budget(fit, budget):
+    """Return the index on the frontier of the best model that costs at most `budget`."""
     if not is_number(budget) or not budget >= 0:
         raise ArgumentError(f"budget must be a number of at least 0, not {budget!r}")
     check_listed(fit)
@@ -135,11 +135,11 @@ def position_of_budget(fit, budget):
             f"budget must be at most {fit.limit:g}, the budget of the search, not {budget:g}: "
             "fit again with a larger budget, or without one"
         )
-    return True, fit.estimates.frontier.index_within(float(budget))
+    return fit.estimates.frontier.index_within(float(budget))
 
 
-def position_of_lambda(fit, lambda_):
-    """Return (False, index on the path) for the model whose penalty is nearest to `lambda_`."""
+def index_of_lambda(fit, lambda_):
+    """Return the index on the path of the penalized model whose penalty is nearest to `lambda_`."""
     if not is_number(lambda_) or not 0 <= lambda_ < np.inf:
         raise ArgumentError(f"lambda_ must be a number of at least 0, not {lambda_!r}")
     path = fit.estimates.path
@@ -151,7 +151,7 @@ def position_of_lambda(fit, lambda_):
             f"the penalized model of lambda {step.lambda_:.4g} costs {step.cost:g}, more than "
             f"the budget of {fit.limit:g}: give a larger lambda_, or fit without a budget"
         )
-    return False, k
+    return k
 
 
 def changes(fit, models):

@@ -235,11 +235,13 @@ def _preconditioned(state):
 def _minimize(objective, curved, state, start, stop):
     """Fit one learner per sign; return (theta, sign, log, rejected).
 
-    theta (1, d) and sign (1,) belong to the better learner, or if neither lowers the loss, to one
-    that predicts 0; log is a dict of optimizer results; rejected is (theta, sign) of the worse one.
+    theta, sign : (1, d), (1,), the better learner; one that predicts 0 if neither lowers the loss
+    log : dict of optimizer results; rejected : (theta, sign) of the worse learner
+
     objective : objective(signs) returns the loss to minimize, of learners with these signs
     curved : curved(signs) returns the loss whose Hessian preconditions L-BFGS; or None
-    start : Start with the starting point of each sign; stop : dict of the optimizer's limits"""
+    state : BoostState of the earlier learners; stop : dict of the optimizer's limits
+    start : Start with the starting point of each sign"""
     settings, sign, null_value = state.settings, start.sign, start.null_value
     preconditioner = None if curved is None else curved(sign)
     end = _refine(objective(sign), preconditioner, start.theta, stop, state)

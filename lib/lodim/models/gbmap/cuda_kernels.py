@@ -133,12 +133,12 @@ def _restage(X, t, first, size, stage):
 
 @cuda.jit(device=True)
 def _back_project(stage, r, first, size, width, start, partials, slot):
-    """Add a loss's derivatives by weights of two learners, summed over 64 rows, to `partials`.
+    """Add derivatives of a loss by the weights w of two learners, over 64 rows, to `partials`.
 
-    stage : (size, 64) features of the rows, the first of which is number `first`
-    r : (2, 64) derivatives of the loss by w'x; slot : position of the first learner in `partials`
-    start : whether to overwrite `partials` instead
-    width : number of successive threads that form a group; each computes one feature"""
+    stage : (size, 64) features of the rows; first : position of the first of these features
+    r : (2, 64) derivatives of the loss by w'x; start : whether to overwrite instead of adding
+    width : threads per group: each sums one feature, over the rows of its group
+    partials : (thread groups, learners, 3 + p), weights last; slot : first of the two learners"""
     # The groups share the rows.
     k, segment = cuda.threadIdx.x % width, cuda.threadIdx.x // width
     if k >= size:

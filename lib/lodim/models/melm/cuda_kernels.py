@@ -61,11 +61,12 @@ def pair_sums(X, weight, owner, begin, V, root, shift):
 
 @cuda.jit(cache=True)
 def _coordinates(X, owner, maps, U):
-    """Write coordinates of the rows X to U[i, c], for kernels with rows of class c in projection i.
+    """Fill U[i, c] with coordinates of rows, for kernels with the rows of class c in projection i.
 
-    A kernel between rows of classes a <= b is exp(-|d|^2 / 2), where d is the rows' difference
-    times maps[i, a, b] (r, k). U : (at least q, C, k, blocks, 64)
-    owner : the rows' own class, per block of 64 rows"""
+    A row x of class a gets maps[i, a, c]' x, or maps[i, c, a]' x if c < a. Two rows whose
+    coordinates have distance d have the kernel exp(-d^2 / 2).
+    X : (blocks, r, 64) rows; owner : (blocks,) class of the rows in each block
+    maps : (projections, C, C, r, k); U : (projections or more, C, k, blocks, 64)"""
     t, c, q = cuda.blockIdx.x, cuda.blockIdx.y, cuda.blockIdx.z
     row, tile_class = cuda.threadIdx.x, owner[t]
     a, b = min(tile_class, c), max(tile_class, c)

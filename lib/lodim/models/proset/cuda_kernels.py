@@ -94,10 +94,12 @@ def _gather_points(candidates, theta, index, D, J, points):
 
 @cuda.jit(device=True)
 def _stage(tile, j, first, size, stage):
-    """Copy weighted features of 64 rows and 64 points to shared memory, `stage`.
+    """Copy features of 64 rows (times their weights) and of 64 points to shared memory.
 
-    first, size : first feature, number of features; j : first point
-    tile : (X, number of the block, active features, their weights, points, number of features)"""
+    tile : (X, number of the block of rows, positions of D features, their weights, points, D),
+        where `points` contains features times weights already
+    j : first point; first, size : first feature, number of features
+    stage : two arrays in shared memory, for rows and for points"""
     (X, t, active, v, points, _), (row, point) = tile, stage
     for e in range(cuda.threadIdx.x, size * TILE, THREADS):
         k, i = e // TILE, e % TILE
@@ -148,10 +150,11 @@ def _leave_out(own, t, index, D, J, first, G):
 
 @cuda.jit(device=True)
 def _agreement(y, target, normal, loss):
-    """Return the agreement h of a point with a row's response y, and dh/du for the inverse SD u.
+    """Return the agreement h of a row's response y with a point's response `target`, and dh/du.
 
-    h : for classes 1 if y is `target`, else 0; for squared loss `target`; else the density of y
-    around `target` with SD 1 / u. normal : (1, u / sqrt(2), u / sqrt(2 pi), 1 / sqrt(2 pi))"""
+    Classes: h is 1 if y equals `target`, else 0. Squared loss: h is `target`. Density: h is the
+    normal density of y with mean `target` and SD 1 / u.
+    normal : (1, u / sqrt(2), u / sqrt(2 pi), 1 / sqrt(2 pi))"""
     one, narrow, height, peak = normal
     if loss == CLASSES:
         return one if y == target else one - one, one - one

@@ -30,13 +30,13 @@ ROUNDS = 10, 10, 10, 20, 30, 60, 100, 200  # evaluations per round of `_descend`
 
 
 def fit_stages(batch, family, settings, eval_batch=None, previous=None):
-    """Fit batches of prototypes, without end; after each, yield (Prototypes, results, predictors).
+    """Fit batches of prototypes one by one; yield (Prototypes, results, predictors) after each.
 
-    The Prototypes are those of the new batch, which minimizes Eq. 2.8 of Ruf (2022) given the
-    earlier ones; the results are a dict. After an empty batch, no more are fitted; both are None.
-    The predictors are the linear predictors (n, K) of `eval_batch`, given all batches so far.
-    batch : training rows; eval_batch : rows to predict; None yields None
-    previous : (prototypes, results) of a fit to the same rows, whose batches come first; or None"""
+    The new batch, in Prototypes, minimizes Eq. 2.8 of Ruf (2022) given the earlier ones; results is
+    a dict. The generator does not end: after an empty batch, both are None.
+    Predictors are the linear predictors (n, K) of `eval_batch` by all batches so far.
+    batch : training rows; eval_batch : rows to predict; if it is None, predictors are None
+    previous : (Prototypes, results) of a fit to the same rows, whose batches come first; or None"""
     state = BatchState(batch, family, settings)
     used, ended, base, sums = np.zeros(len(state.varies), bool), False, None, None
     if eval_batch is not None:
@@ -120,7 +120,9 @@ def _fit_features(state, split, features):
 
 
 def _previous_batch(prototypes, c, state):
-    """Return batch c of an earlier fit, with all p features; raise DataError if the data differ."""
+    """Return batch c of the earlier `prototypes`, with the values of all features, used or not.
+
+    Raise DataError unless `state` (a BatchState) has the same rows and responses."""
     part = prototypes.single_batch(c)
     at = np.searchsorted(state.batch.rows, part.row)
     at = np.minimum(at, state.batch.n - 1)

@@ -263,15 +263,15 @@ def pair_ratio(rows, starts, pair, x, k, member, guess, d):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def log_ratios(lo, hi, out, views, dims, groups, X, member, pairs, k, pair):
-    """Fill `out` with log ratios of the distances from rows to the k-th nearest rows of two groups.
+    """Fill out[lo:hi] with log ratios of a row's distances to the k-th nearest in two groups.
 
-    out : (views, rows, pairs), or (views, rows, 1) for the smallest; views lo to hi - 1 are filled
-    X : (features, rows); ratios are infinite if a feature is missing
+    out : (views, rows, pairs) for all pairs of groups, or (views, rows, 1) for the smallest ratio
     views, dims : positions of the features of each view, and their number
     groups : (refs, starts, level_gap); group g is refs[:, starts[g]:starts[g + 1]], sorted by the
         first feature of the views; level_gap is the squared distance of two levels per factor
-    pairs : (own, other, prior): per pair, numbers of two groups and a constant to add to the ratio
+    X : (features, rows); a row has infinite ratios in a view if one of its features is missing
     member : (rows, groups), 1 if the row belongs to the group; it is never its own neighbour
+    pairs : (own, other, prior), per pair: two groups, and a number to add to log(own / other)
     pair : (rows,), the number of the only pair to compute for a row, or -1 to compute all pairs"""
     refs, starts, level_gap = groups
     n, d = X.shape[1], np.empty(refs.shape[1] + 1, np.float32)

@@ -140,11 +140,11 @@ def log_ratios(X, references, groups, views, k=None, *, leave_out=False, threads
 
 
 def uniform_references(X, rows, seed, draw=0):
-    """Return the rows X, followed by uniform random points with which to compare their density.
+    """Return X, followed by as many uniform random points as `rows`, to compare their densities.
 
-    rows : positions in X; there are as many points as these rows, in their bounding box
-    Values that occur repeatedly in these rows are moved at random, to break ties.
-    draw : number of the sample, for a different one from the same seed"""
+    rows : positions in X of the rows to compare; the points are drawn in the bounding box of these
+    Values that occur repeatedly in `rows` are moved at random, to break ties.
+    draw : number of the random sample; each number gives another sample from the same seed"""
     spread, sample, order, seen = X.copy(), np.empty((len(rows), X.shape[1])), None, {}
     for f in by_content(X[rows]):
         known = rows[~np.isnan(X[rows, f])]

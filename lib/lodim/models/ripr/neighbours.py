@@ -74,7 +74,7 @@ def nearest(Q, X, view, k, category_distance=None, *, like=None, own=None):
 
     Return distances and positions, (rows, k); inf and -1 if there are fewer than k rows.
     Q : None to use X, each row without itself
-    like : (rows of X,) values; if too many rows tie, ones evenly spaced by these are taken
+    like : (rows of X,) values; if too many rows tie, ones at even steps in order of these are taken
     category_distance : (features,) squared distance of two levels; 0 (the default) for numbers
     own : position in X of each row of Q, which is left out; -1 (the default) if it is new"""
     among = Neighbours.among(Q, X, category_distance, own)

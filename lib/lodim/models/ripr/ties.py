@@ -22,7 +22,7 @@ def merge_close(X, counted):
 
 
 def match_close(Q, X):
-    """Return Q (m, p); a value within rounding error of one in its column of X becomes that one."""
+    """Replace values of Q by nearly equal ones in the same column of X, if any; return a copy."""
     out = Q.copy()
     for q, x in zip(out.T, X.T, strict=True):
         value = np.unique(x[~np.isnan(x)])

@@ -111,9 +111,9 @@ def row_blocks(L):
 
 
 def merit(L, weight=None):
-    """Return how far each view's losses are below the mean of their row, on average over rows.
+    """Return the mean over rows of max(mean loss of the row - loss of the view, 0), (views,).
 
-    L : (rows, views) losses; those above the mean of their row, or infinite, contribute 0"""
+    L : (rows, views) losses; infinite ones contribute 0 and are left out of the mean of the row"""
     weight = np.ones(len(L)) if weight is None else weight
     total = np.zeros(L.shape[1])
     for rows in row_blocks(L):

@@ -81,7 +81,7 @@ def evidence_of(e, voters, X=None, threads=1):
 
 
 def calibrated(e, threads=1):
-    """Return VotingViews e with the factor of least leave-one-out loss, and rows assigned by it."""
+    """Return VotingViews e with its factor fitted by leave-one-out loss, and its rows assigned."""
     voters = voters_of(e)
     evidence, known = evidence_of(e, voters, threads=threads), e.complete(e.X)
     total = evidence[:, e.references].sum(axis=0)

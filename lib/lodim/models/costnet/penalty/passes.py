@@ -34,10 +34,10 @@ def derivatives(X, y, weight, f, *, loss, columns, curvatures, step, threads):
     1. half the weighted mean deviance
     2. the sum over rows of l'^2 / l'', where l' and l'' are derivatives of a row's loss
     3. minus the gradient (K, C) with respect to the coefficients of C `columns`
-    4. second moments (J, J, C, C) of these columns, weighted by l''
+    4. second moments (J, J, C, C) of these columns, weighted by l''; J is sqrt(curvatures)
     f : linear predictors in blocks of 64 rows
-    curvatures : 0 to omit part 4; 1 for weights that are a mean of l'' over the K linear predictors
-        (J = 1); K^2 for all l'' (J = K)
+    curvatures : number of weights l'' per row: 0 to omit part 4; 1 to average over the K linear
+        predictors; K^2 for one weight per pair of linear predictors
     step : (K, C) change of the coefficients, whose effect is first added to f; or None"""
     if step is not None:
         f = scores_after(X, columns, step, f, threads)

@@ -83,10 +83,10 @@ def prox_overlapping(u, dual, t, lam, groups, g0, g1, tol):
 def _dual_ascent(u, dual, t, lam, on, groups, g0, g1, tol):
     """Compute the proximal map of overlapping groups by optimizing their dual vectors, in place.
 
-    u : point to map, minus t times the sum of the dual vectors; replaced by the result
-    dual : dual vectors, of which those of groups g0 to g1 - 1 with `on` (bool) are updated
-    t : step length of the proximal map
-    lam : factor of the group penalty
+    u : (K, A), the point to map minus t times the sum of the dual vectors; becomes the mapped point
+    dual : dual vectors of all groups
+    groups : GroupArrays; on : bool per group g0 to g1 - 1, whether its dual vector is optimized
+    t, lam : step length of the proximal map, and factor of the group penalty
     tol : largest change of the dual vectors at which to stop"""
     start, member, cost = groups.start, groups.member, groups.cost
     K, i0, i1 = u.shape[0], start[g0], start[g1]

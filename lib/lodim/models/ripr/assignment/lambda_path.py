@@ -66,7 +66,7 @@ def select_lambda(L, unit, settings, errors_of, weight=None, threads=1):
 
 
 def class_errors(ratios, y):
-    """Return the errors (rows,) of predicting the class that has the smallest ratio in any view.
+    """Return errors (rows,) of predicting the class with a row's smallest ratio among all views.
 
     An error is 0 or 1, or a fraction if classes tie; NaN if y is -1 or all ratios are infinite.
     ratios : (rows, views, classes) log distance ratios; y : class codes"""

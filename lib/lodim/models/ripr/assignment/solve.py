@@ -74,9 +74,8 @@ def next_vertex(row, delta, u, v):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def assign_rows(lo, hi, L, delta, lambda_, first, second, share):
-    """Choose one or two views (feature sets) for each row lo to hi - 1, by loss and penalty.
+    """Choose one or two views (feature sets) for each row lo to hi - 1, as `solve_rows` describes.
 
-    They minimize (mean loss - smallest loss of the row)^2 + lambda_ * mean penalty.
     first, second : filled with the views, equal if one is best, -1 if no loss is finite
     share : filled with weights of `second` in the means; L : (rows, views); delta : (views,)"""
     for i in range(lo, hi):
@@ -104,10 +103,11 @@ def assign_rows(lo, hi, L, delta, lambda_, first, second, share):
 
 
 def solve_rows(L, delta, lambda_, threads=1):
-    """Choose one or two views (feature sets) for each row, by loss and penalty.
+    """Choose one or two views (feature sets) for each row, with low losses and low penalties.
 
-    They minimize (mean loss - smallest loss of the row)^2 + lambda_ * mean penalty.
-    Return first and second view, equal if one is best, and weights of the second, (rows,) each.
+    The choice minimizes (mean loss - smallest loss of the row)^2 + lambda_ * mean penalty, with
+    weighted means over the chosen views. Return the first view, the second (equal to the first if
+    one is best) and the weight of the second, (rows,) each.
     L : (rows, views) losses; delta : (views,) penalties"""
     n = len(L)
     first, second, share = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
@@ -138,7 +138,7 @@ def _loss_tolerance(lambda_):
 
 
 def _equalize_ties(L, lambda_):
-    """Return losses L with those within 1e-6 sqrt(lambda_) of their row's smallest equal to it."""
+    """Lower losses within 1e-6 sqrt(lambda_) of a row's minimum to the minimum; return a copy."""
     best = L.min(axis=1, keepdims=True, initial=np.inf)
     return np.ascontiguousarray(np.where(best + _loss_tolerance(lambda_) >= L, best, L))
 

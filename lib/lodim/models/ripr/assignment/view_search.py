@@ -187,8 +187,9 @@ class ViewSearch:
     def recover(self, lambda_, L=None):
         """Select views (feature sets) by Algorithm 2.1.1 of Fiterau (2014); return the Recovery.
 
-        lambda_ : penalty divided by the squared scale of losses. None: 2 for clustering, else by
-            leave-one-out errors; for classes, forward selection replaces it if clearly better
+        lambda_ : penalty divided by the squared scale of losses. None: 2 for clustering, else
+            chosen by leave-one-out errors; for classes, None also tries forward selection of views,
+            and uses these views instead if their errors are clearly smaller
         L : losses (rows, views); None to compute them"""
         best, errors = self._by_penalty(lambda_, L)
         if self.task == CLASSES and lambda_ is None:
