@@ -461,7 +461,8 @@ def test_offsets(frame):
     with pytest.raises(DataError, match="without an offset"):
         Design.learn("y ~ x", frame)[0].apply(frame, offset="w")
     times = pd.date_range("2024-01-01", periods=N)
-    for offset in (times, times.tz_localize("UTC").to_series(index=frame.index), times - times[0]):
+    utc = times.tz_localize("UTC")
+    for offset in (times, utc, utc.to_series(index=frame.index), times - times[0]):
         with pytest.raises(DataError, match="offset must be the name"):
             by_name.apply(frame, offset=offset)
 

@@ -182,6 +182,9 @@ def test_what_is_not_utf8_or_is_cut_off_packed(tmp_path):
     (tmp_path / "b.csv.gz").write_bytes(packed[: len(packed) // 2])
     with pytest.raises(DataError, match=r"b\.csv\.gz cannot be read as CSV"):
         read_source(tmp_path / "b.csv.gz")
+    (tmp_path / "c.csv.gz").write_bytes(gzip.compress(b""))
+    with pytest.raises(DataError, match=r"c\.csv\.gz cannot be read as CSV; .*No columns"):
+        read_source(tmp_path / "c.csv.gz")
 
 
 def test_missing_values_in_the_last_column_are_no_short_rows(tmp_path):

@@ -212,7 +212,7 @@ def _check_size(values, what):
 
 def _as_numbers(value, what):
     try:
-        dtype = value.dtype if isinstance(value, pd.Series) else np.asarray(value).dtype
+        dtype = value.dtype if isinstance(value, pd.Series | pd.Index) else np.asarray(value).dtype
         if dtype.kind in "mM" and what != "order":  # NumPy would count their microseconds
             raise TypeError
         if isinstance(value, pd.Series | pd.DataFrame):

@@ -162,7 +162,7 @@ def header(file: FileState, dialect: Dialect) -> tuple[list[str], list[str]]:
     with reading(file, CSV), _text(file.path) as text:
         lines = text.start(1000).splitlines()[:2]
         for mark in ";\t|":
-            if dialect.sep not in lines[0] and sum(mark in line for line in lines) == 2:
+            if sum(mark in line for line in lines) == 2 and dialect.sep not in lines[0]:
                 raise DataError(
                     f"{file.name} has {mark!r} between its columns, not {dialect.sep!r}: read it "
                     f"by pandas.read_csv(file, sep={mark!r}) and give lodim the frame "
