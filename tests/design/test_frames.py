@@ -120,6 +120,28 @@ def test_categories_have_the_same_levels_in_all_frames_and_files(tmp_path):
             assert ld.glm("y ~ stage", data).design.names == names
 
 
+def test_dictionaries_with_nulls_and_repeated_values_are_categories():
+    codes = [pa.array(np.arange(20) % 4, pa.int32()), pa.array(np.arange(20) % 2, pa.int32())]
+    levels = [pa.array(["lo", None, "hi", "lo"]), pa.array(["mid", "lo"])]
+    parts = [
+        pa.DictionaryArray.from_arrays(*part, ordered=True)
+        for part in zip(codes, levels, strict=True)
+    ]
+    table = pa.table({"y": np.sqrt(np.arange(40.0)), "stage": pa.chunked_array(parts)})
+    stage = pd.Categorical(table["stage"].to_pylist(), ["lo", "hi", "mid"], ordered=True)
+    df = pd.DataFrame({"y": table["y"], "stage": stage})
+    assert ld.glm("y ~ stage", table).coef().equals(ld.glm("y ~ stage", df).coef())
+
+
+def test_categories_of_polars_are_declared_in_memory_as_in_files(tmp_path, recwarn):
+    names = pl.Series([f"k{min(k, 24)}" for k in range(45)]).cast(pl.Categorical)
+    df = pl.DataFrame({"y": np.sqrt(np.arange(45.0)), "name": names})
+    df.write_parquet(tmp_path / "a.parquet")
+    for data in (df, df.lazy(), df.to_arrow(), tmp_path / "a.parquet"):
+        assert len(ld.glm("y ~ .", data).design.names) == 24
+    assert not recwarn.list
+
+
 def test_decimals_and_dates_are_the_same_numbers_in_all_frames():
     days = pd.date_range("2024-01-01", periods=40).date
     df = pd.DataFrame({"v": [Decimal(k * 7919 % 1013) / 1000 for k in range(40)], "d": days})
@@ -143,6 +165,8 @@ def test_a_row_of_any_frame_is_drawn(kind):
     assert drawn[0] == drawn[1] and drawn[0].startswith(f"row {len(df) - 2}: predicted")
     with pytest.raises(ld.ArgumentError, match=f"a frame with a row 999; it has {len(df)} rows"):
         fit.plot("local", data=convert(df), row=999)
+    assert fit.plot("local", data=convert(df), row=np.int8(1)).get_title().startswith("row 1: pre")
+    pyplot.close("all")
 
 
 def test_tables_that_cannot_be_read_are_refused_in_words():

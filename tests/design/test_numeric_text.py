@@ -81,6 +81,7 @@ def test_what_may_be_no_category_is_warned_about(formula, values, words):
         ("t ~ x", FEW), ("x ~ t", FEW), ("x ~ t", [*FEW[:-1], "5+"]), ("x ~ C(t)", REAL),
         ("t ~ x", ["0-9", "10-19", "20"] * 20), ("t ~ x", list("ab?") * 20),
         ("x ~ C(t)", list("aA") * 30), ("t ~ x", pd.Categorical(list("aAb") * 20)),
+        ("x ~ t", ["Strasse", "Straße"] * 30),
         ("t ~ x", pd.Categorical(REAL)), ("x ~ t", pd.Categorical(REAL)),
     ],
 )  # fmt: skip

@@ -33,6 +33,11 @@ def test_a_dot_leaves_out_names_of_rows(df):
     assert fit.predict(df.drop(columns="id")).notna().all()
 
 
+def test_names_of_rows_that_differ_only_in_case_give_one_warning(df, recwarn):
+    ld.glm("y ~ .", df.assign(id=["rR"[i % 2] + str(i // 2) for i in range(N)]))
+    assert ["seems to be row names" in str(one.message) for one in recwarn.list] == [True]
+
+
 def test_a_row_that_misses_its_name_alone_stays(df):
     data = df.assign(id=df.id.where(df.index > 4))
     with pytest.warns(DataWarning, match="195 of 195 rows"):

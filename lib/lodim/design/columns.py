@@ -132,7 +132,12 @@ def to_column(series, name):
 
 def from_dictionary(values):
     """Return a dictionary column of pyarrow as a categorical Series, in the dictionary's order."""
-    return values.unify_dictionaries().to_pandas()
+    try:
+        return values.unify_dictionaries().to_pandas()
+    except ValueError:  # a dictionary contains nulls or repeats a value
+        levels = pd.concat([part.dictionary.to_pandas() for part in values.chunks]).dropna()
+        plain = values.cast(values.type.value_type).to_pandas()
+        return pd.Series(pd.Categorical(plain, levels.unique(), ordered=values.type.ordered))
 
 
 def refusal(name, kind):

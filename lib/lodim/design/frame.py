@@ -152,8 +152,9 @@ def one_row(data, row):
     is_position = isinstance(row, int | np.integer) and not isinstance(row, bool)
     if not is_position or not -n <= row < n:
         raise ArgumentError(f"data must be a frame with a row {row!r:.80}; it has {n} rows")
-    one = take_rows(data, [row % n])
-    return one if isinstance(one, pd.DataFrame) else _narwhals(one).to_pandas().set_axis([row % n])
+    row = int(row) % n
+    one = take_rows(data, [row])
+    return one if isinstance(one, pd.DataFrame) else _narwhals(one).to_pandas().set_axis([row])
 
 
 def to_arrow(data):
@@ -297,7 +298,9 @@ def _narwhals_series(nw, frame, name):
         return pd.Series(pd.Categorical(column.cast(nw.String).to_list(), levels, ordered=True))
     elif frame.implementation.is_pyarrow() and in_order(native.schema.field(name)):
         return columns.from_dictionary(native[name])
-    elif dtype in (nw.Categorical, nw.String, nw.Boolean, nw.Object):
+    elif dtype == nw.Categorical:
+        return pd.Series(pd.Categorical(column.to_list()))
+    elif dtype in (nw.String, nw.Boolean, nw.Object):
         return pd.Series(column.to_list(), dtype=object)
     elif dtype == nw.Date:
         column = column.cast(nw.Datetime("us"))
@@ -371,7 +374,8 @@ def check_text(column, levels, n, answer=False):
         return
     what = f"the response {column.name!r}" if answer else f"column {column.name!r}"
     _check_dates(what, column.name, levels, answer)
-    _warn_alike(what, column.name, levels, answer)
+    if 2 * len(levels) <= n:  # not names of rows
+        _warn_alike(what, column.name, levels, answer)
     others = [level for level in levels if not _is_number(level)]
     if _are_many(levels, others):
         return
@@ -390,11 +394,12 @@ def _warn_alike(subject, name, levels, answer):
     """Warn about levels of a text column that differ only in case or in spaces at their ends.
 
     The arguments are those of `_check_dates`."""
-    plain = {level: level.strip().casefold() for level in levels}
-    counts = Counter(plain.values())
-    alike = sorted((level for level in levels if counts[plain[level]] > 1), key=plain.get)
-    if alike:
-        what = f"{subject} has levels that differ only in case or spaces: {first_few(alike)}"
+    plain = [level.strip().lower() for level in levels]
+    if len(set(plain)) < len(plain):
+        counts = Counter(plain)
+        pairs = sorted(zip(plain, levels, strict=True))
+        alike = first_few([level for text, level in pairs if counts[text] > 1])
+        what = f"{subject} has levels that differ only in case or spaces: {alike}"
         cure = f"write df[{name!r}].str.strip().str.lower() to join them"
         warn(f"{what}; {cure}, or {_category(name, answer)} to keep them apart", DataWarning)
 
