@@ -132,7 +132,6 @@ def _remarks(comparison):
         if record.not_converged:
             fits = counted(record.not_converged, "fit")
             found.append(f"{label}: {fits} of {comparison._task.n_folds} did not converge")
-
     for rows, labels in _dominant_rows(comparison).items():
         share = f"{100 * SHARE:.0f}% or more of the held-out loss{' each' * (len(rows) > 1)}"
         found.append(f"{join_words(labels)}: {rows_in_words(rows)} with {share}; check the values")
@@ -140,7 +139,7 @@ def _remarks(comparison):
 
 
 def _dominant_rows(comparison):
-    """Return a dict: row labels, which have much of the held-out loss -> labels of the models."""
+    """Return a dict: labels of rows with much of the held-out loss -> labels of the models."""
     batch, levels = comparison._task.batch, comparison._task.levels
     frame, losses, found = comparison._frame, comparison.losses, {}
     for label, explained in zip(frame["model"], frame["dev_ratio"], strict=True):
