@@ -336,6 +336,17 @@ def test_labels_refused(labels, words):
     assert len(one.pool) == len(POOL) and len(one.curve) == 1
 
 
+def test_a_response_called_as_an_argument_of_pandas():
+    asked = []
+    for name in ("y", "self"):
+        rows, pool = (frame.rename(columns={"y": name}) for frame in (LABELLED, POOL))
+        one = ld.active(ld.glm, f"{name} ~ d", rows, pool, score="infogain")
+        one.teach(dict.fromkeys(one.query(1).index, "yes"))
+        asked.append(one.query(2))
+        assert ld.active(ld.glm, f"{name} ~ d", None, pool).fit is None
+    pd.testing.assert_frame_equal(*asked)
+
+
 def test_labels_keep_the_type_and_order_of_the_classes():
     order = pd.CategoricalDtype(["yes", "no"])
     ranked = LABELLED.assign(y=LABELLED["y"].astype(order))

@@ -216,6 +216,16 @@ def test_names_of_the_data_that_the_page_has_too():
     np.testing.assert_allclose(residuals.frame[residuals.y], data["residual"] - fitted)
 
 
+def test_an_effect_of_a_column_called_as_an_argument_of_pandas():
+    cars = ld.data("autompg")
+    frames = []
+    for data in (cars, cars.rename(columns={"weight": "self"})):
+        fit = ld.glm(f"mpg ~ {data.columns[4]}", data)
+        (picture,), _ = sections.effects(fit, from_data(fit.design, data), data)
+        frames.append(picture.frame)
+    np.testing.assert_array_equal(*frames)
+
+
 def test_many_classes_do_not_look_alike():
     n = 40
     levels = [f"class {k:02d}" for k in range(n)] * 3

@@ -17,6 +17,7 @@ from lodim.active_learning.labels import (
 )
 from lodim.active_learning.learning_curves import learning_curves
 from lodim.checks import as_seed, one_of, whole
+from lodim.design.frame import with_column
 from lodim.design.rows import INPUTS, is_balanced
 from lodim.errors import ArgumentError, ConvergenceWarning, DataError
 from lodim.fitting.argument_names import with_known_arguments
@@ -157,7 +158,7 @@ def active(
             )
     labelled, pool, test = declare_levels(response, labelled, pool, test)
     if labelled is None:
-        labelled = pool.iloc[:0].assign(**{response: pd.Series(dtype=object)})
+        labelled = with_column(pool.iloc[:0], response, pd.Series(dtype=object))
     if "seed" in model_of(model).settings.__dataclass_fields__:
         arguments["seed"] = seed
     call, frames = (model, formula, response, arguments), (labelled, pool, test)
@@ -307,7 +308,7 @@ class Learner(Generic[FitT]):
         18
         """
         known = check_labels(labels, self, new)
-        rows = self.pool.loc[known.index].assign(**{self.response: known})
+        rows = with_column(self.pool.loc[known.index], self.response, known)
         rows = rows[[c for c in self.labelled.columns if c in rows]]
         before, labelled = (self.labelled, self.pool), self.labelled
         kind = labelled[self.response].dtype

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from lodim.design.frame import with_column
 from lodim.engine import tiles
 from lodim.errors import ArgumentError, LodimError
 from lodim.progress import steps
@@ -78,7 +79,7 @@ def infogain(learner, rng):
     kind = {learner.response: learner.labelled[learner.response].dtype}  # categories in order
     for i in steps(candidates, len(candidates), "candidates"):
         row = learner.pool.iloc[[i]]
-        labelled = (row.assign(**{learner.response: c}).astype(kind) for c in learner.fit.levels)
+        labelled = (with_column(row, learner.response, c).astype(kind) for c in learner.fit.levels)
         fits = (learner._fitted_for_scores(pd.concat([learner.labelled, one])) for one in labelled)
         after = np.array([np.nansum(entropies(fit, learner.pool)) for fit in fits])
         out[i] = np.nansum(now) - p[i] @ after

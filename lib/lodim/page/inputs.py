@@ -8,7 +8,7 @@ import pandas as pd
 
 from lodim.design import columns, factors
 from lodim.design.columns import as_float, as_levels
-from lodim.design.frame import read_column, read_frame
+from lodim.design.frame import read_column, read_frame, with_column
 
 QUANTILES = np.arange(0.05, 1.0, 0.05)  # shares of the quantiles that are shown for a number
 GRID = 41  # number of values of a number at which effects are drawn
@@ -103,7 +103,7 @@ def rows_at(base, column, values):
     repeated = pd.concat([base] * len(values), ignore_index=True)
     if column.dates:
         moments = columns.to_moments(np.repeat(np.array(values, float), len(base)))
-        return repeated.assign(**{column.name: moments})
+        return with_column(repeated, column.name, moments)
     kind = float if column.levels is None else object
     new = pd.Series(np.repeat(np.array(values, dtype=kind), len(base)), dtype=kind)
-    return repeated.assign(**{column.name: new})
+    return with_column(repeated, column.name, new)

@@ -335,13 +335,18 @@ def test_features_may_be_called_as_columns_of_tables():
     )
     assert list(fit.summary().tables[-1].frame)[2:] == ["n (feature)", "Rows (feature)"]
     df = blobs().assign(c=lambda d: d["a"] * d["b"])
-    hostile = df.rename(columns={"a": "distance", "b": "Distance"})
-    plain, one = (
-        ld.ripr("c ~ .", d, k=5, n_views=1, threads=1).explain(d[:1]) for d in (df, hostile)
+    plain, *renamed = (
+        ld.ripr("c ~ .", d, k=5, n_views=1, threads=1).explain(d[:1])
+        for d in (
+            df,
+            df.rename(columns={"a": "distance", "b": "Distance"}),
+            df.rename(columns={"a": "self"}),  # an argument of pandas' methods
+        )
     )
     columns = plain.neighbours.columns
-    pd.testing.assert_frame_equal(one.neighbours.set_axis(columns, axis=1), plain.neighbours)
-    assert one.report().tables[-1].frame.columns.is_unique
+    for one in renamed:
+        pd.testing.assert_frame_equal(one.neighbours.set_axis(columns, axis=1), plain.neighbours)
+        assert one.report().tables[-1].frame.columns.is_unique
 
 
 def test_more_neighbours_than_rows_are_refused():

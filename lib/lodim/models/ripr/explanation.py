@@ -140,7 +140,8 @@ def explain(fit: Any, row: Any, k: int = 5) -> Explanation:
             neighbours["target"] = [None, *y]
         raw = view_values(fit, np.vstack([X, e.X[where]]), j)
         names = feature_columns(fit.view_features[j], neighbours)
-        neighbours = neighbours.assign(**dict(zip(names, raw, strict=True)))
+        for name, values in zip(names, raw, strict=True):
+            neighbours[name] = values
     return Explanation(
         response="" if fit.design.response is None else fit.design.response.name,
         label=label,
