@@ -48,7 +48,8 @@ class Items:
     @cached_property
     def _priced(self):
         options = self._options[0]
-        priced = (self.network.cost > 0.0) | self.use.any(axis=0) | bool(self.network.set_cost)
+        net = self.network
+        priced = (net.cost > 0.0) | self.use.any(axis=0) | (net.set_cost is not None)
         return np.ascontiguousarray((options & priced).T.astype(np.float32))
 
     def price(self, paid):
@@ -86,8 +87,8 @@ class Items:
         measured : (columns,) bool, columns known before
         paid : (purchases,) bool, purchases paid before
         sets : (sets, columns) bool
-        Both results have a row per set, which is bought alone. Columns that now cost nothing count
-        as known."""
+        Both results have a row per set, which is bought alone. Columns that now cost nothing and
+        use no resource count as known."""
         first = self._options[1]
         paid = self.pay(paid, sets)
         free = ((~paid).astype(np.float32) @ self._priced) == 0.0

@@ -266,7 +266,8 @@ class Step:
     measure : str
         What the loss is: "log-loss" or "squared error".
     free : tuple of str
-        Unknown features of price 0; `loss` and savings assume that they are known.
+        Unknown features of price 0 that use no resource; `loss` and savings assume that they are
+        known.
     limited : bool
         Whether a budget limits the purchases.
 

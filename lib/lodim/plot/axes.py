@@ -84,7 +84,7 @@ def _misfit(plot, fit, ax, arguments):
 
 
 def whole_ticks(ax):
-    """Put the ticks of the x axis at whole numbers; a single one takes the whole axis."""
+    """Put ticks of the x axis only at whole numbers, even if just one fits."""
     ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
 
 

@@ -28,10 +28,10 @@ def modelled(fit):
 
 def scale(fit):
     """Return what a linear predictor is: the response, or such as "the logit of P(y = yes)"."""
-    link = fit.family.link
+    link, mean = fit.family.link, "the mean of " * (fit.levels is None)
     if link == "identity":
         return fit.design.response.name
-    return "the score of the class" if link == "softmax" else f"the {link} of {modelled(fit)}"
+    return "the score of the class" if link == "softmax" else f"the {link} of {mean}{modelled(fit)}"
 
 
 def not_standardized(fit):

@@ -94,7 +94,7 @@ def test_what_models_share(case, df, tmp_path):
     exec(fit.to_python(), names)
     written = [names["predict"](row) for row in df[:9].to_dict("records")]
     np.testing.assert_allclose(written, fit.predict(df[:9]), rtol=1e-9)
-    assert "log link" in str(fit) and "In units of the log" in str(fit.summary())
+    assert "log link" in str(fit) and "In units of the log of the mean of" in str(fit.summary())
     assert "share of the deviance" in " ".join(str(fit.summary()).split())
     fit.report(tmp_path / "a.html", df)
     assert "A log-linear model" in (tmp_path / "a.html").read_text()

@@ -664,6 +664,8 @@ def test_cvxpy_converges_for_classes(lambda_):
     costs = {"a": 1, "b": 2, "c": 0.5, "d": 1, "e": 3, "g": 1, "visit": 4}
     asked = {"costs": costs, "depends_on": needs, "lambda_": lambda_, "solver": "cvxpy"}
     assert ld.costnet("y ~ .", df, **asked).converged  # without a warning
+    with pytest.warns(ld.ConvergenceWarning, match="give control={'tol': 1e-5}, or solver='auto'"):
+        ld.costnet("y ~ .", df, **asked, control={"tol": 1e-15})
 
 
 @pytest.mark.long

@@ -541,6 +541,10 @@ def test_plots_name_classes_and_what_a_slope_changes():
     assert two.plot("effects").get_xlabel() == f"effect on {scale}\nper SD of the feature"
     assert f"in units of {scale};" in " ".join(str(two.summary()).split())
     assert ld.effects(two, tumours, type="link").plot().get_ylabel() == f"effect on {scale}"
+    cars = ld.data("autompg")
+    counts = ld.glm("cylinders ~ weight", cars, family="poisson")
+    ax = ld.effects(counts, cars, type="link").plot()
+    assert ax.get_ylabel() == "effect on the log of the mean of cylinders"
     flowers = ld.data("iris")
     flowers["code"] = pd.factorize(flowers["species"])[0] + 10115
     given = {"family": "multinomial", "m": 1, "lambda_": 0.1, "threads": 1}

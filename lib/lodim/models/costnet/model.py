@@ -111,9 +111,12 @@ class Costnet(Model):
         batch, settings = problem.batch, problem.settings
         converged = estimates.path.converged
         if not converged.all():
+            cure = "raise control={'max_iter': ...} or the smallest penalty"
+            if settings.solver == "cvxpy":  # which stops at its own precision
+                cure = "give control={'tol': 1e-5}, or solver='auto', which is more precise"
             warn_not_converged(
                 f"costnet did not converge at {np.count_nonzero(~converged)} of {converged.size} "
-                "penalties: raise control={'max_iter': ...} or the smallest penalty"
+                f"penalties: {cure}"
             )
         position, frontier = (False, 0), estimates.frontier  # of the only penalized model
         if frontier is not None:

@@ -188,9 +188,8 @@ def _coefficients(fit, full):
     shown = pd.concat([frame[intercept], frame.loc[largest]])
     table = pd.DataFrame({"Estimate": shown["estimate"], "Per SD": shown["std_estimate"]})
     table = table.set_axis(phrases.term_labels(shown), axis=0).rename_axis(None)
-    link = "response" if fit.family.link == "identity" else fit.family.link
     per = "per unit of the feature, and per standard deviation, largest first."
-    notes = [f"In units of the {link}: {per}"]
+    notes = [f"In units of {phrases.scale(fit)}: {per}"]
     zeros = int((size == 0).sum())
     if zeros:
         notes.append(f"{zeros} {'coefficient is' if zeros == 1 else 'coefficients are'} zero.")

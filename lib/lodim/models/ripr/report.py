@@ -217,12 +217,11 @@ def _search_notes(fit):
         ended = "converged" if fit.converged else "NOT converged"
         return [f"{what}: {len(objective)} rounds, {ended}; objective {last}."]
     loss = " to ".join(significant(z) for z in objective[[0, -1]])
-    comma = "," * (fit.estimates.task == NUMBERS)
     rows = f", on {sampled(fit)} random rows" if sampled(fit) else ""
     return [
         f"Prediction: the prior plus {significant(fit.estimates.factor)} times the evidence of the "
         "views, the votes of the k nearest rows in each.",
-        f"Views by forward selection{rows}: the leave-one-out {voting_loss(fit)}{comma} falls from "
+        f"Views by forward selection{rows}: the leave-one-out {voting_loss(fit)} falls from "
         f"{loss}. k is about the square root of the number of rows, or half or twice that if "
         "clearly better.",
     ]
@@ -230,7 +229,7 @@ def _search_notes(fit):
 
 def voting_loss(fit):
     """Return the name of the loss by which views that vote are selected."""
-    return "log-loss" if fit.estimates.task == CLASSES else "squared error, in variances"
+    return "log-loss" if fit.estimates.task == CLASSES else "squared error (in variances)"
 
 
 def _feature_notes(fit):
