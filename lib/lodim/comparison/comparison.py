@@ -22,6 +22,7 @@ from lodim.errors import ArgumentError, DataError, warn
 from lodim.family.family import hits
 from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.fit_model import warn_of_values
+from lodim.formula.formula import parse
 from lodim.report.tables import Report, Summarized
 from lodim.selection.folds import as_folds, assign
 from lodim.text import as_literal
@@ -150,6 +151,7 @@ def compare(
     if threads is not None:
         threads = as_threads(threads)
     inputs = RowInputs(weights=weights, offset=offset, groups=groups)
+    parse(formula)  # errors of a formula come first
     read_frame(data)  # raises errors about files and lazy frames without reading them
     parameters = {"power": power, "quantile": quantile}
     call = {"family": family, **parameters}
