@@ -13,6 +13,7 @@ import pytest
 
 import lodim as ld
 from lodim.cli import main
+from lodim.design import frame
 from lodim.page import Picture, charts, page, sections
 from lodim.page.inputs import columns_of, from_data, from_design
 from lodim.page.page import html
@@ -445,3 +446,22 @@ def test_the_page_has_checks_limits_held_out_figures_and_ticks():
         "mpg ~ weight + double", CARS.assign(double=2 * CARS["weight"] + 1e-6 * CARS["mpg"])
     )
     assert "copies: " in sections.findings(tied, CARS.assign(double=2 * CARS["weight"]))[0]
+
+
+def test_effects_read_each_column_of_the_data_once(monkeypatch):
+    p, rng = 30, np.random.default_rng(0)
+    df = pd.DataFrame(rng.normal(size=(60, p)), columns=[f"x{j}" for j in range(p)])
+    df["y"] = df["x0"] + rng.normal(size=60)
+    fit, read = ld.glm("y ~ .", df), []
+    columns = from_data(fit.design, df)
+    make = frame.to_column
+    monkeypatch.setattr(frame, "to_column", lambda *a: read.append(a[1]) or make(*a))
+    pictures, _ = sections.effects(fit, columns, df)
+    assert pictures
+    assert len(read) == 2 * p  # once as it is, and once with the values of the picture
+
+
+def test_charts_hold_only_the_columns_that_they_show():
+    rows = pd.DataFrame({"x": [1.0, 2.0], "hidden": [3.0, 4.0], "y": [5.0, 6.0]})
+    spec = charts.chart(Picture("", "points", rows, "x", "y"))
+    assert spec["data"]["values"] == [{"c0": 1.0, "c2": 5.0}, {"c0": 2.0, "c2": 6.0}]

@@ -148,4 +148,5 @@ def check_single_terms(design):
 def column_items(design):
     """Return, per feature of a Design, the position in `design.features` of its data column."""
     names = [factors.needs(term[0])[0] for term in design.terms]
-    return np.array([design.features.index(names[t]) for t in design.term_of], np.int64)
+    place = {name: k for k, name in enumerate(design.features)}
+    return np.array([place[names[t]] for t in design.term_of], np.int64)

@@ -229,7 +229,8 @@ class Design:
 
     def wild_rows(self, data):
         """Return outliers in data: a list of (Limits of a feature, row positions, values)."""
-        at = [self.names.index(one.feature) for one in self.wild]
+        place = {name: k for k, name in enumerate(self.names)}
+        at = [place[one.feature] for one in self.wild]
         design, kept = self.restrict(at)
         known = design.known_levels("missing")
         table, rows = design._complete_rows(read_frame(data), [], RowInputs(), known)
@@ -248,6 +249,7 @@ class Design:
         wanted = np.unique(self.term_of[features])
         kept = np.flatnonzero(np.isin(self.term_of, wanted))
         names = tuple(self.names[k] for k in kept)
+        known = set(names)
         terms = tuple(self.terms[t] for t in wanted)
         restricted = replace(
             self,
@@ -258,8 +260,8 @@ class Design:
             term_of=np.searchsorted(wanted, self.term_of[kept]),
             mean=self.mean[kept],
             scale=self.scale[kept],
-            constant=tuple(name for name in self.constant if name in names),
-            wild=tuple(one for one in self.wild if one.feature in names),
+            constant=tuple(name for name in self.constant if name in known),
+            wild=tuple(one for one in self.wild if one.feature in known),
         )
         return restricted, kept
 
@@ -314,10 +316,14 @@ class Design:
         removable : levels to set to missing, None for all; any other level raises an error"""
         one_of("new_levels", new_levels, ("error", "missing"))
         found, parts = {}, list(itertools.chain.from_iterable(self.terms))
+        needed = (
+            [(p, n) for p in parts for n in factors.needs(p)] if new_levels == "missing" else ()
+        )
+        numbers = {name for part, name in needed if factors.is_read_as_number(part, name)}
         for name, part in [(factors.column_with_levels(part), part) for part in parts]:
             if name is None or not (new_levels == "missing" or part.unseen):
                 continue
-            if new_levels == "missing" and any(factors.is_read_as_number(p, name) for p in parts):
+            if name in numbers:
                 what = f"new_levels='missing' is not possible for column {name!r}"
                 raise ArgumentError(f"{what}, because the formula also uses it as a number")
             levels, unseen = found.get(name, (part.levels, part.unseen))
@@ -325,11 +331,12 @@ class Design:
             found[name] = levels, None if new_levels == "missing" else (*unseen, *part.unseen)
         return found
 
-    def has_level_of_missing(self, name):
-        """Return whether some term codes the missing values of a column as a level of their own."""
+    @property
+    def with_level_of_missing(self):
+        """Set of columns whose missing values some term codes as a level of their own."""
         parts = itertools.chain.from_iterable(self.terms)
         marked = [part for part in parts if getattr(part, "missing", None) is not None]
-        return name in map(factors.column_with_levels, marked)
+        return set(map(factors.column_with_levels, marked))
 
     @property
     def limits(self):

@@ -40,8 +40,9 @@ def leak(subject):
     found = [name for s, name in zip(strengths, design.names, strict=True) if s >= SAME]
     if levels is not None:
         most = np.bincount(code).max() / len(code)
+        ends = np.searchsorted(design.term_of, np.arange(len(design.terms) + 1))
         for t, name in enumerate(design.term_names):  # levels that nearly determine the class
-            at = np.flatnonzero(design.term_of == t)
+            at = np.arange(ends[t], ends[t + 1])
             if not 2 <= len(at) <= 100 or not isinstance(design.terms[t][0], factors.Levels):
                 continue
             level = np.unique(X[:, at].round(9), axis=0, return_inverse=True)[1].ravel()
@@ -172,7 +173,8 @@ def collinearity(subject):
     if subject.fit.name not in LINEAR:
         return f"only for {' and '.join(LINEAR)}, which have coefficients"
     design, batch = subject.design, subject.rows
-    at = [design.names.index(name) for name in _plain_numbers(design)]
+    place = {name: k for k, name in enumerate(design.names)}
+    at = [place[name] for name in _plain_numbers(design)]
     if batch.n < max(MIN_ROWS, 2 * len(at)):
         return "fewer than two rows for each feature"
     if len(at) > MOST_COLUMNS:

@@ -58,7 +58,9 @@ def chart(picture):
     alt = libraries()[0]
     # So that no name is read as a path, an expression or HTML; the user's names are only titles.
     names = {name: f"c{k}" for k, name in enumerate(picture.frame.columns)}
-    data = alt.Data(values=_values(picture.frame.rename(columns=names)))
+    shown = set(_shown(picture))
+    data = picture.frame[[name for name in picture.frame if name in shown]]
+    data = alt.Data(values=_values(data.rename(columns=names)))
     marks = {"bars": _bars, "points": _points, "lines": _lines, "intervals": _intervals}
     draw = (marks | {"cells": _cells})[picture.mark]
     drawn = draw(alt, alt.Chart(data), picture, names)
@@ -120,9 +122,14 @@ def _field(encoding, picture, names, name, **options):
     return encoding(field=names[name], type=kind, **{"title": _title(name)} | options)
 
 
-def _tooltip(alt, picture, names):
+def _shown(picture):
+    """Return the columns of a Picture's frame that its chart shows, each once."""
     shown = (picture.y, picture.x, picture.color, picture.low, picture.high, *picture.hover)
-    shown = [name for name in dict.fromkeys(shown) if name]
+    return [name for name in dict.fromkeys(shown) if name]
+
+
+def _tooltip(alt, picture, names):
+    shown = _shown(picture)
     floats = picture.frame.select_dtypes("floating").columns
     formats = {name: {"format": SHOWN} if name in floats else {} for name in shown}
     return [_field(alt.Tooltip, picture, names, name, **formats[name]) for name in shown]

@@ -7,8 +7,9 @@ import numpy as np
 import pandas as pd
 
 from lodim.design import columns, factors
+from lodim.design.chunks import frame_of
 from lodim.design.columns import as_float, as_levels
-from lodim.design.frame import read_column, read_frame, with_column
+from lodim.design.frame import read_column, read_frame
 
 QUANTILES = np.arange(0.05, 1.0, 0.05)  # shares of the quantiles that are shown for a number
 GRID = 41  # number of values of a number at which effects are drawn
@@ -40,8 +41,8 @@ def from_data(design, data):
     for part in itertools.chain.from_iterable(design.terms):
         if isinstance(part, factors.Levels) and not factors.is_computed_condition(part):
             name = factors.column_with_levels(part)
-            made = {n: () for n in factors.needs(part)} if name is None else {name: part.levels}
-            known = made | known
+            for n in factors.needs(part):
+                known.setdefault(n, () if name is None else part.levels)
     frame, found = read_frame(data), []
     for name in columns_of(design):
         column, levels = read_column(frame, name), known.get(name)
@@ -98,12 +99,23 @@ def grid(column):
     return list(np.linspace(column.low, column.high, GRID))
 
 
-def rows_at(base, column, values):
-    """Return the rows of `base` once for each value, with the column set to this value."""
-    repeated = pd.concat([base] * len(values), ignore_index=True)
-    if column.dates:
-        moments = columns.to_moments(np.repeat(np.array(values, float), len(base)))
-        return with_column(repeated, column.name, moments)
-    kind = float if column.levels is None else object
-    new = pd.Series(np.repeat(np.array(values, dtype=kind), len(base)), dtype=kind)
-    return with_column(repeated, column.name, new)
+class Repeated:
+    """Rows of a frame, which are read once and then repeated with other values of a column."""
+
+    def __init__(self, rows):
+        frame, self.n = read_frame(rows), len(rows)
+        self.columns = {name: read_column(frame, name) for name in frame.names}
+        self.held = {}  # number of repetitions -> columns
+
+    def at(self, column, values):
+        """Return a Frame with the rows once for each value, with the column set to this value."""
+        times = len(values)
+        if times not in self.held:
+            rows = np.tile(np.arange(self.n), times)
+            each = {name: columns.take(one, rows) for name, one in self.columns.items()}
+            self.held = {times: each}
+        kind = float if column.levels is None else object
+        new = pd.Series(np.repeat(np.array(values, dtype=kind), self.n), dtype=kind)
+        new = columns.to_moments(new.to_numpy()) if column.dates else new
+        new = read_column(read_frame({column.name: new}), column.name)
+        return frame_of(self.held[times] | {column.name: new}, pd.RangeIndex(self.n * times))

@@ -7,7 +7,7 @@ from lodim.classification import Z, reliability
 from lodim.design.frame import in_pandas
 from lodim.errors import no_row_warnings
 from lodim.page import Picture
-from lodim.page.inputs import grid, rows_at
+from lodim.page.inputs import Repeated, grid
 from lodim.report import phrases
 from lodim.report.numbers import significant
 from lodim.text import counted, join_words
@@ -49,10 +49,11 @@ def effects(fit, inputs, data):
     typical = {column.name: [column.typical] for column in inputs}
     base = pd.DataFrame(typical) if data is None else thinned(data[list(typical)], BASE)
     found = {}  # column -> its values, and mean predictions (n, K) of the rows `base` at each
+    repeated = Repeated(base)
     for column in inputs[:MOST_COLUMNS]:
         values = grid(column)
         with no_row_warnings():
-            answers = in_pandas(fit.predict)(rows_at(base, column, values)).to_numpy()
+            answers = in_pandas(fit.predict)(repeated.at(column, values)).to_numpy()
         answers = answers.reshape(len(values), len(base), -1)
         known = ~np.isnan(answers)
         means = np.where(known, answers, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)

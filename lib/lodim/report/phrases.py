@@ -136,10 +136,10 @@ def dropped(fit):
 def missing(design):
     """Return notes on rows dropped for missing values, and on imputed values, as a list."""
     notes = [f"Rows dropped for missing values: {lacking(design)}."] * bool(design.lacking)
-    told = []
+    told, coded = [], design.with_level_of_missing
     for fill in sorted((f for f in design.fills if f.n_missing), key=lambda f: -f.n_missing):
         by = f"by {fill.value}"
-        if design.has_level_of_missing(fill.name):
+        if fill.name in coded:
             by = "a level of its own"
         elif isinstance(fill.value, float):
             by = f"by the mean, {significant(fill.value)}"
