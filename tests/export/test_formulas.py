@@ -1,11 +1,16 @@
 """Each function of a formula, written out, is what the design computes."""
 
+import sys
+from collections import Counter
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import lodim as ld
 from export.targets import TARGETS, expected, gap, in_duckdb
+from lodim.export.equation import Equation
+from lodim.export.infix import Infix
 from lodim.formula.language import UNARY
 
 
@@ -99,3 +104,46 @@ def test_far_from_the_training_rows():
     df["x"], df["z"], df["u"] = df["x"] * 100, df["z"] * 1e4, df["u"] * 30
     for run, tolerance in TARGETS.values():
         assert gap(run(fit, df), expected(fit, df)) <= tolerance
+
+
+def python_calls(work):
+    """Return how many Python functions a call of `work` calls."""
+    seen = Counter()
+    sys.setprofile(lambda frame, event, value: seen.update([event]))
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return seen["call"]
+
+
+@pytest.mark.parametrize("term", ["{}", "np.exp({})"])
+def test_work_grows_with_the_number_of_columns(term):
+    calls = {"to_python": [], "to_sql": []}
+    for p in (100, 200):
+        rng = np.random.default_rng(0)
+        names = [f"measured_at_a_place_with_a_very_long_name_{j}" for j in range(p)]
+        df = pd.DataFrame(rng.choice([0.0, 1.0, 3.0], (30, p)), columns=names)
+        df["y"] = rng.normal(size=30)
+        formula = "y ~ " + " + ".join(map(term.format, names))
+        fit = ld.gbmap(formula, df, m=1, lambda_=1.0)
+        for name, found in calls.items():
+            getattr(fit, name)()
+            found.append(python_calls(getattr(fit, name)))
+    assert all(many < 2.2 * few for few, many in calls.values()), calls
+
+
+def test_numbers_of_names_that_begin_alike_are_looked_up_once():
+    class Names(set):
+        looked_up = 0
+
+        def __contains__(self, name):
+            self.looked_up += 1
+            return super().__contains__(name)
+
+    writer = Infix(Equation("", (), (), (), {}))
+    writer._used = Names()
+    found = [writer.unused("x" * 50) for _ in range(100)]
+    assert len(set(found)) == 100
+    assert found[-1].endswith("_100")
+    assert writer._used.looked_up < 300

@@ -45,7 +45,7 @@ class Infix:
     def __init__(self, equation):
         self.equation, self.answers = equation, equation.answers
         self.order, columns = in_order(equation.roots), {id(node) for node in equation.columns}
-        self.names, self._used = {}, {*self.taken}
+        self.names, self._used, self._numbers = {}, {*self.taken}, {}
         uses = Counter(id(part) for node in self.order for part in node.parts)
         uses.update(map(id, equation.roots))
         repeated = {id(part) for node in self.order for part in self.repeated(node)}
@@ -71,10 +71,11 @@ class Infix:
         plain = re.sub(r"[^a-z0-9]+", "_", hint.lower()[: 4 * LETTERS]).strip("_")[:LETTERS]
         plain = plain.strip("_") or "v1"
         plain = plain if plain[0].isalpha() else f"x_{plain}"
-        name, number = plain, 2
+        name, number = plain, self._numbers.get(plain, 2)
         stem = plain.rstrip("0123456789") if plain == "v1" else f"{plain}_"
         while name in self._used:
             name, number = f"{stem}{number}", number + 1
+        self._numbers[plain] = number
         self._used.add(name)
         return name
 

@@ -40,6 +40,11 @@ class Inputs:
     def __init__(self, design, new_levels):
         self.design = design
         self.parts = list({id(p): p for p in itertools.chain(*design.terms)}.values())
+        self.numbers = {p.name for p in self.parts if isinstance(p, factors.Numeric)}
+        self.users = {}  # column -> parts of terms that read it
+        for part in self.parts:
+            for name in factors.needs(part):
+                self.users.setdefault(name, []).append(part)
         self.fills = {fill.name: fill.value for fill in design.fills}
         self.known = {}  # column -> (known levels, further levels that count as missing; None: all)
         for part in self.parts:
@@ -62,7 +67,7 @@ class Inputs:
 
     def _kind(self, name):
         """Return the type (number, truth value or text) of a column of the data."""
-        if any(isinstance(p, factors.Numeric) and p.name == name for p in self.parts):
+        if name in self.numbers:
             return ex.NUMBER
         values = self.known[name][0] if name in self.known else ()
         values = values or ((self.fills[name],) if name in self.fills else ())
@@ -73,8 +78,8 @@ class Inputs:
             raise ArgumentError(f"column {name!r} has {has}: {cure}")
         if kinds:
             return kinds.pop()
-        for part in self.parts:  # functions that use the column
-            if isinstance(part, factors.Missing) or name not in factors.needs(part):
+        for part in self.users[name]:
+            if isinstance(part, factors.Missing):
                 continue
             for node in ast.walk(tree(part.name)):
                 if isinstance(node, ast.Compare):
