@@ -461,6 +461,16 @@ def test_effects_read_each_column_of_the_data_once(monkeypatch):
     assert len(read) == 2 * p  # once as it is, and once with the values of the picture
 
 
+def test_the_page_says_of_which_columns_effects_are_not_computed(monkeypatch):
+    cars = ld.data("autompg")
+    fit = ld.glm("mpg ~ weight + model_year + horsepower", cars)
+    assert "are not compared" not in html(fit, cars)
+    monkeypatch.setattr(sections, "MOST_COLUMNS", 2)
+    shown = html(fit, cars)
+    assert "Columns after the first 2 are not compared." in shown
+    assert "with less effect or none" not in shown
+
+
 def test_charts_hold_only_the_columns_that_they_show():
     rows = pd.DataFrame({"x": [1.0, 2.0], "hidden": [3.0, 4.0], "y": [5.0, 6.0]})
     spec = charts.chart(Picture("", "points", rows, "x", "y"))

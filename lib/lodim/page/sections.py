@@ -42,7 +42,7 @@ def with_columns(rows, new):
 
 
 def effects(fit, inputs, data):
-    """Return pictures of partial dependence, strongest first, and names of columns without one.
+    """Return pictures of partial dependence, strongest first, and names of weaker columns.
 
     inputs : list with an Input (name, range etc.) per column
     data : frame over whose rows predictions are averaged; None for one row of typical values"""
@@ -66,7 +66,7 @@ def effects(fit, inputs, data):
     scale = (min(ends), max(ends)) if ends else None
     named = {column.name: column for column in inputs}
     pictures = [_effect_picture(fit, named[name], *found[name], scale) for name in shown]
-    return pictures, [column.name for column in inputs if column.name not in shown]
+    return pictures, [name for name in found if name not in shown]
 
 
 def _effect_picture(fit, column, values, means, scale):
