@@ -114,7 +114,7 @@ class Repeated:
             rows = np.tile(np.arange(self.n), times)
             each = {name: columns.take(one, rows) for name, one in self.columns.items()}
             self.held = {times: each}
-        kind = float if column.levels is None else object
+        kind = float if column.dates or column.levels is None else object
         new = pd.Series(np.repeat(np.array(values, dtype=kind), self.n), dtype=kind)
         new = columns.to_moments(new.to_numpy()) if column.dates else new
         new = read_column(read_frame({column.name: new}), column.name)
