@@ -51,12 +51,13 @@ model.fit_.summary()
 
 # %% [markdown]
 # If X has column names, you can give the right side of a formula as `formula=`. A grid search can
-# vary any parameter:
+# vary any parameter. The bounds of `cr()` contain all weights, so that no fold extrapolates:
 
 # %%
+spline = "cr(weight, df=4, lower_bound=1600, upper_bound=5200) + model_year + origin"
 search = GridSearchCV(
     GbmapRegressor(m=3),
-    {"lambda_": [0.01, 0.1, 1.0], "formula": [None, "cr(weight, df=4) + model_year + origin"]},
+    {"lambda_": [0.01, 0.1, 1.0], "formula": [None, spline]},
     cv=KFold(3, shuffle=True, random_state=0),
 )
 search.fit(X, y)
