@@ -115,7 +115,7 @@ class Repeated:
             each = {name: columns.take(one, rows) for name, one in self.columns.items()}
             self.held = {times: each}
         kind = float if column.dates or column.levels is None else object
-        new = pd.Series(np.repeat(np.array(values, dtype=kind), self.n), dtype=kind)
-        new = columns.to_moments(new.to_numpy()) if column.dates else new
+        new = np.repeat(np.array(values, dtype=kind), self.n)
+        new = columns.to_moments(new) if column.dates else new
         new = read_column(read_frame({column.name: new}), column.name)
         return frame_of(self.held[times] | {column.name: new}, pd.RangeIndex(self.n * times))
