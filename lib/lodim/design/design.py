@@ -316,10 +316,7 @@ class Design:
         removable : levels to set to missing, None for all; any other level raises an error"""
         one_of("new_levels", new_levels, ("error", "missing"))
         found, parts = {}, list(itertools.chain.from_iterable(self.terms))
-        needed = (
-            [(p, n) for p in parts for n in factors.needs(p)] if new_levels == "missing" else ()
-        )
-        numbers = {name for part, name in needed if factors.is_read_as_number(part, name)}
+        numbers = factors.read_as_numbers(parts) if new_levels == "missing" else ()
         for name, part in [(factors.column_with_levels(part), part) for part in parts]:
             if name is None or not (new_levels == "missing" or part.unseen):
                 continue

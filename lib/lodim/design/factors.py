@@ -422,9 +422,10 @@ def column_with_levels(factor):
     return language.column_name(tree(factor.name).args[0]) if factor.called else factor.name
 
 
-def is_read_as_number(factor, name):
-    computed = isinstance(factor, Numeric | Expression) or is_computed_condition(factor)
-    return computed and name in needs(factor)
+def read_as_numbers(parts):
+    """Return the set of the data columns that factors (parts of terms) read as numbers."""
+    number = [p for p in parts if isinstance(p, Numeric | Expression) or is_computed_condition(p)]
+    return {name for part in number for name in needs(part)}
 
 
 def as_column(name, node, values):

@@ -92,9 +92,7 @@ def read_rows(fit, data, offset, response=False, by=None, replicates=()):
     if not at.size:
         raise DataError("no row of the data has a positive weight")
     held = {name: columns.take(column, at) for name, column in held.items()}
-    features, parts = {}, itertools.chain(*design.terms)
-    needed = ((part, name) for part in parts for name in factors.needs(part))
-    numbers = {name for part, name in needed if factors.is_read_as_number(part, name)}
+    features, numbers = {}, factors.read_as_numbers(itertools.chain(*design.terms))
     for name in design.features:
         column = held[name]
         if column.kind in ("empty", "date") or (column.kind == "number" and name in numbers):
