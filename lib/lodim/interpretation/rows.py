@@ -88,13 +88,14 @@ def read_rows(fit, data, offset, response=False, by=None, replicates=()):
     weight = np.ones(len(frame.index))
     if design.weights in held:
         weight = np.nan_to_num(columns.as_float(held[design.weights].values))
-    at, inputs = np.flatnonzero(weight > 0.0), RowInputs(offset=offset).read(frame)
-    if not at.size:
+    rows = Rows(held, weight, RowInputs(offset=offset).read(frame).offset)
+    rows = rows.take(np.flatnonzero(weight > 0.0))
+    if not rows.n:
         raise DataError("no row of the data has a positive weight")
-    held = {name: columns.take(column, at) for name, column in held.items()}
-    features, numbers = {}, factors.read_as_numbers(itertools.chain(*design.terms))
+    recoded, features = {}, {}
+    numbers = factors.read_as_numbers(itertools.chain(*design.terms))
     for name in design.features:
-        column = held[name]
+        column = rows.columns[name]
         if column.kind in ("empty", "date") or (column.kind == "number" and name in numbers):
             features[name] = Feature(name, columns.as_float(column.values))
             continue
@@ -102,9 +103,9 @@ def read_rows(fit, data, offset, response=False, by=None, replicates=()):
         used, codes = np.unique(column.codes, return_inverse=True)
         levels = tuple(column.levels[k] for k in used if k >= 0)
         codes = (np.cumsum(used >= 0) - 1)[codes]  # of the levels that occur
-        held[name] = replace(column, codes=codes, levels=levels)
+        recoded[name] = replace(column, codes=codes, levels=levels)
         features[name] = Feature(name, np.where(codes < 0, np.nan, codes), levels)
-    return Rows(held, weight[at], inputs.take(at).offset), features
+    return replace(rows, columns=rows.columns | recoded), features
 
 
 def features_of(terms, features):
