@@ -151,11 +151,8 @@ def test_features_may_be_called_as_columns_of_tables():
     df = people(90)
     df["arm"], df["dose"] = (df["arm"] == "B") * 1.0, df["dose"] + 5 * df["noise"]
     hostile = df.rename(columns=names).drop(columns=["ill", "grade"])
-    e, export = (
-        getattr(ld.proset("dose ~ .", hostile, lambda_v=1e-3, threads=1), name)
-        for name in ("explain", "export")
-    )
-    found, table = e(hostile[:1], train=hostile), export()
+    fit = ld.proset("dose ~ .", hostile, lambda_v=1e-3, threads=1)
+    found, table = fit.explain(hostile[:1], train=hostile), fit.export()
     assert len(found.features) == 4
     for frame in (found.frame, found.nearest, table, *(t.frame for t in found.report().tables)):
         assert frame.columns.is_unique
