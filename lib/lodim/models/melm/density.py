@@ -6,7 +6,7 @@ import numpy as np
 
 from lodim import forms
 from lodim.engine.blocks import for_blocks
-from lodim.engine.tiles import TILE
+from lodim.engine.tiles import TILE, pad
 from lodim.models.melm.cpu_kernels import LOG_TAU, log_sums
 from lodim.models.melm.whitening import (
     SHRUNK,
@@ -132,9 +132,8 @@ def pack_neighbours(u, w):
     for j in range(k):
         order = order[np.lexsort((u[order, j], group[order]))]
         group[order] = np.arange(n) // max(TILE, int(n / strips ** (j + 1)))
-    padding = 0, -n % TILE
-    U = np.pad(u[order], (padding, (0, 0)), "edge").reshape(-1, TILE, k)
-    weights = np.pad(w[order], padding).reshape(-1, TILE)
+    U = np.pad(u[order], ((0, -n % TILE), (0, 0)), "edge").reshape(-1, TILE, k)
+    weights = pad(w[order], len(U))
     tiles = np.ascontiguousarray(U.transpose(0, 2, 1)), weights, U.min(axis=1), U.max(axis=1)
     return order, tiles
 
