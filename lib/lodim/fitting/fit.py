@@ -15,7 +15,7 @@ from lodim.checks import flag, one_of, share
 from lodim.classification import auc, macro_auc
 from lodim.design.batch import subset
 from lodim.design.design import Design
-from lodim.design.frame import as_given, in_pandas
+from lodim.design.frame import PANDAS, as_given, in_pandas, with_columns
 from lodim.engine.blocks import available_threads
 from lodim.errors import ArgumentError
 from lodim.family.family import hits
@@ -344,9 +344,7 @@ class Fit(Delegates):
 
     def _augment_rows(self, data, offset, new_levels):
         new = self._new_columns(data, offset, new_levels)
-        if isinstance(data, pd.DataFrame):
-            return pd.concat([data.drop(columns=new.columns, errors="ignore"), new], axis=1)
-        return new
+        return with_columns(data, new, PANDAS) if isinstance(data, pd.DataFrame) else new
 
     def _new_columns(self, data, offset, new_levels):
         """Return the columns that augment() adds to the rows of `data`."""

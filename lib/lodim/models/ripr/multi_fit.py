@@ -6,7 +6,7 @@ import pandas as pd
 
 from lodim import forms
 from lodim.checks import among, one_of
-from lodim.design.frame import as_given, in_pandas
+from lodim.design.frame import PANDAS, as_given, in_pandas, with_columns
 from lodim.fitting import storage
 from lodim.fitting.streamed import streaming
 from lodim.models.ripr import report
@@ -220,9 +220,7 @@ class RiprFits(Summarized):
             for name, fit in self.fits.items()
         ]
         new = pd.concat(parts, axis=1)
-        if not isinstance(data, pd.DataFrame):
-            return new
-        return pd.concat([data.drop(columns=new.columns, errors="ignore"), new], axis=1)
+        return with_columns(data, new, PANDAS) if isinstance(data, pd.DataFrame) else new
 
     def update(self, data: Data, **changes: Any) -> Self:
         """Fit the same model to `data`, with some arguments of the call (or `formula`) changed.
