@@ -193,11 +193,15 @@ class Design:
     def rows_to_show(self, data, *, offset=None, needs_response=False):
         """Convert the complete rows of positive weight of new data to a Batch.
 
-        Data may be without the column of weights and, unless needed, without the response."""
-        weighted = self.weights in read_frame(data).names
-        design = self if weighted else replace(self, weights=None)
-        response = needs_response or design.has_response(data)
-        return with_positive_weight(design.apply(data, offset=offset, response=response))
+        Data may be without the column of weights and, unless needed, without the response. Without
+        the response, y is NaN."""
+        frame = read_frame(data)
+        design = self if self.weights in frame.names else replace(self, weights=None)
+        response = needs_response or design.has_response(frame)
+        batch = design.apply(frame, offset=offset, response=response)
+        if not response:
+            batch = replace(batch, y=np.full(batch.n, np.nan))
+        return with_positive_weight(batch)
 
     def batch_of(self, frame, inputs, response, known, part=False):
         """Convert the complete rows of a Frame to a Batch.

@@ -96,9 +96,7 @@ def _rows(fit, data):
         if not batch.n:
             raise DataError("no complete row to draw")
         xy = fit._coordinates(batch)
-        code = batch.y
-        if code is None:
-            code = np.full(batch.n, 0.0 if fit.levels is None else np.nan)
+        code = np.zeros(batch.n) if fit.levels is None else batch.y
     if len(xy) > MOST_ROWS:
         keep = np.sort(np.random.default_rng(0).choice(len(xy), MOST_ROWS, replace=False))
         xy, code = xy[keep], code[keep]

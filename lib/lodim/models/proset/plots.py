@@ -141,9 +141,8 @@ def _plane(fit, ax, to_plane, names, of, data, row, named, title=None):
     values = shown = t.y[of] if levels is not None else t.y[of] * t.scale + t.level[0]
     if data is not None:
         batch = fit.design.rows_to_show(data, offset=zero_offset(fit))
-        y = np.full(batch.n, np.nan) if batch.y is None else batch.y
-        faint = points.Points(to_plane(active_values(fit, batch)), y)
-        shown = np.concatenate([values, y])
+        faint = points.Points(to_plane(active_values(fit, batch)), batch.y)
+        shown = np.concatenate([values, batch.y])
     key = points.Key.from_response(fit.design.response.name, levels, shown, meaning)
     largest = np.argsort(-size, kind="stable")[:named]
     tags = {int(k): str(fit.labels[of[k]]) for k in largest}

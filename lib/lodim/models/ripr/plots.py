@@ -62,9 +62,7 @@ def _rows(fit, data):
         X, served, y = (values[e.weight > 0] for values in (e.X, e.assigned_view, e.y))
     else:
         batch = fit.design.rows_to_show(data)
-        X = e.rows(batch)
-        served = fit._answers(batch).view
-        y = np.full(batch.n, np.nan) if batch.y is None else batch.y
+        X, served, y = e.rows(batch), fit._answers(batch).view, batch.y
     if e.task == CLUSTERS:
         where = e.assign(X, served)[0]
         y = np.where(where < 0, np.nan, where)
