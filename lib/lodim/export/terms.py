@@ -40,7 +40,6 @@ class Inputs:
     def __init__(self, design, new_levels):
         self.design = design
         self.parts = list({id(p): p for p in itertools.chain(*design.terms)}.values())
-        self.numbers = {p.name for p in self.parts if isinstance(p, factors.Numeric)}
         self.users = {}  # column -> parts of terms that read it
         for part in self.parts:
             for name in factors.needs(part):
@@ -67,7 +66,7 @@ class Inputs:
 
     def _kind(self, name):
         """Return the type (number, truth value or text) of a column of the data."""
-        if name in self.numbers:
+        if any(isinstance(part, factors.Numeric) for part in self.users[name]):
             return ex.NUMBER
         values = self.known[name][0] if name in self.known else ()
         values = values or ((self.fills[name],) if name in self.fills else ())
