@@ -88,7 +88,7 @@ def _known_sources(term, prepared):
         yield read_only(values), read_only(ALL_ROWS)
 
 
-def _places(terms):
+def places(terms):
     """Return (first, end, term) of each term, whose features are at positions first to end - 1."""
     ends = pairwise(np.cumsum([0, *widths(terms)]).tolist())
     return [(first, end, term) for (first, end), term in zip(ends, terms, strict=True)]
@@ -107,7 +107,7 @@ def _for_features(work, terms, prepared, wanted):
             for k, source in enumerate(_sources(term, prepared), first):
                 work(term, k, *source)
 
-    each(of_term, _places(terms), prepared.table.n * len(wanted))
+    each(of_term, places(terms), prepared.table.n * len(wanted))
 
 
 def write_features(design, prepared, X):
@@ -227,7 +227,7 @@ class Features:
         summaries : dict column -> Summary, whose moments are used if known
         Moments are weight sum, mean, sum of squared deviations, minimum and maximum."""
         found, wanted = np.zeros((len(names), 5)), np.ones(len(names), bool)
-        for first, _, term in _places(self.terms):
+        for first, _, term in places(self.terms):
             if len(term) > 1 or not isinstance(term[0], factors.Numeric):
                 continue
             known = summaries[term[0].name]

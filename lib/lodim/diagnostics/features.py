@@ -10,6 +10,7 @@ from scipy.stats import rankdata
 
 from lodim.classification import auc
 from lodim.design import columns, factors, summaries
+from lodim.design.features import places
 from lodim.design.frame import read_column, read_frame
 from lodim.diagnostics.findings import Finding, rows_in_words, some_names
 from lodim.engine import tiles
@@ -40,12 +41,11 @@ def leak(subject):
     found = [name for s, name in zip(strengths, design.names, strict=True) if s >= SAME]
     if levels is not None:
         most = np.bincount(code).max() / len(code)
-        ends = np.searchsorted(design.term_of, np.arange(len(design.terms) + 1))
-        for t, name in enumerate(design.term_names):  # levels that nearly determine the class
-            at = np.arange(ends[t], ends[t + 1])
-            if not 2 <= len(at) <= 100 or not isinstance(design.terms[t][0], factors.Levels):
+        named = zip(design.term_names, places(design.terms), strict=True)
+        for name, (first, end, term) in named:  # levels that nearly determine the class
+            if not 2 <= end - first <= 100 or not isinstance(term[0], factors.Levels):
                 continue
-            level = np.unique(X[:, at].round(9), axis=0, return_inverse=True)[1].ravel()
+            level = np.unique(X[:, first:end].round(9), axis=0, return_inverse=True)[1].ravel()
             many = RARE_ROWS * (level.max() + 1) <= len(code)
             if many and purity(level, code) >= max(SAME, 0.5 * (1.0 + most)):
                 found.append(name)

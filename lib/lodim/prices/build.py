@@ -9,6 +9,7 @@ import numpy as np
 
 from lodim.design import factors
 from lodim.design.design import columns_read
+from lodim.design.features import places
 from lodim.errors import ArgumentError, FormulaError
 from lodim.prices.network import unfold
 from lodim.prices.parse import LARGEST, is_price
@@ -96,8 +97,8 @@ def _add_terms(graph, design, named):
     for name in design.features:
         graph.add(name, priced=True)
     derived = {design.term_names[t] for t, term in enumerate(design.terms) if not _plain(term)}
-    for t, term in enumerate(design.terms):
-        columns = np.flatnonzero(design.term_of == t).tolist()
+    for name, (first, end, term) in zip(design.term_names, places(design.terms), strict=True):
+        columns = list(range(first, end))
         if _plain(term):
             graph.add(term[0].name, columns=columns)
             continue
@@ -107,7 +108,7 @@ def _add_terms(graph, design, named):
             if node and not _plain((part,)):
                 graph.add(part.name, needs=factors.needs(part))
             needs += [part.name] if node else factors.needs(part)
-        graph.add(design.term_names[t], columns=columns, needs=needs)
+        graph.add(name, columns=columns, needs=needs)
 
 
 def _plain(term):
