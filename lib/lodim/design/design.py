@@ -233,8 +233,7 @@ class Design:
 
     def wild_rows(self, data):
         """Return outliers in data: a list of (Limits of a feature, row positions, values)."""
-        place = {name: k for k, name in enumerate(self.names)}
-        at = [place[one.feature] for one in self.wild]
+        at = list(self.limits)
         design, kept = self.restrict(at)
         known = design.known_levels("missing")
         table, rows = design._complete_rows(read_frame(data), [], RowInputs(), known)
