@@ -152,12 +152,12 @@ def compare(
         threads = as_threads(threads)
     inputs = RowInputs(weights=weights, offset=offset, groups=groups)
     parse(formula)  # errors of a formula come first
-    read_frame(data)  # raises errors about files and lazy frames without reading them
+    frame = read_frame(data)  # raises errors about files and lazy frames without reading them
     parameters = {"power": power, "quantile": quantile}
     call = {"family": family, **parameters}
     how = {"family": family, "parameters": parameters, "missing": "indicator"}
     with warnings.catch_warnings(record=True) as given:
-        design, batch = Design.learn(formula, data, inputs, **how)
+        design, batch = Design.learn(formula, frame, inputs, **how)
         design.check_response("compare")
         task_family, batch = families.family_of(design), with_positive_weight(batch)
         warn_of_values(design, batch, task_family)
