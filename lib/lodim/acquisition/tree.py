@@ -130,11 +130,9 @@ class _Growing:
         if item < 0 or depth == 0:
             spent = float(np.mean([self.played[r].spent[0] for r in rows]))
             return Node("stop" if item < 0 else "more", (), spent, answer=answer, **size)
-        # The price depends only on what was bought before, so one row stands for all.
-        oracle, x = self.policy._oracle, self.X[same[0]]
-        ends = bought, (*bought, item)
-        before, now = (oracle.buy(oracle.start(x), items, x).paid for items in ends)
-        price = float(self.items.price(now) - self.items.price(before))
+        nothing, ends = np.zeros(len(self.items.network), bool), (bought, (*bought, item))
+        paid = [self.items.pay(nothing, self.items.one_hot(*items))[0] for items in ends]
+        price = float(self.items.price(paid[1]) - self.items.price(paid[0]))
         after = np.array([self.action(r, k + 1) for r in same])
         below = [
             (text, self.node(same[at], (*bought, item), depth - 1))
