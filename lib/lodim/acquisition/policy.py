@@ -169,7 +169,7 @@ class Policy:
         names, saving = np.array(items.names, object), (decision.loss[0] - loss) * self._loss_unit
         buy, together = rest == decision.item, np.isin(rest, decision.chosen)
         unlocks = [", ".join(names[items.cheaper_after(state, g)]) for g in rest]
-        free = items.after_buying(state.measured, state.paid, items.one_hot())[0][0][rest]
+        free = self._oracle.buy(state, (), state.x).measured[rest]
         order = np.lexsort((-saving, ~together, ~buy))
         columns = {"feature": names[rest], "price": price, "saving": saving, "buy": buy}
         columns |= {"together": together, "unlocks": np.array(unlocks, object)}
