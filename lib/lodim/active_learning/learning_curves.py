@@ -262,7 +262,7 @@ class LearningCurves:
             if of is not None:
                 raise ArgumentError("of= is only for kind='winloss': leave it out")
             return learning(self.tidy(), ax, measure=self.measure)
-        of = next(iter(self.values)) if of is None else self._known(of)
+        of = next(iter(self.values)) if of is None else of
         return winloss(self.wins(of), ax, of=of, runs=list(self.values))
 
     def _reference(self):
