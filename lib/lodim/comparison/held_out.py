@@ -117,7 +117,9 @@ def fit_all(candidate, task):
 
 
 def _record(task, results):
-    """Return the Record of one model for all folds; results : its Record per fold."""
+    """Join a model's held-out predictions per fold into one Record for all rows.
+
+    task : Task (data, folds); results : Record of each fold; a failed one is returned as it is"""
     for result in results:
         if result.reason:
             return result
@@ -228,8 +230,7 @@ def _peer(name, task, train, test):
     """Fit the scikit-learn model `name` to rows `train`; predict rows `test`.
 
     Return linear predictors (m, K), and a function that raises an error if data have new levels.
-    task : Task, with the data and settings of the comparison
-    train, test : positions of rows in the batch of the task"""
+    task : Task (data and settings); train, test : positions of rows in the batch of the task"""
     if task.batch.offset is not None:
         raise DataError("models of scikit-learn cannot use an offset")
     how = {"family": task.design.family, "parameters": task.parameters, "missing": "indicator"}

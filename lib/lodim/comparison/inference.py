@@ -84,8 +84,7 @@ def auc_of_folds(positive, score, rows):
 def confidence_set(mean, covariance, degrees):
     """Return p-values (q,) of the model confidence set: that each model is as good as the best.
 
-    mean, covariance : mean losses (q,) and their covariance (q, q)
-    degrees : degrees of freedom of the covariance"""
+    mean : (q,) mean losses; covariance : (q, q), theirs; degrees : its degrees of freedom"""
     # Hansen, Lunde and Nason (2011), Sect. 3.1.
     spread = pair_errors(covariance, mean)
     draws = joint_draws(covariance, degrees)
@@ -104,8 +103,7 @@ def confidence_set(mean, covariance, degrees):
 def joint_quantile(mean, covariance, degrees):
     """Return the half-width, in standard errors, of joint 95% intervals for differences of losses.
 
-    mean, covariance : mean losses (q,) and their covariance (q, q)
-    degrees : degrees of freedom of the covariance"""
+    mean : (q,) mean losses; covariance : (q, q), theirs; degrees : its degrees of freedom"""
     draws, spread = joint_draws(covariance, degrees), pair_errors(covariance, mean)
     return float(np.quantile(_largest(draws, spread, range(len(mean))), 1.0 - LEVEL))
 
@@ -114,8 +112,7 @@ def _largest(draws, spread, left):
     """Return the largest difference between two models in each simulation, in standard errors.
 
     draws : (simulations, q) mean losses of q models
-    spread : (q, q) standard errors of the differences
-    left : positions of the models to compare"""
+    spread : (q, q) standard errors of the differences; left : positions of the models to compare"""
     largest = np.zeros(len(draws))
     for i in left:
         for j in left:
@@ -126,7 +123,9 @@ def _largest(draws, spread, left):
 
 
 def pair_errors(covariance, mean):
-    """Return the SEs (q, q) of differences between q mean losses; 0 if as small as rounding."""
+    """Return the standard errors (q, q) of all differences between the mean losses of q models.
+
+    covariance, mean : covariance (q, q) of the mean losses (q,); rounding errors count as 0"""
     variance = np.diag(covariance)
     errors = np.sqrt(np.maximum(variance[:, None] + variance - 2.0 * covariance, 0.0))
     size = np.abs(mean[:, None]) + np.abs(mean) + 1e-300
@@ -141,7 +140,7 @@ def tied(mean, other):
 
 
 def joint_draws(covariance, degrees):
-    """Return 20,000 draws (rows) of the t distribution with scale matrix `covariance` (q, q)."""
+    """Return 20,000 multivariate t draws (rows) for scale matrix (q, q) and degrees of freedom."""
     # From correlations: with covariances, one model with large errors would cost the others digits.
     sd = np.sqrt(np.diag(covariance))
     scale = np.where(sd > 0.0, sd, 1.0)

@@ -139,7 +139,7 @@ def _remarks(comparison):
 
 
 def _dominant_rows(comparison):
-    """Return a dict: labels of rows with much of the held-out loss -> labels of the models."""
+    """Return {tuple of labels of rows that each make 25% or more of the loss: models concerned}."""
     batch, levels = comparison._task.batch, comparison._task.levels
     frame, losses, found = comparison._frame, comparison.losses, {}
     for label, explained in zip(frame["model"], frame["dev_ratio"], strict=True):

@@ -142,11 +142,10 @@ def monitoring(
 
 
 def _plan(p, signals, graph):
-    """Plan which p features to simulate: base signals, then features derived from them.
+    """Return the p features to simulate, a list of _Node: base signals, then features made of them.
 
-    signals : number of base signals
-    graph : key of GRAPHS, which has the kinds of derived features
-    Return a list of _Node."""
+    signals : number of base signals (heart rate etc.)
+    graph : "mixed", "stars", "chains" or "pairs": kinds of features to make of signals"""
     names = [_signal(b)[0] for b in range(signals)]
     plan = [_Node(name, (), (b,)) for b, name in enumerate(names)]
     step = 0
@@ -170,9 +169,8 @@ def _signal(b):
 def _measure(rng, n, signals, coupling, plan):
     """Simulate n rows of planned features; return a dict name -> column.
 
-    signals : number of base signals
-    coupling : share of variance that the signals of a group have in common
-    plan : list of _Node, the features"""
+    signals : number of base signals; plan : list of _Node, the features
+    coupling : share of variance that the signals of a group have in common"""
     # Every third signal is in the same group.
     common = rng.standard_normal((3, 4, n))
     columns = {}
@@ -242,13 +240,12 @@ def _slope(time, x, weight):
 
 
 def _truth(rng, plan, columns, carriers):
-    """Draw the features that determine the response, and their coefficients.
+    """Draw features and their coefficients; return them, and the response without noise, (n,).
 
-    plan : list of _Node, all features
-    columns : dict name -> values
-    carriers : positions of the signals from which to draw features
-    Return a dict with "informative" (names of these features), "coefficients" and "intercept", and
-    the response without noise, (n,)."""
+    plan : list of _Node, all features, each with the numbers of the signals that it is made of
+    columns : dict feature -> values (n,)
+    carriers : numbers of three signals; the drawn features are made only of these
+    The first result is a dict: "informative" (names), "coefficients" (by name) and "intercept"."""
     names = []
     for k, size in enumerate(CARRIED):
         known = set(carriers[: k + 1])
@@ -283,7 +280,9 @@ def _two_ways(rng, df):
 
 
 def _price(attrs):
-    """Return the cost of the informative features and of all that they need; attrs : `df.attrs`."""
+    """Return the total cost of the informative features and of all that they are computed from.
+
+    attrs : dict of the data, with "informative", "depends_on", "alternatives" and "costs" """
     needed, waiting = set(), list(attrs["informative"])
     while waiting:
         name = waiting.pop()
