@@ -34,10 +34,11 @@ def alike(template, names):
 
 
 class Infix:
-    """Base of writers of an Equation as code, in which repeated or labelled expressions get names.
+    """Base of classes that write an Equation, a fit's predictions as symbolic expressions, as code.
 
-    functions : set by subclasses, dict name -> (template such as "{} + {}", its precedence, p)
-    Arguments of lower precedence than p (or p[k], of argument k) get brackets."""
+    Expressions that have a label or occur more than once get names.
+    functions : dict name -> (template such as "{} + {}", its precedence, `least`); arguments whose
+        precedence is below `least` (a number, or a tuple with one per argument) get brackets"""
 
     functions: Mapping[str, tuple] = MappingProxyType({})
     taken: frozenset = frozenset()  # names that must not be used for nodes
@@ -109,7 +110,7 @@ class Infix:
         return template.format(*parts), binds
 
     def sum(self, node):
-        """Return text and precedence of a Sum; a long one gets brackets, as parsers limit depth."""
+        """Return text and operator precedence of a weighted Sum; many terms get inner brackets."""
         # x - 2, not -2 + x
         bias_last = node.bias < 0.0 and len(node.args) == 1 and node.weights[0] > 0.0
         pieces = [("+", self.literal(node.bias))] * (node.bias != 0.0 and not bias_last)
@@ -180,11 +181,11 @@ class Program(Infix):
         return [*lines, f"return {values}{self.end}"]
 
     def result(self, values):
-        """Return the code of a prediction: the number values[0], or classes with their `values`."""
+        """Return code of a prediction, given code of its number, or of each class's probability."""
         return values[0] if None in self.answers else self.of_classes(values)
 
     def point_tables(self):
-        """Return the definitions of the tables of weights and points of all sums of kernels."""
+        """Return a list of code that defines weights and points of each sum of Gaussian kernels."""
         found = []
         for node in self.order:
             if isinstance(node, Kernels) and id(node) in self.tables:

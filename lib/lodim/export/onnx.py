@@ -172,7 +172,7 @@ class _Graph:
         return getattr(self, name)(*values)
 
     def stepwise(self, name, value):
-        """Apply the operators of STEPS[name] to the tensor `value`; return the output's name."""
+        """Apply function `name`, such as "log2", to tensor `value`; return the output's name."""
         for operator, *constants in STEPS[name]:
             value = self.add(operator, value, *(self.array([[c]]) for c in constants))
         return value
@@ -223,7 +223,7 @@ class _Graph:
         return self.add("Add", largest, self.stepwise("log1p", small))
 
     def kernels(self, node):
-        """Return the tensor of a Kernels node: its sum of kernels, or the logarithm if node.log."""
+        """Return the tensor (n, 1) of a sum of Gaussian kernels, or of its log if node.log."""
         point = self.add("Unsqueeze", self.beside(node.args), self.array([1], np.int64))
         gaps = self.add("Sub", point, self.array(node.points[None]))
         squares = self.add("ReduceSumSquare", gaps, axes=[2], keepdims=0)

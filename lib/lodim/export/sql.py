@@ -24,8 +24,7 @@ POWER = (
 def write(equation, dialect, table):
     """Return an SQL query that computes a fit's predictions for a table.
 
-    equation : Equation of the fit
-    dialect : "duckdb" or "postgres", the database that will run it
+    equation : Equation of the fit; dialect : "duckdb" or "postgres", which will run the query
     table : name, or (schema, table)"""
     parts = (table,) if isinstance(table, str) else table
     named = isinstance(parts, tuple) and all(isinstance(part, str) and part for part in parts)
@@ -48,7 +47,9 @@ def _log(pole="0e0", plus="", divisor=""):
 
 
 def _within(condition, function):
-    """Return an `Infix.functions` entry: SQL for `function` if `condition` holds, else NULL."""
+    """Return (template, precedences) of SQL that is `function` if `condition` holds, else NULL.
+
+    condition, function : SQL templates, such as "{0} >= 0e0" and "sqrt({0})", as text"""
     return (f"(CASE WHEN {condition} THEN {function} END)", ATOM, SUM)
 
 

@@ -100,7 +100,7 @@ class Inputs:
         return ex.either([missing, ex.call("among", column, *forgiven)]) if forgiven else missing
 
     def _read(self, name):
-        """Store a column with imputed values, and the conditions of rows without prediction."""
+        """Store column `name`, imputed, and conditions under which predict() fails or gives NaN."""
         column = self.complete[name] = self.columns[name]
         if name in self.fills:
             fill = (ex.constant(self.fills[name]),)
@@ -164,7 +164,7 @@ class Inputs:
         self.refusals.append((condition, message, shown))
 
     def _levels(self, part):
-        """Return expressions of the columns of `part`, levels of a column or of a condition."""
+        """Return expressions of the features (0/1 or contrasts) of factor or condition `part`."""
         if factors.is_computed_condition(part):
             true = _Translation(self).value(tree(part.name).args[0])
             coded, out = np.eye(len(part.levels)) if part.matrix is None else part.matrix, []
@@ -186,10 +186,10 @@ class Inputs:
         return out
 
     def _source(self, part):
-        """Return the symbolic expression of the values that a categorical factor codes.
+        """Return the symbolic expression of a categorical factor's values before they are coded.
 
         part : Levels, the factor
-        If the values are computed from columns, predict() will raise an error for new levels."""
+        If these are computed from columns, also store that new levels are an error in predict()."""
         name = factors.column_with_levels(part)
         if name is not None:
             return self.columns[name]
@@ -331,8 +331,7 @@ class _Translation:
     def spline(self, name, state, x, settings, words):
         """Translate a spline of x into symbolic expressions, one per basis function.
 
-        name : "bs", "cr" or "cc"
-        state : dict with the fitted knots
+        name : "bs", "cr" or "cc"; state : dict with the fitted knots
         settings, words : further arguments of the call, by position and by name"""
         knots = np.unique(state["_all_knots"])
         degree = state["_degree"] if name == "bs" else CUBIC
@@ -381,8 +380,7 @@ def _between(breaks, degree, values):
 def _moments(name, state, center=True, rescale=True, ddof=0):
     """Return the means and SDs by which scale() or a similar function standardizes.
 
-    name : name of the function
-    state : dict of sums over the training rows
+    name : name of the function; state : dict of sums over the training rows
     center, rescale, ddof : arguments of the function"""
     if name == "center":
         mean = np.atleast_1d(state["_sum"] / state["_count"])
