@@ -110,7 +110,9 @@ class Fit(Delegates):
         return lines, report.Table("", table, {"estimate": report.significant})
 
     def _glance(self, sizes, ends):
-        """Return glance()'s frame, with dict `sizes` before the deviances and dict `ends` last."""
+        """Return the one-row frame of glance(): size and quality of the fit.
+
+        sizes, ends : dicts of further entries, which precede the deviances and come last"""
         row = {"family": self.family.name, "n": self.n, "n_dropped": self.design.n_dropped}
         row |= {"p": len(self.design.names)} | sizes
         row |= {"deviance": self._deviance, "null_deviance": self._null_deviance}
@@ -559,7 +561,7 @@ class Fit(Delegates):
         return arguments
 
     def _of_tables(self):
-        """Return the estimates that tables and coef() show, in pandas: by default all of tidy()."""
+        """Return the estimates to print and for coef(), in pandas: tidy() unless overridden."""
         return in_pandas(self.tidy)()
 
     def _comparable(self, reference):

@@ -38,7 +38,7 @@ SCRATCH = "scratch"  # entry of `control` that names a folder
 
 
 def fitted_by(model: Model) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Return a decorator that makes a public function, with its signature and help, fit `model`."""
+    """Return a decorator that keeps a function's signature and help; calls of it fit `model`."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         @functools.wraps(function)
@@ -75,12 +75,11 @@ def with_own(model, options, **others):
 
 
 def prepare(model, formula, data, options, which=None, groups=None):
-    """Read the data of a model call and check its arguments; return both as a Problem.
+    """Read the data of a model call and check its arguments; return a Problem (data and settings).
 
-    model : Model, which is to be fitted
-    options : dict of keyword arguments
-    which : position of the response, if several
-    groups : column name, or values; rows with equal values share a fold"""
+    model : Model to fit; options : dict of the keyword arguments of the call
+    which : position of the response to fit if the formula has several, else None
+    groups : column name, or values (n,); rows with equal values share a cross-validation fold"""
     if groups is not None and "groups" in inspect.signature(model.function).parameters:
         options, groups = options | {"groups": groups}, None
     else:
@@ -205,9 +204,9 @@ def in_memory(what, batch):
 
 
 def _control(model, arguments, control):
-    """Split the argument `control` of a model into a dict of settings and the folder "scratch".
+    """Split `control` of a model call into a dict of settings and the folder for scratch files.
 
-    arguments : dict of the model's other arguments, whose names `control` may not have
+    model : Model; arguments : dict of its other arguments, which `control` may not contain
     Raise ArgumentError if an entry of `control` is no setting."""
     if control is not None and not isinstance(control, dict):
         raise ArgumentError(f"control must be a dict, not {control!r}")

@@ -40,9 +40,9 @@ def wrap(fit, data, type):
 
 
 def _texts(read):
-    """Return {column: {text: level}}, to turn a text such as "1.0" back into the level it shows.
+    """Return {column: {"1.0": 1.0}}, levels by their texts, to undo a conversion of levels to text.
 
-    read : dict name -> Column; columns whose levels are all text or bool are left out"""
+    read : dict name -> Column of the data; text and bool levels need no conversion"""
     return {
         name: {str(level): level for level in column.levels}
         for name, column in read.items()

@@ -48,7 +48,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Needs:
-    """Requirements of a fit: bytes per row and fixed bytes (without X), usual range of passes."""
+    """Memory of a fit besides X (bytes per row, fixed bytes), and least and most passes over X."""
 
     row: int
     fixed: int
@@ -239,18 +239,19 @@ class Model:
         raise NotImplementedError
 
     def combine(self, parts: list[tuple]) -> tuple:
-        """Return (estimates, log) of the whole fit, given [(part of the estimates, log), ...]."""
+        """Join (estimates, optimizer's log) of each stage of a fit; by default return the last."""
         return parts[-1]
 
     def assemble(self, problem, estimates, log, selection, for_path, /) -> Any:
-        """Make the Fit object of a problem from its estimates and the optimizer's log.
+        """Make a Fit of a Problem (data and settings) from estimates and the optimizer's log.
 
-        selection : table of tried settings, or None; for_path : True omits slow results"""
+        selection : frame of tried settings, or None
+        for_path : whether to omit slow results, as for the many fits of a path or bootstrap"""
         # With for_path, SPREAD still computes the SDs of responses.
         raise NotImplementedError
 
     def reweigh(self, problem: Problem, fit: Any) -> tuple | None:
-        """Return (estimates, log) of `fit` for the weights of `problem`; None if not supported."""
+        """Refit `fit` with a Problem's weights; return (estimates, log); None if not supported."""
         return None
 
     def cv_grid(self, problem: Problem, n: int) -> tuple[dict, tuple | None]:

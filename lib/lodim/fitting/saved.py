@@ -89,12 +89,12 @@ def read_state(kind: str, state: dict[str, Any], where: str, sizes: dict[str, in
 
 
 def _read_design(value, where, sizes):
-    """Read the Design of a fit from `value`, part of a file; enter array lengths in `sizes`.
+    """Read the Design (formula and coding of the data) of a fit from `value`, part of a file.
 
-    where : name of the part in errors; sizes : dict, which gets these keys:
-    K, S : number of linear predictors, and of those with coefficients
-    C, boundaries : number of classes, and of boundaries of ordered classes, or 0
-    functions : number of fitted functions; 1 for ordered classes, else K"""
+    where : name of the part in errors
+    sizes : dict symbol -> array length, which gets K (linear predictors), S (those with
+        coefficients: a reference class has none), C (classes, 0 for numbers), "boundaries" (of
+        ordered classes, else 0) and "functions" (1 for ordered classes, else K)"""
     design = forms.part(Design).read(value, where, sizes)
     family = families.family_of(design)
     sizes |= {"K": family.n_scores, "S": family.n_linear, "C": len(design.levels or ())}

@@ -86,15 +86,17 @@ class MethodCall:
         return self.method(self.fit, frame, *self.arguments, **self.keywords | offset)
 
     def of_frame(self, data):
-        """Yield one pair (rows, result of the method) for a frame.
+        """Call the method, such as predict, for a frame; yield a single pair (rows, result).
 
-        rows : `data` if its columns must be joined to the result, else None"""
+        rows : `data` if its columns must still be joined to the result, else None"""
         answers = self(data)
         joins = self.includes_data and not isinstance(data, pd.DataFrame)
         yield (data if joins and hasattr(data, "columns") else None), answers
 
     def of_source(self, source):
-        """Yield a pair (rows, result of the method) as `of_frame` does, for each chunk."""
+        """Call the method, such as predict, for each chunk of a Source; yield pairs (rows, result).
+
+        rows : the chunk, if its columns must be joined to the result, else None"""
         names, offset = source.names, self.keywords.get("offset")
         if not self.includes_data:
             used = set(self.keywords) <= SHARED
@@ -174,8 +176,7 @@ def _frame(chunk, source, stop=None):
 def _with_place_of_errors(function, chunk, source, offset):
     """Return function(frame, **offset) for the rows of a Chunk; a DataError names chunk and row.
 
-    source : Source to which the chunk belongs
-    offset : {"offset": values of the rows} or {}"""
+    source : Source to which the chunk belongs; offset : {"offset": values of the rows} or {}"""
     frame = _frame(chunk, source)
     try:
         return function(frame, **offset)
