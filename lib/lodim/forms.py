@@ -74,7 +74,7 @@ def flags(*shape: Size) -> Any:
 
 
 def size(symbol: str) -> Any:
-    """Declare a field: the integer that `symbol`, such as "p", means in shapes of other fields."""
+    """Declare an integer field: the length `symbol`, such as "p", in shapes of other fields."""
 
     def check(value, where, sizes):
         whole().read(value, where, sizes)
@@ -179,12 +179,12 @@ def optional(inner: Any) -> Any:
 
 
 def apart(inner: Any) -> Any:
-    """Declare a field of the form `inner`, whose length "p" may differ from "p" in other fields."""
+    """Declare a field of the form (rule) `inner`; lengths first named in it bind no other field."""
     return Form(lambda value, where, sizes: inner.read(value, where, dict(sizes)), inner.write)
 
 
 def several(count: Size | None, inner: Any = text()) -> Any:  # noqa: B008
-    """Declare a field: a tuple of `count` values (any number if None), each of the form `inner`."""
+    """Declare a field: a tuple of `count` (3, "p"; None: any number) values by the rule `inner`."""
     one = apart(inner)
 
     def read(value, where, sizes):
@@ -212,7 +212,7 @@ def entries(inner: Any) -> Any:
 def table(rows: Size, forms: dict[str, Any], **optional: Any) -> Any:
     """Declare a field that is a table: a dict from column name to `rows` values.
 
-    forms, optional : rules (Form) for required and for optional columns; others hold numbers"""
+    forms, optional : Forms (rules) of required and of optional columns; others hold numbers"""
     known, number = forms | optional, real(rows, nan=True)
 
     def check(value, where, sizes):
@@ -265,14 +265,15 @@ def one_of(*kinds: type) -> Any:
 def record(kind: type[T]) -> type[T]:
     """Make a class a frozen dataclass whose fields are checked when read from files; return it.
 
-    A stored field has a Form (rule) as its default: `names = several("p")` means p texts.
-    Other fields have a default. A method `_check_fields`, if any, checks all fields together."""
+    A stored field has a Form (rule) as its default: `names = several("p")` is a tuple of p texts,
+    where other fields may have the same length "p". Fields that are not stored have usual defaults.
+    A method `_check_fields`, if any, checks all fields together."""
     take_forms(kind)
     return dataclass(frozen=True, eq=False)(kind)
 
 
 def take_forms(kind: Any) -> None:
-    """Move Forms of class `kind` to its dict `_forms`; dataclass() would take them as defaults."""
+    """Move Forms (rules of fields) of a class from attributes, which mean defaults, to `_forms`."""
     own = {name: form for name, form in vars(kind).items() if isinstance(form, Form)}
     for name in own:
         delattr(kind, name)

@@ -122,7 +122,7 @@ def expand(formula, names, hidden=()):
 
 
 def answers(formula, names):
-    """Return those `names` from augment() (.fitted etc.) that a dot omits; () without a dot."""
+    """Return those columns `names` that the formula's "." omits as predictions, such as .fitted."""
     if all(leaf.kind != "dot" for leaf in _leaves(formula.right)):
         return ()
     return tuple(name for name in names if ANSWERS.match(name))
@@ -140,7 +140,7 @@ def compressed(name, center, spread):
 
 
 def is_compressed(code, name):
-    """Return whether a formula term `code` is one that `compressed` makes of the column `name`."""
+    """Return whether `code` of a formula term is arcsinh((column `name` - number) / number)."""
     number = r"\d[\d.]*(e[+-]?\d+)?"
     start = re.escape(f"np.arcsinh(({quote(name)} - ")
     return re.fullmatch(rf"{start}-?{number}\) / {number}\)", code) is not None

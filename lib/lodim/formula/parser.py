@@ -116,8 +116,7 @@ def tokens(text):
 def side(text, tokens, after):
     """Return the syntax tree of one side of a formula; None if it has no tokens.
 
-    text : the formula; tokens : those of the side; after : position in `text` where the side begins
-    """
+    text : the formula; tokens : those of the side; after : where in `text` the side begins"""
     return _Reader(text, tokens, after).side() if tokens else None
 
 
@@ -167,7 +166,7 @@ class _Reader:
         return Joined(tuple(parts), tuple(operators), place)
 
     def check(self, parts, operators):
-        """Raise FormulaError unless `parts` are terms, or a sum and a number as in (a + b)**2."""
+        """Raise FormulaError unless operands `parts` are terms (** needs a sum and a number)."""
         power = operators[1] == "**"
         for part in parts[:1] if power else parts:
             self.check_term(part)
@@ -292,7 +291,7 @@ class _Reader:
         return self.read(self.text[token.place : end], token.place)
 
     def read(self, code, place):
-        """Return `code`, such as bs(x), found at `place`, as a Leaf; fail if it is not allowed."""
+        """Return a Leaf of `code`, a column or call at `place` in the formula, or raise errors."""
         try:
             tree = language.read(code)
             if not isinstance(tree, ast.Name):  # not a Q('name')

@@ -14,7 +14,7 @@ def expand(text, tree, dot):
 class _Algebra:
     """Operators of formulas, such as *, applied to sets of terms.
 
-    A set is a dict: its values are the terms, and its keys the same terms as frozensets.
+    A set is a dict: frozenset of a term's factors -> the term, a tuple of these factors in order.
     node : in all methods, the part of the formula to show in an error about too many terms"""
 
     def __init__(self, text, dot):
@@ -53,7 +53,7 @@ class _Algebra:
         return found if operator == ":" else _add(_add(left, right), found)
 
     def products(self, left, right, node, known=()):
-        """Return products of a term in `left` and one in `right`, without the terms in `known`."""
+        """Return interactions of a term in `left` and one in `right` (sets), without `known`."""
         found = {}
         for some, first in left.items():
             self.spend(len(right), node)
@@ -66,7 +66,7 @@ class _Algebra:
         return found
 
     def power(self, base, power, node):
-        """Return products of up to `power` terms of set `base`: a, b, a:b for (a + b)**2."""
+        """Return interactions of up to `power` terms of a set: a, b and a:b for (a + b)**2."""
         found, new = dict(base), base
         for _ in range(1, min(power, len(base))):
             new = self.products(base, new, node, found)
