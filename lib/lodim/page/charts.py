@@ -160,12 +160,12 @@ def _in_turn(alt, classes, marks, times=1):
 
 
 def _style(alt, picture, names, mark, encoding, marks):
-    """Return a dict of the altair encodings of points or lines: axes, colours and tooltips.
+    """Return a dict of altair encodings for points or lines of a chart: axes, colours and tooltips.
 
-    names : dict from names of columns to their names in charts
-    mark, encoding : name and class of the encoding, such as "shape" and alt.Shape, that also
-        distinguishes classes if these outnumber the colours
-    marks : values of this encoding, such as the names of shapes"""
+    alt, picture : the module altair; a Picture, a table and the columns to show
+    names : dict column -> its name in the chart
+    mark, encoding : such as "shape" and alt.Shape, to distinguish classes that share a colour
+    marks : values of this encoding, such as names of shapes"""
     across = _names_across(alt, picture)
     if _is_number(picture.frame, picture.x):
         kind = "log" if picture.logarithmic else "linear"

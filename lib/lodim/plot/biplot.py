@@ -129,7 +129,7 @@ def _points(ax, rows, legend):
 
 
 def _chosen(ax, ground):
-    """Draw a Ground: regions of predicted classes, white without data, and their borders."""
+    """Draw a Ground's regions by predicted class (white: few data) and the borders of regions."""
     x, y, score = ground.x, ground.y, ground.score
     known = ground.density.sum(axis=2) > ground.least
     picture = 1.0 - 0.11 * known[..., None] * (1.0 - class_rgb(score.argmax(axis=2)))

@@ -56,7 +56,7 @@ def side_by_side(views, value, key, axes=None, *, star=None):
 
 
 def _flatten(view):
-    """Return a view of two features instead of three, if two of them have few values."""
+    """Return a View with two of three features combined on the x axis if two have few values."""
     texts = (tuple(f"{value:.4g}" for value in _few_values(x)) for x in view.x.T)
     named = (levels or few for levels, few in zip(view.levels, texts, strict=True))
     discrete = {j: names for j, names in enumerate(named) if names}
@@ -116,7 +116,9 @@ def _places(views, axes, bar_width):
 
 
 def _cloud(ax, view, value, key):
-    """Draw a View in 2 or 3 dimensions, coloured by `value`; return a colour scale, or None."""
+    """Draw a View's rows in 2 or 3 dimensions; return an artist for the colour bar, or None.
+
+    value : (n,) class codes or numbers, shown in the colours of `key`, a Key"""
     x, shades = _spread(view), None
     known = np.isfinite(x).all(axis=1)
     solid = {"depthshade": False} if x.shape[1] == 3 else {}
@@ -148,7 +150,9 @@ def _spread(view):
 
 
 def _strip(ax, view, value, key):
-    """Draw a View with one feature: against a numeric response, or as a density per class."""
+    """Draw a View of one feature: against a numeric response, or as a density per class.
+
+    value : (n,) response, numbers or class codes; key : Key, its colours"""
     x = view.x[:, 0]
     if key.labels is None:
         x, names = np.column_stack([x, value]), (*view.names, key.name)
@@ -234,7 +238,7 @@ def _name(ax, view, key):
 
 
 def _name_blocks(ax, view):
-    """Label an x axis divided into blocks: their names above, levels of the feature below."""
+    """Label an x axis that combines two features: levels of one below, of the other above."""
     levels, blocks = shorten(view.levels[0], SHORT), len(view.blocks)
     width = len(levels) + 1
     step = -(-len(levels) * blocks // TICKS_BELOW)

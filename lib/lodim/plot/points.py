@@ -33,7 +33,7 @@ class Points:
 
 @dataclass(frozen=True)
 class Key:
-    """Meaning of colours: of classes, or of numbers on a scale; `size` names what areas show."""
+    """Meaning of colours, classes or numbers from `low` to `high`, and of areas (`size`)."""
 
     name: str
     labels: tuple | None
@@ -57,10 +57,10 @@ class Key:
 
 
 def scatter_values(ax, xy, value, key, *, hollow=False, unknown=None, **style):
-    """Draw points xy (n, d) coloured by class or number; return the artist of numbers, or None.
+    """Draw points xy (n, d) in colours; return the artist of the points with numbers, or None.
 
     value : (n,) numbers or class codes; key : Key, their colours
-    hollow : whether numbers are drawn as white rings
+    hollow : whether points with a number are drawn as white rings
     style : arguments of ax.scatter; arrays (n,) have an entry per point
     unknown : dict of further arguments for points whose value is NaN, which are grey"""
     known = np.isfinite(value)
@@ -200,7 +200,10 @@ def _draw_over(ax, x, y, names, key, *, points=None, edge=None, star=None, title
 
 
 def _legend(ax, points, key, faint, star, edge=None):
-    """Draw the legend: classes of a Key, sizes of Points, faint points, labels of star and edge."""
+    """Draw a legend of the plot's classes, sizes and marks; return the Axes.
+
+    points : Points or None; key : Key, meaning of colours and sizes; faint : pale Points or None
+    star, edge : (label, position) of the star and (values, label) of the hatched region, or None"""
     entries = class_marks(ax, key, s=55, lw=0.8, edgecolor="black")
     if faint is not None:
         entries.append(legend_mark(ax, "rows of data", s=13, color=axes.GREY, lw=0, alpha=0.6))

@@ -36,7 +36,7 @@ def blank_if_missing(x: Any) -> str:
 def aligned(values: Iterable[Any]) -> list[str]:
     """Return a column of numbers as texts with equally many decimals.
 
-    Rounding errors of the largest number become 0; other small ones keep two significant digits."""
+    Numbers below the largest one's rounding error become 0; small ones get 2 significant digits."""
     values = list(values)
     sizes = [abs(float(v)) for v in values if _is_float(v) and math.isfinite(v) and v]
     top = math.floor(math.log10(max(sizes))) if sizes else 0
