@@ -56,7 +56,7 @@ def cv(
         DataFrame has one row per combination (point), simplest first.
 
         - Default: `n_lambda` values of the model's first penalty, unless this penalty is given.
-        - Default for costnet: the prices of its models; for ripr: also None (NaN in the frame).
+        - Default for costnet: prices of its models. ripr also tries None, its own choice (as NaN).
         - Penalties that a fit needs and the grid lacks: default values.
         - Number of stages (`m` of gbmap) without a value: chosen for each point.
     folds : int or array (n,), default=10
@@ -168,8 +168,7 @@ def _splits(problem, folds, seed):
 def _held_out(batch, folds, groups, arguments):
     """Return a text about the rows that cross-validation holds out together; "" for single rows.
 
-    folds, groups : arguments of cv()
-    arguments : dict of the arguments of the model"""
+    folds, groups : arguments of cv(); arguments : dict of the arguments of the model"""
     if batch.out_of_core:
         what = "as given" if np.ndim(folds) else f"blocks of {BLOCK_ROWS:,} rows"
         return f"{what}; features keep the centre and scale of all rows"
@@ -268,10 +267,9 @@ class CV(Generic[FitT_co]):
         return self._value((self.budget,), self.index_1se)
 
     def _value(self, names, index):
-        """Return the value of a setting at a grid point, or in the fit `best` if the grid lacks it.
+        """Return the value of the first setting of `names` that the grid has, at its row `index`.
 
-        names : settings: the first one in the grid is used, or the first of all if none is
-        index : row of the grid point in `frame`"""
+        Without one, return that of the first setting in the fit `best`, or raise ArgumentError."""
         for name in names:
             if name in self.frame:
                 return float(self.frame[name][index])

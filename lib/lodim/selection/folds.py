@@ -77,8 +77,7 @@ def assign_in_place(batch, folds, seed):
     """Divide data that do not fit into memory into folds; return each row's fold, (n,).
 
     If rows are held out in groups, raise ArgumentError.
-    folds : number of folds, to which blocks of consecutive rows are assigned at random; or an
-        array (n,)"""
+    folds : number of folds, each of random blocks of consecutive rows; or the fold of each row"""
     if batch.units is not None:
         what = "clusters" if batch.groups is None else "groups"
         why = f"folds are blocks of {BLOCK_ROWS:,} rows"
@@ -131,11 +130,11 @@ def count_units(batch):
 
 
 def _whole_units(batch, folds, key, of_class, seed):
-    """Divide whole groups of rows into folds, balanced by class; return each row's fold, from 0.
+    """Divide rows into folds, balanced by class, that keep groups whole; return them (n,), from 0.
 
-    The result does not depend on the order of rows and classes, but on numbers that identify them.
-    key : (n,) number of each row
-    of_class : (n_classes,) number of each class"""
+    The result does not depend on the order of rows and classes.
+    batch : Batch of the rows; its `units` are the groups
+    key, of_class : (n,) and (n_classes,) numbers that identify rows and classes by their content"""
     names, code = np.unique(batch.units, return_inverse=True)
     size, C, main = np.bincount(code), len(of_class), np.zeros(len(names), np.int64)
     if C and batch.y is not None:  # main : the most frequent class of each group

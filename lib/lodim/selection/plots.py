@@ -69,9 +69,9 @@ def cv_curve(cv, ax=None):
 
 
 def _several_series(ax, cv, frame, place, others, numeric):
-    """Draw held-out losses, in one colour per combination of values of the settings `others`.
+    """Draw held-out losses of a CV, in a colour per combination of values of settings `others`.
 
-    frame : rows of cv.frame; place : their positions on the x axis
+    frame : rows of cv.frame to draw; place : Series, position of each row on the x axis
     numeric : whether positions are numbers, so that lines connect the points"""
     series = list(frame.groupby(others, sort=False))
     for k, (values, part) in enumerate(series):
@@ -90,7 +90,7 @@ def _several_series(ax, cv, frame, place, others, numeric):
 
 
 def _model_choice(ax, cv, name):
-    """Draw horizontal lines at the losses of settings whose `name` the model itself chose."""
+    """Draw horizontal lines at the losses of grid points that leave setting `name` to the model."""
     styles = {cv.index_1se: ":", cv.index_min: "--"}
     frame = cv.frame[cv.frame[name].isna()]
     for row, mean, se in zip(frame.index, frame["mean"], frame["se"], strict=True):

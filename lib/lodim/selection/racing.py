@@ -97,7 +97,7 @@ def _race(runs, n_jobs):
 
 
 def _in_turn(runs):
-    """Complete each StageLosses in `runs` before the next one starts, to save memory."""
+    """Fit all folds and stages of each StageLosses in `runs` before the next, to save memory."""
     folds = sum(len(run.splits) for run in runs)
     with single_blas(), progress.bar(folds, "cross-validation") as bar:
         for run in runs:
@@ -113,8 +113,8 @@ def ordered(values, down=False):
 class StageLosses:
     """Fits to all folds with the same settings, and their held-out losses after each stage.
 
-    A stage is a step of a fit, such as one learner added. If `n_stages` is None, losses decide
-    on their number. rows[stage][fold] is (mean loss, weight, standard error)."""
+    A stage is a step of a fit, such as one learner added. If `n_stages` is None, stages follow
+    until losses stop falling. rows[stage][fold] is a tuple (mean loss, weight, standard error)."""
 
     def __init__(self, problem, splits, settings, n_stages, loss, draws):
         self.patient, self.patience = n_stages is None, problem.model.patience
@@ -161,7 +161,7 @@ class StageLosses:
         return fold_row(test, np.minimum(losses, self.most_loss))
 
     def complete(self, bar):
-        """Fit all stages: fold by fold if their number is fixed, else all folds stage by stage."""
+        """Fit all stages: fold by fold if the number of stages is fixed; update progress `bar`."""
         while self.patient and not self.finished:
             self.advance(range(len(self.splits)), bar)
             self.close_stage()
@@ -184,7 +184,7 @@ class StageLosses:
         return len(self.rows) - 1 - as_low >= self.patience
 
     def lowest(self, stages=None):
-        """Return lowest mean loss and its standard error over all stages, or the first `stages`."""
+        """Return the lowest mean loss over stages (all, or the first `stages` ones), and its SE."""
         at = int(np.argmin(self.means[:stages]))
         return self.means[at], self.errors[at]
 
@@ -209,7 +209,7 @@ def _square(v):
 
 
 def fold_means(rows):
-    """Return mean losses (stages,); rows : (stages, folds, 3), mean loss, weight, SE per fold."""
+    """Return mean losses (stages,) over folds; rows : (stages, folds, 3), with loss, weight, SE."""
     rows = np.asarray(rows)
     return (rows[:, :, 0] * rows[:, :, 1]).sum(axis=1) / rows[:, :, 1].sum(axis=1)
 

@@ -35,12 +35,9 @@ def quick_splits(problem, draws=1, folds=FOLDS):
 def fold_splits(batch, levels, seed, standardize, draws=1, folds=FOLDS):
     """Divide rows into folds to tune settings; return (training, held-out) Batches per fold.
 
-    At most 20,000 rows are used. With more than 4000, only the first fold of each division is
-    returned.
-    levels : classes, or None
-    standardize : whether to divide by training standard deviations
-    draws : number of random divisions into folds
-    folds : largest number of folds per division"""
+    At most 20,000 rows are used; with over 4000, only each division's first fold is returned.
+    levels : classes, or None; standardize : whether to divide by training standard deviations
+    draws : number of random divisions into folds; folds : largest number of folds per division"""
     if batch.n > SPAN_ROWS:
         some = min(MOST_ROWS, batch.n_positive)
         batch = subset(batch, np.sort(row_keys.sample_of(batch, some, seed)))
@@ -78,7 +75,7 @@ def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs
     The settings are the mean of the grid points; those with a low loss weigh most.
     grid : dict setting -> values; most_draws : largest number of random divisions into folds
     spread, tie : weights are exp(-(loss - lowest) / max(tie, spread * SE of the lowest loss))
-    parts : number of equal log steps between two penalties, to which their mean is rounded
+    parts : between neighbouring grid values, mean penalties are rounded to this many log steps
     runs : dict Settings -> StageLosses to reuse and extend"""
     grid = {name: values_of(name, values, problem.model) for name, values in grid.items()}
     points = points_of(grid, problem.model)
@@ -110,10 +107,10 @@ def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs
 def weights(losses, draws, stages_open, spread=0.5, tie=0.0):
     """Weigh the stages (steps of a fit) of all grid points by loss; return an array per point.
 
-    The weights sum to one, and are proportional to exp(-(loss - lowest loss) / s).
-    spread, tie : s is the larger of `tie` and `spread` standard errors of the lowest loss
+    Weights sum to one and are proportional to exp(-(loss - lowest loss) / s), where s is the larger
+    of the loss `tie` and `spread` times the standard error of the lowest loss.
     losses : per point (stages, folds, 3): mean loss, weight and standard error of each fold
-    draws : divisions into folds; stages_open : False if only last stages may have weight"""
+    draws : number of divisions into folds; stages_open : False if only last stages get weight"""
     means = [fold_means(rows) for rows in losses]
     if not stages_open:
         means = [np.where(np.arange(len(m)) < len(m) - 1, np.inf, m) for m in means]
@@ -128,7 +125,7 @@ def weights(losses, draws, stages_open, spread=0.5, tie=0.0):
 
 
 def central_count(weight):
-    """Return the mean of 1, ..., n by `weight` (n,), rounded to a count 1, ..., 10, 12, 15, ...."""
+    """Return the mean of 1, ..., n by `weight` (n,), rounded to 1, ..., 9 or 10, 12, 15, 20, ..."""
     mean = 1.0 + weight @ np.arange(len(weight)) / max(weight.sum(), 1e-300)
     tens = 10.0 ** np.arange(1.0, 1.0 + np.log10(max(len(weight), 10)))
     counts = np.append(np.arange(1.0, 10.0), np.outer(tens, ROUND).ravel())
@@ -137,13 +134,12 @@ def central_count(weight):
 
 
 def centre(grid, weight, penalties, parts=2):
-    """Return the index of the grid point nearest to the weighted mean, and penalties off the grid.
+    """Return the index of the grid point nearest to the weighted mean, and a dict of penalties.
 
     grid : dict setting -> values
     weight : weight per combination of values, where the last setting varies fastest
-    penalties : settings whose mean may lie between two grid values; the second result is a dict
-        from each such setting to the value between
-    parts : number of equal log steps between two values, to which penalties are rounded"""
+    penalties : settings; the dict has the mean of each if it lies between two grid values
+    parts : number of log steps between neighbouring values, to which these means are rounded"""
     shape = [len(values) for values in grid.values()]
     nearest, between = [], {}
     for (name, values), where in zip(grid.items(), np.indices(shape), strict=True):
@@ -162,9 +158,10 @@ NULL = 0.5  # share of the largest penalty above which a model is (nearly) the n
 
 
 def grid_ends(problem, frame, names, at):
-    """Return texts that advise to extend the grid of a setting whose best value is at its end.
+    """Return texts that advise to extend the grid of settings whose best value is an extreme one.
 
-    names : settings to check; frame : with a row per grid point; at : row of the best point"""
+    problem : Problem, to test values; names : settings to check
+    frame : values by grid point and setting; at : index of the best point"""
     notes = []
     for name in names:
         tried = [v for v in frame[name] if isinstance(v, Real) and not isinstance(v, bool)]
@@ -180,9 +177,9 @@ def grid_ends(problem, frame, names, at):
 
 
 def _goes_on(problem, name, value, neighbour):
-    """Return whether a setting's grid can be extended beyond its extreme `value`.
+    """Return whether the grid of setting `name` can be extended by a step beyond its end `value`.
 
-    name : of the setting; neighbour : the grid value next to the extreme one, for the step"""
+    problem : Problem, which must allow the new value; neighbour : grid value next to the end"""
     model = problem.model
     if name == model.shared_setting and name not in model.penalties:
         return False  # prices: the ends mean no columns, and all columns
