@@ -116,8 +116,8 @@ def _folds_of(splitter, X, y, groups):
 class _Estimator(base.BaseEstimator):
     """Base class of the estimators for scikit-learn: parameters, conversion of X, and fitting.
 
-    without, own : arguments of the model to leave out; dict name -> default of those to add
-    chooses : words on what cross-validation chooses, for the help; None without argument cv"""
+    without : arguments of the model to leave out; own : dict name -> default of those to add
+    chooses : what argument cv chooses, for the help, such as "gamma"; None: without argument cv"""
 
     _model: str
     _of_predict: ClassVar[dict] = {}  # arguments of the fit's predict()
@@ -483,6 +483,6 @@ class GlmClassifier(_Classifier, _Estimator, model="glm", without=PARAMETERS, ow
     """Logistic, multinomial or ordinal regression without a penalty; see `lodim.glm`.
 
     family="ordinal" is for ordered classes, numbers or an ordered pandas category, whose order
-    `classes_` has. With missing="drop", the default, missing values raise an error."""
+    `classes_` has. Missing values raise an error unless missing="indicator" is given."""
 
     _of_predict: ClassVar[dict] = RANK_DEFICIENT

@@ -109,7 +109,7 @@ def runs(counts: Sequence[int]) -> Iterator[tuple[int, int, int]]:
 
 
 def place_of(name: str, batch: str, first: int, last: int) -> str:
-    """Return a file and its batches `first` to `last` as text, such as "a.parquet, row group 2"."""
+    """Return text such as "a.parquet, row groups 2 to 4" for batch="row group", first=1, last=3."""
     numbers = f"s {first + 1} to {last + 1}" if last > first else f" {first + 1}"
     return f"{short_name(name)}, {batch}{numbers}"
 

@@ -202,7 +202,7 @@ class _Text:
         self.begin = ""  # characters that the next call of read() returns
 
     def start(self, size: int) -> str:
-        """Return the first characters, which the reader gets again."""
+        """Return the first `size` characters, which the next call of read() returns again."""
         self.begin = self.read(size)
         return self.begin
 

@@ -25,7 +25,7 @@ class Fingerprint:
             self.sums[name] = (self.sums.get(name, 0) + total) % 2**64
 
     def compare(self, other: "Fingerprint", place: str) -> None:
-        """Raise DataError about `place` if a sum differs in `other`; add sums of new columns."""
+        """Raise DataError, naming `place`, if a column's sum differs; add sums of new columns."""
         for name, total in other.sums.items():
             if self.sums.setdefault(name, total) != total:
                 what = f"{place} gave other rows, or another order of rows"

@@ -83,7 +83,7 @@ def _without_dictionary(field: Any, other: Any) -> Any:
 
 
 def in_order(field: Any) -> bool:
-    """Return whether a pyarrow field is a dictionary in order, so no Categorical of polars."""
+    """Return whether a pyarrow field has categories in order, unlike a Categorical of polars."""
     from_polars = any(key.startswith(b"_PL_CATEGORICAL") for key in field.metadata or ())
     return arrow().types.is_dictionary(field.type) and not from_polars
 
