@@ -170,7 +170,9 @@ def conformal(
 
 
 def _folds(problem, method, folds, seed):
-    """Return the fold of each row for a conformal `method`, (n,); -1 if never held out."""
+    """Return the fold of each row (n,) for a conformal method; -1 if the row is never held out.
+
+    method : "cv+", "split" or "jackknife+"; folds : number, or (n,) fold of each row, or None"""
     batch, n_units = problem.batch, count_units(problem.batch)
     if method != "cv+" and np.ndim(folds):
         raise ArgumentError(f"folds of method={method!r} must be a number, not an array")
@@ -187,13 +189,13 @@ def _folds(problem, method, folds, seed):
 
 
 def _fits(problem, fold, method, score, choose):
-    """Fit a model to predict with, and one without each fold; return these fits and the folds.
+    """Fit the model to all rows, and once without each fold; return fits and held-out rows.
 
     Return the first fit, a tuple of the others, and a tuple with a Batch of the rows of each fold.
     fold : (n,) fold of each row, -1 if never held out
-    method : if "split", there is one fold, and the fit without it also predicts
-    score : argument of `conformal`
-    choose : whether each fit without a fold chooses the settings that are open"""
+    method : if "split", there is one fold, and the first fit is the one without it
+    score : name of the conformity score, which can need more results of the fits; or None
+    choose : whether each fit without a fold chooses settings that the user left open"""
     how = {"use": lambda fit, rows: (fit, rows), "what": "fits", "choose": choose}
     held_out = [fold == k for k in range(fold.max() + 1)]
     if method == "split":
@@ -219,12 +221,11 @@ def _known_score(fit, score):
 def _held_out(problem, fold, says, full, fits, parts, by):
     """Return conformity scores of held-out rows (HeldOut), and the frame of tidy().
 
-    The frame has the score quantile, and the mean interval width or set size, per level (and class)
-    fold : (n,) fold of each row
-    says : ConformityScore
-    full : fit that predicts new rows
-    fits, parts : a fit without each fold, and a Batch of the rows of each fold
-    by : "class" or None"""
+    Per level (and class), the frame has the score quantile and the mean interval width or set size.
+    problem : Problem (data and settings); fold : (n,) fold of each row, -1 if never held out
+    says : ConformityScore, kind of score; full : fit that predicts new rows
+    fits, parts : for each fold the fit without it, and a Batch of its rows
+    by : "class" to have one quantile per class, or None"""
     at, answers, y = [], [], []
     for k, (fit, rows) in enumerate(zip(fits, parts, strict=True)):
         where = np.flatnonzero(fold == k)

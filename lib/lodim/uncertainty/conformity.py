@@ -38,8 +38,7 @@ class ConformityScore:
 
         For C classes, the array has the score of each class. For a numeric response, it has low,
         high and step: a score t stands for the interval from low - t step to high + t step.
-        Rows without a prediction have NaN.
-        u : (n,) random numbers for score "aps", else None"""
+        Rows without a prediction have NaN. u : (n,) random numbers for score "aps", else None"""
         mean = fit.family.mean(fit._score(batch))
         if self.of_classes:
             p = mean if mean.ndim == 2 else np.column_stack([1.0 - mean, mean])
@@ -53,7 +52,7 @@ class ConformityScore:
         return np.array([low, high, step])
 
     def uniforms(self, fit, batch):
-        """Return random numbers (n,), equal for equal rows, for score "aps"; None for others."""
+        """Return random numbers (n,) for adaptive sets ("aps"), equal for equal rows, or None."""
         if self.score != "aps":
             return None
         X = tiles.unpack(batch.X, batch.n).astype(np.float64)
@@ -151,10 +150,10 @@ class HeldOut:
         return out
 
     def below(self, scores):
-        """Return the total weight of held-out rows that score below a new row's class, (m, C).
+        """Return the weight of held-out rows that score below the classes of new rows, (m, C).
 
-        scores : (K, m, C) of C classes of m new rows by K fits, each compared with rows it left out
-        """
+        scores : (K, m, C), of C classes of m new rows by K fits
+        Scores by a fit are compared with those of the held-out rows that this fit left out."""
         out = np.zeros(scores.shape[1:])
         for k, of_fold in enumerate(scores):
             rows = np.flatnonzero(self.fold == k)
@@ -173,9 +172,9 @@ class HeldOut:
         return np.column_stack(list(each))
 
     def contains(self, scores):
-        """Return the share of new rows that seem to be held-out rows, since their scores are equal.
+        """Return the share of new rows with the score of a held-out row, so probably the same rows.
 
-        The share is 0 if scores cannot identify rows. scores : (K, m), of m new rows by K fits"""
+        The share is 0 if scores often repeat. scores : (K, m), of m new rows by K fits"""
         known = [np.sort(self.score[self.fold == k]) for k in range(len(scores))]
         near = SAME * np.median(np.abs(self.score))
         steps = np.concatenate([np.diff(of_fold[np.isfinite(of_fold)]) for of_fold in known])
@@ -211,9 +210,9 @@ class HeldOut:
 
 
 def held_out_weights(given, units):
-    """Scale the weights `given` (n,) of held-out rows, so that a new row has weight one.
+    """Return weights of held-out rows, relative to a new row; given : (n,) their row weights.
 
-    units : (n,) groups of rows, each of which gets total weight one; None for mean weight one"""
+    units : (n,) groups of rows, each of which gets total weight one; None: mean weight is one"""
     # Lee et al. (2023).
     if units is None:
         return given / given.mean()

@@ -449,11 +449,11 @@ class Conformal(FitResult, Generic[FitT_co]):
         return level
 
     def _answers(self, data, offset, new_levels, response=False):
-        """Return predictions (K, q, m) by K fits, and a Batch of the m rows that all fits can read.
+        """Return predictions by K fits for the m rows that all fits can read, and a Batch of these.
 
-        The predictions of a fit are those of `ConformityScore.of_rows`, but where they are missing,
-        they stand for infinite intervals or sets of all classes.
-        offset, new_levels : arguments of `predict`
+        Predictions are (K, 3, m): low, high, step of intervals; or (K, C, m): scores of C classes.
+        Missing ones are replaced, by infinite intervals or by scores that include all classes.
+        offset, new_levels : offset of the rows, and "error" or "missing" for unknown levels
         response : whether to leave out rows without a response"""
         how = {"offset": offset, "new_levels": new_levels}
         full = self.fit._reader.apply(data, response=response, **how)
@@ -473,7 +473,7 @@ class Conformal(FitResult, Generic[FitT_co]):
         return answers, full
 
     def _beside(self, data, level):
-        """Return predictions (a frame) at a `level`, and responses, for the rows that have both."""
+        """Return a frame of predictions at coverage `level`, and responses, for rows with both."""
         rows = self.fit._reader.apply(data, response=True)
         frame = in_pandas(self.predict)(data, level)
         y = np.full(len(frame), np.nan)
@@ -482,9 +482,9 @@ class Conformal(FitResult, Generic[FitT_co]):
         return frame[known], y[known]
 
     def _limits(self, answers, level):
-        """Return the lower and upper limits (m,) of the prediction intervals of m rows.
+        """Return the limits (m,), lower and upper, of prediction intervals of coverage `level`.
 
-        answers : (K, 3, m), predictions low, high and step by K fits; level : coverage"""
+        answers : (K, 3, m) low, high and step by K fits; score t: low - t step to high + t step"""
         low, high, step = np.moveaxis(answers, 1, 0)
         lower = -self.held_out.upper(-low, step, level)
         upper = self.held_out.upper(high, step, level)
