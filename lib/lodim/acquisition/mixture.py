@@ -11,6 +11,7 @@ from scipy.special import ndtri
 
 from lodim import forms
 from lodim.acquisition.kernels import LEAST, extend, observed_losses, to_shares
+from lodim.errors import DataWarning, warn
 
 TRIED = {  # values tried, one setting after the other; see `choose`
     "per_class": (1, 2, 4, 8),
@@ -27,6 +28,9 @@ PREDICTED = 3000  # predictions of held-out rows, each from a subset of columns
 LEAST_ROWS = 5  # of a component
 ITERATIONS = 30  # of k-means
 KNOTS = 100  # quantiles of a column that are mapped to normal scores
+RECENT = 100  # most recent rows that are compared with the training rows
+LEAST_RECENT = 20  # rows for a warning of drift
+ERRORS = 4.0  # standard errors beyond the surprise of held-out rows, for a warning
 
 
 @forms.record
@@ -319,6 +323,29 @@ def _choose(X, y, weight, fold, n_classes, item_of, seed):
         "surprise": float(surprise.mean()),
         "surprise_sd": float(surprise.std()),
     }
+
+
+def recent_surprises(mixture, X, y, n_classes, earlier, settings):
+    """Return loss minus expected loss of the most recent rows (at most 100), to detect drift.
+
+    X, y : new rows; earlier : values of earlier rows
+    settings : as `choose` returns them
+    On significant drift, warn and return an empty array."""
+    found = []
+    for x, v in zip(mixture.features(X), y[:, None], strict=True):
+        columns = np.flatnonzero(~np.isnan(x))
+        found.append(mixture.surprise(x[columns, None], v, columns, n_classes)[0])
+    values = np.append(earlier, found)[-RECENT:]
+    mean, sd = settings["surprise"], settings["surprise_sd"]
+    if len(values) < LEAST_RECENT or values.mean() - mean < ERRORS * sd / np.sqrt(len(values)):
+        return values
+    warn(
+        f"the last {len(values)} rows surprise the policy: their loss is above what it expects by "
+        f"{values.mean():.3g} on average, that of held-out training rows by {mean:.3g}; the data "
+        "may have drifted, so learn a new policy with acquire() or let update(window=) forget",
+        DataWarning,
+    )
+    return values[:0]
 
 
 def _k_means(X, start, rng):

@@ -11,9 +11,8 @@ import pandas as pd
 from lodim import forms
 from lodim.acquisition import curve as curves
 from lodim.acquisition import report
-from lodim.acquisition import update as updates
 from lodim.acquisition.items import Items, column_items
-from lodim.acquisition.mixture import Mixture
+from lodim.acquisition.mixture import Mixture, recent_surprises
 from lodim.acquisition.oracle import Oracle, State
 from lodim.acquisition.play import play, play_within
 from lodim.acquisition.tree import Step, Tree, grow
@@ -21,16 +20,17 @@ from lodim.checks import flag, listed, number, one_of, sizes, whole
 from lodim.design.design import Design
 from lodim.design.frame import as_given, in_pandas, read_frame
 from lodim.engine import tiles
-from lodim.errors import ArgumentError, DataError, StoreError
+from lodim.errors import ArgumentError, DataError, DataWarning, StoreError, warn
 from lodim.fitting import saved, storage
 from lodim.prices.network import Network
 from lodim.report.tables import Report
-from lodim.text import join_words, suggestion
+from lodim.text import first_few, join_words, suggestion
 from lodim.typing import Data, FilePath
 
 DEFAULT = 0.5  # trade-off, as a share of what a unit of price saves if all features are bought
 CALIBRATED = 60  # training rows on which the trade-off for a mean budget is found
 PLAYED = 200  # training rows of a tree, if no data are given
+REFIT = 0.05  # share of new rows from which `update` learns the predictor again
 
 
 @forms.record
@@ -440,7 +440,84 @@ class Policy:
         """
         report.write(self, self.tree(data, depth=depth), path)
 
-    update = updates.update
+    def update(
+        self,
+        data: Data,
+        *,
+        window: int | None = None,
+        decay: float = 1.0,
+        every: int | None = None,
+    ) -> "Policy":
+        """Return a policy that has also learned from new rows.
+
+        Parameters
+        ----------
+        data : frame
+            New rows with the response; features may be missing.
+        window : int, optional
+            Number of most recent rows to keep; by default all.
+        decay : float, default=1
+            Factor by which each new row reduces the weight of older rows, in (0, 1].
+        every : int, optional
+            Number of new rows after which the predictor is refitted; by default 5% of the rows.
+
+        Returns
+        -------
+        Policy
+
+        Raises
+        ------
+        ArgumentError, DataError
+            If a number is out of range, no row has a response, or a level is new.
+
+        Warns
+        -----
+        DataWarning
+            If recent rows are predicted much worse than held-out training rows were (drift), or no
+            kept row has a certain class.
+
+        See Also
+        --------
+        acquire
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> wine = ld.data("wine").sample(frac=1, random_state=0)
+        >>> policy = ld.acquire("cultivar ~ .", wine[:100])
+        >>> len(policy.update(wine[100:150]).y)
+        150
+        """
+        decay = number("decay", decay, forms.TINY, 1.0)
+        window = None if window is None else whole("window", window, 10)
+        every = None if every is None else whole("every", every, 1)
+        batch = self.design.apply(data, response=True)
+        used = np.flatnonzero(~np.isnan(batch.y) & (batch.row_weights > 0.0))
+        if not len(used):
+            raise DataError("no row has a known response")
+        X = tiles.unpack(batch.X, batch.n)[used]
+        y = (batch.y[used] - self.centre) / self.scale
+        n_classes = len(self.levels or ())
+        recent = recent_surprises(self.mixture, X, y, n_classes, self.recent, self.settings)
+        rows = [np.vstack([self.X, X]), np.append(self.y, y)]
+        rows.append(np.append(self.weight * decay ** len(y), batch.row_weights[used]))
+        kept = np.flatnonzero(rows[2] >= forms.TINY)[-window if window else 0 :]
+        X, y, weight = (one[kept] for one in rows)
+        lost = [level for k, level in enumerate(self.levels or ()) if k not in y]
+        if lost:
+            warn(
+                f"no kept row has the class {first_few(lost)}, so refitted policies cannot predict "
+                "it: choose a larger window",
+                DataWarning,
+            )
+        new = replace(
+            self, X=X, y=y, weight=weight, pending=self.pending + len(used), recent=recent
+        )
+        if new.pending < (every or max(1, int(REFIT * len(y)))):
+            return new
+        X = self.mixture.features(X)
+        fit = self.mixture.refit(X, y, weight, self.seed, self.settings)
+        return replace(new, mixture=fit, pending=0)
 
     @as_given
     def tidy(self) -> pd.DataFrame:

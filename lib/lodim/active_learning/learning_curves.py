@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import pandas as pd
@@ -16,14 +16,23 @@ from lodim.plot.lines import name_ends
 from lodim.report.tables import Table, listing, significant
 from lodim.typing import Curve
 
-if TYPE_CHECKING:  # the module of Learner imports this one
-    from lodim.active_learning.learner import Learner
-
 MEASURES = {"accuracy": 1.0, "log_loss": -1.0}  # 1: larger is better; -1: smaller is better
 
 
+class Run(Protocol):
+    """Type of a run of active learning, such as a Learner."""
+
+    @property
+    def curve(self) -> pd.DataFrame:
+        """Measures after each round, one row per round."""
+
+    @property
+    def hits(self) -> list[np.ndarray]:
+        """Whether each test row was predicted correctly, (n_test,) bool, one array per round."""
+
+
 def learning_curves(
-    runs: "Mapping[str, Learner[Any] | Sequence[Learner[Any]]]",
+    runs: Mapping[str, Run | Sequence[Run]],
     *,
     measure: Literal["accuracy", "log_loss"] = "accuracy",
 ) -> "LearningCurves":

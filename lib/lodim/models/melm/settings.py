@@ -18,8 +18,8 @@ from lodim.errors import ArgumentError, StoreError
 from lodim.models.melm.whitening import COVARIANCES, SHRUNK
 
 STRONGEST = 1e6  # largest shrinkage factor
-FOR_CLASSES = "gamma", "covariance", "divergence", "n_starts", "classifier", "prior"
-FOR_CLASSES += "calibrate", "shrinkage_factor", "max_iter", "tol"
+SEARCH = "divergence", "n_starts", "max_iter", "tol"
+FOR_CLASSES = "gamma", "covariance", "classifier", "prior", "calibrate", "shrinkage_factor", *SEARCH
 
 
 def _name_of_classifier(classifier):
