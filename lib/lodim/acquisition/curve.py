@@ -12,13 +12,14 @@ PREFIXES = 9  # lengths of the fixed and of the random order
 
 
 def by_rule(policy, X, y, kinds, trade_offs):
-    """Simulate buying features of test rows X under several rules; yield one result per run.
+    """Simulate buying features of test rows X (n, p) under several rules; yield a tuple per run.
 
-    kinds : list of rules: "policy", "myopic", "fixed", "random", "all"
-    y : (n,) standardized, or class codes
-    trade_offs : loss that one unit of price must save, tried for "policy" and "myopic"
-    result : (rule, trade-off or NaN, price, loss, hit), the last three (n,)
-    hit : 1 if the likeliest class is right, else 0; NaN for a numeric y"""
+    kinds : list of "policy"; "myopic", a policy that compares single columns; "fixed" and "random",
+        one order for all rows or one per row, a run per number of columns; "all", every column
+    y : (n,) standardized numbers, or class codes
+    trade_offs : loss that one unit of price must save; a run of "policy" and "myopic" for each
+    The tuple has rule, trade-off or NaN, price, loss (log-loss, or squared error in original units)
+    and hit (1 if the likeliest class is right, else 0; NaN for numbers), the last three (n,)."""
     oracle, n, G = policy._oracle, len(X), len(policy._oracle.items)
     rng = np.random.default_rng(policy.seed)
     for kind in kinds:
@@ -41,12 +42,12 @@ def by_rule(policy, X, y, kinds, trade_offs):
 
 
 def frontier_by_row(policy, fit, data, rows, y):
-    """Yield price and losses on test rows for each model of a costnet fit.
+    """Yield price and losses on test rows for each model of a costnet fit, one tuple per model.
 
-    rows : positions of the n test rows in `data`
-    y : class codes, or numbers in original units
-    result : ("frontier", NaN, price, loss, hit), the last three (n,)
-    hit : 1 if the likeliest class is right, else 0; NaN for a numeric y"""
+    policy : Policy with the same response as `fit`
+    rows, y : positions of the n test rows in `data`; class codes, or numbers in original units
+    The tuple is ("frontier", NaN, price, loss, hit), the last three (n,). loss is log-loss, or
+    squared error. hit is 1 if the likeliest class is right, else 0; NaN for numbers."""
     if getattr(fit, "name", None) != "costnet" or fit.levels != policy.levels:
         raise ArgumentError(
             f"frontier must be a costnet fit of the same response {policy.design.response.name!r}"

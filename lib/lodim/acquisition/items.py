@@ -28,7 +28,9 @@ class Items:
 
     @cached_property
     def _options(self):
-        """Purchases of each way to get a column, (ways, purchases); each column's first way."""
+        """Two arrays: bool (ways, purchases) of all ways to get columns; each column's first way.
+
+        A way is a set of purchases that provides a column, all that it needs included."""
         net, options, first = self.network, [], []
         for name in self.names:
             first.append(len(options))
@@ -82,13 +84,12 @@ class Items:
         return paid
 
     def after_buying(self, measured, paid, sets):
-        """Return which columns are known and which purchases paid after buying each set of columns.
+        """Return which columns are known and which purchases are paid after buying sets of columns.
 
-        measured : (columns,) bool, columns known before
-        paid : (purchases,) bool, purchases paid before
-        sets : (sets, columns) bool
-        Both results have a row per set, which is bought alone. Columns that now cost nothing and
-        use no resource count as known."""
+        measured, paid : (columns,) and (purchases,) bool, columns known and purchases paid before
+        sets : (sets, columns) bool; each set is bought alone, and has a row in both results
+        A purchase is a column or a step that columns need. Columns that now cost nothing and use no
+        resource, such as time, count as known."""
         first = self._options[1]
         paid = self.pay(paid, sets)
         free = ((~paid).astype(np.float32) @ self._priced) == 0.0

@@ -13,8 +13,7 @@ LOG2 = np.log(2.0)
 def condition(x, known, rest, mixture):
     """Condition a mixture of Z Gaussians on a row's known values; return the conditional moments.
 
-    known : positions of the known features
-    rest : positions of features that may become known
+    known, rest : positions of the known features, and of those that may become known
     mixture : parameters from `Mixture.arrays`
     Return the number of known features, then arrays (Z, ...): log density of the known values,
     mean and covariance of the rest, covariance of the rest with y, mean and variance of y."""
@@ -61,13 +60,13 @@ def condition(x, known, rest, mixture):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def extend(V, columns, given, mixture, joint, centre, residual):
-    """Condition a Gaussian mixture on more features, for rows with the same values of known ones.
+    """Condition a Gaussian mixture on more features, for rows that agree in those known so far.
 
-    V, columns : newly known values (columns, rows), and positions of these features
-    given : result of `condition` for the features known before
-    mixture : parameters from `Mixture.arrays`, the last of which scales log densities
-    joint : output, log share + scaled log density, (components, rows)
-    centre, residual : output, means (components, rows) and variances (components,) of y"""
+    V, columns : new values (columns, rows), and positions of these features
+    given : the mixture given the features known so far, a result of `condition`
+    mixture : `Mixture.arrays`, from log shares to the settings that scale log densities
+    joint : output (components, rows), log share + scaled log density of the known values
+    centre, residual : output, means (components, rows) and variances (components,) of a response"""
     # `mixture[-1]` determines the factor of log densities, which is at most 1.
     log_share, scales = mixture[0], mixture[-1]
     s, density, mean, cov, cross, y_mean, y_var = given
@@ -104,8 +103,7 @@ def extend(V, columns, given, mixture, joint, centre, residual):
 def to_shares(joint, log_share, contamination):
     """Turn log(share * density) of mixture components into their probabilities, in place.
 
-    joint : (components, rows), overwritten
-    log_share : (components,) logs of the components' shares of all rows
+    joint : (components, rows), overwritten; log_share : (components,) logs of shares of all rows
     contamination : share of outliers, whose features say nothing about their component"""
     most, total = joint[0].copy(), np.zeros(joint.shape[1])
     for z in range(1, len(joint)):
@@ -128,9 +126,8 @@ def observed_losses(joint, centre, y, label, log_share, contamination, out):
 
     joint : (components, rows) log(component's share of all rows * density of the row); overwritten
     centre : (components, rows) means of a numeric y given the row's known features
-    label : (components,) class of each component, -1 for a numeric y
-    log_share : (components,) log of each component's share of all rows
-    contamination : share of rows that are outliers"""
+    label, log_share : (components,) class, -1 for a numeric y; log of the share of all rows
+    contamination : share of outliers, whose features say nothing about their component"""
     to_shares(joint, log_share, contamination)
     for k in range(joint.shape[1]):
         total = 0.0
@@ -157,10 +154,9 @@ def expected_losses(joint, centre, residual, label, log_share, contamination, ou
     """Fill `out` (rows,) with expected losses: entropy of the classes, or variance of a numeric y.
 
     joint : (components, rows) log(component's share of all rows * density of the row); overwritten
-    centre, residual : means (components, rows) and variances (components,) of a numeric y
-    label : (components,) class of each component, -1 for a numeric y
-    log_share : (components,) log of each component's share of all rows
-    contamination : share of rows that are outliers"""
+    centre : (components, rows) means of a numeric y; residual : (components,) its variances
+    label, log_share : (components,) class, -1 for a numeric y; log of the share of all rows
+    contamination : share of outliers, whose features say nothing about their component"""
     to_shares(joint, log_share, contamination)
     m = len(out)
     out[:] = 0.0
@@ -181,13 +177,13 @@ def expected_losses(joint, centre, residual, label, log_share, contamination, ou
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def candidate_losses(V, columns, start, given, mixture, label):
-    """Return the loss expected in each row if a set of features becomes known, (sets, rows).
+    """Return the expected loss of each row if a set of features becomes known too, (sets, rows).
 
+    The loss is the entropy of the predicted classes, or the variance of a numeric response.
     V : values (features, rows)
-    columns, start : set c has the features columns[start[c]:start[c + 1]]
-    given : result of `condition` for the features known before
-    mixture : parameters from `Mixture.arrays`
-    label : class per component, -1 for a numeric response"""
+    columns, start : set c has the features at positions columns[start[c]:start[c + 1]]
+    given : the mixture given the features known so far, a result of `condition`
+    mixture, label : parameters `Mixture.arrays`; class per component, -1 for a numeric response"""
     C, Z, m, contamination = len(start) - 1, len(label), V.shape[1], mixture[-1][2]
     out = np.empty((C, m))
     joint, centre, residual = np.empty((Z, m)), np.empty((Z, m)), np.empty(Z)

@@ -73,10 +73,10 @@ class Mixture:
         return np.column_stack([np.interp(*column) for column in columns])
 
     def refit(self, X, y, weight, seed, settings):
-        """Fit a mixture to other rows; return it with this one's density scaling and outlier share.
+        """Fit a mixture to other rows; keep the scaling of log densities and the outlier share.
 
-        X : (n, p) features as `features` returns them
-        settings : dict with per_class, pooling, independence"""
+        X, y : (n, p) features as `features` returns them; class codes, or numbers
+        settings : dict of per_class (components per class), pooling, independence (shrinkage)"""
         n_classes = max(self.label.max() + 1, 0)
         kept = {name: settings[name] for name in TRIED}
         fit = learn(X, y, weight, n_classes, seed, **kept)
@@ -94,12 +94,12 @@ class Mixture:
         return out
 
     def losses(self, V, y, columns, scales=None):
-        """Return losses of predicting y from known features: log-loss, or squared error of numbers.
+        """Return losses (settings, rows) of predicting y: log-loss, or squared error of numbers.
 
         V, columns : known values (columns, rows), and positions of these features
-        scales : list of settings (temperature, repetition, contamination) to compare: two numbers
-            that scale log densities, and the share of outliers; None for this mixture's settings
-        The result is (settings, rows)."""
+        scales : list of settings (temperature, repetition, contamination); None for this mixture's
+        The log density of t features is multiplied by temperature / (1 + repetition (t - 1)), and
+        contamination is the share of outliers. y : (rows,) class codes, or numbers"""
         scales = scales or self.arrays[-1:]
         density, centre, _ = self.scaled(1.0, 0.0)._conditional(V, columns)
         share, out = self.log_share[:, None], np.empty((len(scales), V.shape[1]))
@@ -123,10 +123,10 @@ class Mixture:
         return np.vstack([mean, np.sqrt(variance)])
 
     def surprise(self, V, y, columns, n_classes):
-        """Return how much each row's loss exceeds the loss that the mixture expects.
+        """Return how much each row's loss exceeds the loss that the mixture expects, (rows,).
 
-        V, columns : known values (columns, rows), and positions of these features
-        n_classes : 0 for a numeric y, where the result is squared error / variance - 1"""
+        The loss is log-loss for class codes y, or squared error / predicted variance for numbers y.
+        V, columns : known values (columns, rows), their positions; n_classes : 0 for numbers y"""
         answer = replace(self, contamination=0.0).predict(V, columns, n_classes)
         if not n_classes:
             return (y - answer[0]) ** 2 / np.maximum(answer[1] ** 2, 1e-12) - 1.0
@@ -148,8 +148,7 @@ class Clusters:
 def group(X, y, weight, n_classes, seed, per_class):
     """Cluster the rows of each class by k-means; return Clusters with their shares and moments.
 
-    n_classes : 0 for a numeric y, whose rows form one class
-    per_class : largest number of clusters per class"""
+    per_class : largest number of clusters per class; a numeric y (n_classes = 0) has one class"""
     used = np.flatnonzero(weight > 0.0)
     Q, weight = (X if n_classes else np.column_stack([X, y]))[used], weight[used]
     labels = y[used].astype(np.int64) if n_classes else np.full(len(used), -1)
@@ -173,12 +172,12 @@ def group(X, y, weight, n_classes, seed, per_class):
 
 
 def _shrink_differences(label, common, share, rows, mean, cov):
-    """Shrink the differences between matching clusters of different classes; return shares, means.
+    """Shrink differences between matching clusters of different classes; return shares and means.
 
     label : (clusters,) class of each cluster
-    common : (clusters,) number that is the same for matching clusters of different classes
+    common : (clusters,) number of the k-means start; clusters of the same number match
     share, rows : (clusters,) share of the total weight, and number of rows
-    mean, cov : mean vector and covariance matrix of each cluster"""
+    mean, cov : (clusters, q) means, and (clusters, q, q) covariance matrices"""
     # `common` is the number of the k-means start.
     same_class, same_cluster = label[:, None] == label, common[:, None] == common
     equal = (same_class @ share) * (same_cluster @ share)
@@ -232,8 +231,7 @@ def shrink(parts, p, pooling, independence):
 def learn(X, y, weight, n_classes, seed, per_class, pooling, independence):
     """Fit a Gaussian mixture of the features to each class of y; return a Mixture.
 
-    n_classes : 0 for a numeric y
-    per_class : largest number of components per class
+    n_classes : 0 for a numeric y; per_class : largest number of components per class
     pooling : number of rows that the mean covariance matrix counts for in each component
     independence : covariances, but not variances, are multiplied by 1 - independence"""
     parts = group(X, y, weight, n_classes, seed, per_class)
@@ -241,12 +239,12 @@ def learn(X, y, weight, n_classes, seed, per_class, pooling, independence):
 
 
 def choose(X, y, weight, fold, n_classes, item_of, seed):
-    """Fit Mixtures to features as they are and to their normal scores; return the better one.
+    """Fit Gaussian mixtures to features X and to their normal scores; keep that of smaller loss.
 
-    Return the Mixture, and a dict of its settings and held-out loss.
-    fold : (n,) fold that holds out each row, -1 for rows that are never held out
-    n_classes : 0 for a numeric y
-    item_of : (p,) number of the data column from which each feature is computed"""
+    Return the Mixture, and a dict of its settings and held-out loss, which decides.
+    X, y, weight : (n, p) features; class codes or numbers; row weights
+    fold : (n,) fold that holds out each row, -1 for none; n_classes : 0 for a numeric y
+    item_of : (p,) position of the data column from which each feature is computed"""
     # The features are used as they are or as normal scores.
     rest = y, weight, fold, n_classes, item_of, seed
     plain = _choose(X, *rest)
@@ -269,10 +267,8 @@ def _choose(X, y, weight, fold, n_classes, item_of, seed):
     """Choose a Mixture's settings by cross-validation; fit it with them to all rows.
 
     Return the Mixture, and a dict of its settings and held-out loss.
-    fold : (n,) fold that holds out each row, -1 for rows that are never held out
-    n_classes : 0 for a numeric y
-    item_of : (p,) number of the data column from which each feature is computed; features of one
-        column become known together"""
+    fold : (n,) fold that holds out each row, -1 for none; n_classes : 0 for a numeric y
+    item_of : (p,) position of each feature's data column, whose features become known together"""
     rng = np.random.default_rng([seed, 1])
     rows = np.flatnonzero(fold >= 0)
     rows = rows if len(rows) <= ROWS else np.sort(rng.choice(rows, ROWS, replace=False))
@@ -291,7 +287,10 @@ def _choose(X, y, weight, fold, n_classes, item_of, seed):
         return [group(X[i], y[i], weight[i], n_classes, seed, per_class) for i in train]
 
     def predictors(per_class, pooling, independence):
-        """Yield Mixtures, held-out rows, and the values and positions of features to be known."""
+        """Yield Mixtures, each with held-out rows and the features from which to predict them.
+
+        per_class : components per class; pooling, independence : shrinkage of their covariances
+        The rows are positions; the features are values (features, rows) and positions."""
         for parts, test in zip(clusters(per_class), held_out, strict=True):
             fit = shrink(parts, X.shape[1], pooling, independence)
             for m in np.unique(shown[test]):

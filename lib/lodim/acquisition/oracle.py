@@ -83,8 +83,7 @@ class Oracle:
     def start(self, x, own=-1):
         """Return the State of a row before the first purchase, when only free columns are known.
 
-        x : (features,) all values of the row
-        own : position of the row if it is a training row, or -1"""
+        x : (features,) all values of the row; own : position of a training row, or -1"""
         items = self.items
         nothing = State(x, np.zeros(len(items), bool), np.zeros(len(items.network), bool), own)
         return self.buy(nothing, (), x)
@@ -104,8 +103,7 @@ class Oracle:
     def points(self, state):
         """Return positions and weights of the training rows most similar to a partly known row.
 
-        state : State, what is known of the row
-        The weights of a class's rows add up to the class's predicted probability."""
+        The weights of a class's rows add up to its predicted share. state : State of the row"""
         columns = state.columns
         d = squared_distances(state.x, self._columns, columns) + self._tie
         share = self.predict(state) if self.n_classes else np.ones(1)
@@ -127,10 +125,8 @@ class Oracle:
     def decide(self, state, trade_off, limit=None, myopic=False):
         """Choose the column to buy next for a row, or to stop; return a Decision.
 
-        state : State, what is known of the row
-        trade_off : loss that one unit of price must save
-        limit : remaining budgets, price and then resources, or None
-        myopic : whether to compare only single columns"""
+        state : State, what is known of the row; trade_off : loss that one unit of price must save
+        limit : remaining budgets (price, resources) or None; myopic : try only single columns"""
         points, weight = self.points(state)
         search = _Search(self, state, points, weight, trade_off, limit)
         rest = np.flatnonzero(~state.measured)
@@ -158,8 +154,7 @@ class Oracle:
 class _Search:
     """Search for the best set of columns to buy for a row.
 
-    sets : (sets, columns) bool, the sets tried so far
-    alone : the sets of one column each
+    sets : (sets, columns) bool, the sets tried so far; alone : the sets of one column each
     total : expected loss + trade-off * price of each set in `sets`; infinite above budget"""
 
     def __init__(self, oracle, state, points, weight, trade_off, limit):
@@ -178,7 +173,9 @@ class _Search:
         self._given = condition(*known, np.flatnonzero(self._new), oracle.mixture.arrays)
 
     def add(self, sets):
-        """Evaluate sets of columns (rows of `sets`) if new; return their positions in self.sets."""
+        """Compute price and expected loss of sets of columns not yet tried; add them to self.sets.
+
+        sets : (sets, columns) bool; return the position in self.sets of each of them"""
         oracle, state, position, new = self.oracle, self.state, self._position, []
         bits = np.packbits(sets, axis=1)
         keys = bits.view(f"V{bits.shape[1]}")[:, 0].tolist()
@@ -231,10 +228,10 @@ class _Search:
 
 
 def _candidates(rest, total, G, rng):
-    """Return sets of columns worth trying: pairs of good columns, and random sets, (sets, G) bool.
+    """Return sets of columns to try, (sets, G) bool: pairs of the best columns, and random sets.
 
     rest : positions of the unknown columns among all G columns
-    total : expected loss plus price of buying each column in `rest` alone"""
+    total : per column in `rest`, expected loss + trade-off * price if it is bought alone"""
     top = rest[np.argsort(total, kind="stable")[:PAIRED]]
     i, j = np.triu_indices(len(top), 1)
     n = RANDOM if len(rest) > 1 else 0

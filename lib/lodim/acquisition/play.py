@@ -24,11 +24,13 @@ class Played:
 
 
 def play(oracle, X, trade_off, *, own=None, limit=None, myopic=False):
-    """Simulate the policy on complete rows X; return a list of Played.
+    """Simulate a policy that buys columns for each row of X one by one; return a list of Played.
 
+    oracle : Oracle, which chooses purchases; X : (n, p) features with all values of the rows
     trade_off : a set of columns is only bought if it saves this much loss per unit of price
     own : (n,) position of each row among the training rows; -1, the default, for new rows
-    limit : budgets of each row (price, then resources), or None; myopic : compare single columns"""
+    limit : most that a row may spend, an array of price and each resource, or None
+    myopic : whether to compare single columns instead of sets"""
     own, known = np.full(len(X), -1) if own is None else own, {}
 
     def play_row(i):
@@ -53,9 +55,9 @@ def play(oracle, X, trade_off, *, own=None, limit=None, myopic=False):
 def play_within(mean_price, oracle, X, own, limit):
     """Simulate purchases for rows X at a mean price of up to `mean_price`; return a list of Played.
 
-    oracle : Oracle, which chooses purchases
-    own : positions of the training rows on which the trade-off of loss and price is tuned
-    limit : budgets of each row (price, then resources), or None"""
+    oracle : Oracle, which chooses purchases; X : (n, p) features with all values of the rows
+    own : positions of training rows on which the loss to save per unit of price is tuned
+    limit : most that a row may spend, an array of price and each resource, or None"""
     trade_offs = [1e-9, 1e6]  # loss of the standardized response per unit of price
     prices = [np.inf, 0.0]
     for _ in range(HALVINGS):
@@ -74,10 +76,8 @@ def play_within(mean_price, oracle, X, own, limit):
 def choose_contamination(oracle, fold, settings, trade_off):
     """Choose the share of outliers that a Gaussian mixture assumes, by held-out loss; return it.
 
-    oracle : Oracle with the fitted mixture
-    fold : (n,) fold that holds out each row, or -1
-    settings : dict of settings to fit the mixture again
-    trade_off : loss that one unit of price must save"""
+    oracle : Oracle with the fitted mixture; fold : (n,) fold that holds out each row, or -1
+    settings : dict of settings of the mixture; trade_off : loss to save per unit of price"""
     # Outliers offset overconfidence: a policy stops buying if a prediction looks certain by chance.
     rows = np.random.default_rng(oracle.seed).permutation(np.flatnonzero(fold >= 0))[:HELD_OUT]
     scales = [(*oracle.mixture.arrays[-1][:2], share) for share in CONTAMINATIONS]
@@ -105,7 +105,9 @@ def buy_all(oracle, X, items):
 
 
 def fixed_order(oracle):
-    """Return column positions in greedy buying order: next is the most loss saved per price."""
+    """Return positions of columns in greedy order of purchase: most loss saved per price first.
+
+    oracle : Oracle, with training rows, prices and predictor; the order serves for all rows"""
     items = oracle.items
     rows = np.flatnonzero(oracle.weight > 0.0)
     rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(ROWS, len(rows))).astype(int))]

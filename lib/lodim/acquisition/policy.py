@@ -593,7 +593,9 @@ class Policy:
         return pd.Series(self._shown(self._oracle.predict(state)), self._heads)
 
     def _alpha(self, trade_off):
-        """Convert a trade-off (None: the policy's) to the scale of the standardized response."""
+        """Convert a trade-off to the scale of the standardized response.
+
+        trade_off : loss that one unit of price must save; None for that of this policy"""
         value = self.trade_off if trade_off is None else number("trade_off", trade_off, 0.0)
         return value / self._loss_unit
 

@@ -79,7 +79,9 @@ class Tree:
 
 
 def words_of(heads, answer):
-    """Return a prediction as text: "5 ± 1" if heads are ["fit", "se"], otherwise "Barolo, 93%"."""
+    """Return a prediction as text: a number, "5 ± 1", or the likeliest class, "Barolo, 93%".
+
+    heads, answer : ["fit", "se"] and (mean, SD); or the classes and their probabilities"""
     if heads == ["fit", "se"]:
         return f"{answer[0]:.3g} ± {answer[1]:.2g}"
     k = int(np.argmax(answer))
@@ -89,8 +91,7 @@ def words_of(heads, answer):
 def grow(policy, X: np.ndarray, played: list[Played], depth: int) -> Tree:
     """Build a tree of the purchases that a policy most often makes for rows X.
 
-    played : simulated purchases of each row
-    depth : largest number of purchases on a path from the root"""
+    played : simulated purchases of each row; depth : largest number of purchases on a path"""
     growing = _Growing(policy, X, played)
     root = growing.node(np.arange(len(X)), (), depth)
     total = sum(min(len(one.items) + 1, depth) for one in played)
@@ -111,9 +112,8 @@ class _Growing:
     def node(self, rows, bought, depth, questions=QUESTIONS):
         """Build the tree of the next purchases for some rows; return its top Node.
 
-        rows : positions of these rows
+        rows : positions of these rows; depth : largest number of further purchases on a path
         bought : numbers of the columns that all these rows have bought, in this order
-        depth : largest number of further purchases on a path
         questions : largest number of successive splits by known values before the next purchase"""
         k = len(bought)
         actions = np.array([self.action(r, k) for r in rows])
@@ -147,8 +147,7 @@ class _Growing:
     def _branches(self, rows, bought, actions):
         """Split rows by the bought column that best separates their next purchases into branches.
 
-        rows : positions of the rows
-        bought : numbers of the columns to choose from
+        rows : positions of the rows; bought : numbers of the columns to choose from
         actions : number of the column that each row buys next, -1 for none
         A branch is a pair (text such as "age below 50", positions in `rows`)."""
         coded = pd.Series(actions).astype("category").cat.codes.to_numpy()
@@ -185,8 +184,7 @@ class _Growing:
     def _groups(self, rows, columns):
         """Group rows by the values of one data column; return a sorted list of groups.
 
-        rows : positions of the rows
-        columns : positions of the features computed from the data column
+        rows, columns : positions of the rows, and of the features computed from the data column
         A group is a pair (level or (least, greatest number), positions in `rows`). Groups are
         sorted by number, or by the mean prediction for the rows of a level."""
         design = self.policy.design
@@ -225,9 +223,8 @@ class _Growing:
 def _impurity(target, groups, cuts, least):
     """Return the mean squared distance between `target` and its mean in each branch of a split.
 
-    target : (rows, q)
+    target : (rows, q); cuts : indices of groups that start a new branch
     groups : list of (value, positions in `target`), in the order in which a split divides them
-    cuts : indices of groups that start a new branch
     least : number of rows that each branch needs; if one has fewer, the result is inf"""
     total, ends = 0.0, [0, *sorted(cuts), len(groups)]
     for lo, hi in pairwise(ends):
