@@ -51,11 +51,9 @@ class ClassViews(AssignedViews):
         """Return two measures of how each view (feature set) supports each class: ratio and vote.
 
         Both are (rows, views, classes). X : rows, None for the training rows, each left out
-        ratio : number of features * log(own / other), where own and other are the distances to the
-            k-th nearest row of the class, and of all other classes; infinite if a feature is
-            missing
-        vote : log of the class's share among the k nearest rows, with one row added to each class
-        """
+        ratio : number of features * log(own / other), with the distances to the k-th nearest row of
+            the class and of other classes; infinite if a feature is missing
+        vote : log of the class's share among the k nearest rows, with a row added to each class"""
         how = {"n_classes": self.n_classes, "balanced": self.balanced, "threads": threads}
         counted = self.weight > 0
         ratio = losses.class_ratios(

@@ -74,10 +74,9 @@ class Ensemble:
         return np.where(np.isfinite(self.y), self.y, -1.0).astype(np.int64)
 
     def rows(self, batch):
-        """Convert the rows of a Batch to the axes of the views: numbers, or codes of factor levels.
+        """Convert a Batch to (rows, axes) values of the views: numbers, or codes of factor levels.
 
-        Return (rows, axes); a value equal to a training row's up to rounding is set to that value.
-        """
+        A value equal to a training row's up to rounding is set to that value."""
         X = axis_values(tiles.unpack(batch.X, batch.n).astype(np.float64), self.axis_of)
         return ties.match_close(X[:, self.features], self.X[self.weight > 0.0])
 
@@ -103,7 +102,7 @@ class Ensemble:
     def queried(self, X):
         """Return the rows to predict, and their positions (n,) among possible neighbours, or -1.
 
-        X : new rows, which all have position -1; None for the training rows"""
+        X : new rows, returned with -1; None for training rows (-1 without weight or response)"""
         if X is not None:
             return X, np.full(len(X), -1)
         refs, own = self.references, np.full(self.n, -1)
@@ -211,7 +210,9 @@ def null_score(e, family):
 
 
 def _scatter(e, view):
-    """Return the mean squared distance of rows to their view's mean; view : (rows,), -1: none."""
+    """Return the mean squared distance of training rows to the mean of all rows of their view.
+
+    e : Ensemble; view : (rows,) view of each training row, -1 for none"""
     total, mass = 0.0, 0.0
     for j in range(len(e)):
         of = (view == j) & (e.weight > 0)

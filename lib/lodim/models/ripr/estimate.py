@@ -86,10 +86,10 @@ def largest_lambda(batch, family, settings):
 
 
 def cv_grid(problem, n):
-    """Return {"lambda_": values for cv() to compare}, and None, as there is no fit to reuse.
+    """Return {"lambda_": penalties for cv() to compare}, and None, as there is no fit to reuse.
 
-    The values are n penalties and None, which lets the model choose; or the argument `lambda_`
-    alone, if it is given or for voting."""
+    They are n penalties, and None for the model's choice. There is only one entry if the user gives
+    lambda_, or if method="vote", which has no penalty. problem : Problem, with settings and data"""
     lambda_ = problem.arguments["lambda_"]
     if lambda_ is not None or problem.settings.method == VOTE:
         return {"lambda_": [lambda_]}, None
@@ -136,7 +136,9 @@ def search_log(assignment, search):
 
 
 def vote_ensemble(search):
-    """Fit an ensemble of feature sets that vote together; return it and the log of the search."""
+    """Fit feature sets that vote together; return VotingViews and a dict on the search for them.
+
+    search : ViewSearch, the rows and settings of the fit"""
     s, y, weight, threads = search.settings, search.y, search.weight, search.threads
     A = axis_values(search.X, s.axes.of)
     refs = np.flatnonzero(np.isfinite(y) & (weight > 0) & ~np.isnan(A).all(axis=1))
@@ -201,9 +203,9 @@ def _common_fields(search, X, views):
 def calibrate(evidence, y, weight):
     """Fit factors t (2,), so that softmax(t[1] vote - t[0] ratio) estimates class probabilities.
 
-    evidence : (ratio, vote) of the training rows: log distance ratios and log vote shares, each
-        (rows, views, classes); of each row, those in the view with the smallest ratio are used
-    y, weight : (rows,) class codes, and weights"""
+    evidence : (ratio, vote), (training rows, views, classes) each: log ratio of the distances to
+        the class and to others, log share of the class among neighbours. Only the view with the
+        smallest ratio of a row counts. y, weight : (rows,) class codes, and weights"""
     ratio, vote = evidence
     view = nearest_view(ratio)
     known = np.flatnonzero((view >= 0) & np.isfinite(y) & (weight > 0))

@@ -176,9 +176,9 @@ def one_row(fit, row):
 def _view_frame(fit, answers, X):
     """Return a frame with one row per view (feature set), for the explanation of one prediction.
 
-    answers : Answers of the fit for the row X, (1, features)
-    Columns are the view's name; its weight or loss; "says", its prediction; and "serves", whether
-    this view predicts the row (answers.view)."""
+    answers : predictions of the fit for the row X, (1, features)
+    Columns are the view's name; its weight in the prediction, or its loss (less is better); "says",
+    what it predicts; and "serves", whether it predicts the row, or has most weight in the vote."""
     e, value, loss = fit.estimates, answers.value[0], answers.loss[0]
     if e.task == CLASSES:
         value = by_code(fit.levels, value).tolist()

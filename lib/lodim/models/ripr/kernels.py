@@ -165,12 +165,13 @@ def window(rows, start, stop, x, reach):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def kth_squared(rows, start, stop, x, k, member, guess, d):
-    """Find the k nearest rows of a point x: squared distance nu to the k-th, and a range of rows.
+    """Find the k nearest rows of a point x in a view: squared distance to the k-th, and a range.
 
-    Return (nu, first, length); `length` rows from position `first` on include all neighbours.
-    With fewer than k complete rows, nu is that of the farthest one; without any, it is 1e30.
-    rows : ViewRows, of which start to stop - 1 count; d : filled with distances^2 in the range
-    member : 1 if x is one of the rows, which is then left out, else 0; guess : expected nu"""
+    Return (nu, first, length): squared distance nu to the k-th row (or the farthest, if there are
+    fewer; 1e30 if none is complete), and the range of rows, from `first` on, with all neighbours.
+    rows : ViewRows, of which rows start to stop - 1 are searched; x : values of the view's features
+    member : 1 if x is one of the rows, which is then left out, else 0
+    guess : nu of a similar point; d : filled with squared distances in the range"""
     k = k + member
     reach = max(guess, LEAST)
     while True:
@@ -226,8 +227,8 @@ def rounding_error(x, dim):
 def log_ratio(own, other, dim, prior, x):
     """Return dim * log(a / b) + prior, where a and b are the distances of a point x to two rows.
 
-    own, other : a^2 and b^2; if a and b differ only by rounding, the logarithm counts as 0
-    dim : number of features"""
+    own, other, dim : a^2, b^2 and the number of features; prior : constant, such as for class sizes
+    x : values of the point; if a and b differ only by their rounding, the logarithm counts as 0"""
     one, two = math.sqrt(own), math.sqrt(other)
     if abs(one - two) <= rounding_error(x, dim) + TIE * max(one, two):
         return prior
@@ -240,10 +241,11 @@ def pair_ratio(rows, starts, pair, x, k, member, guess, d):
     """Return the log ratio of the distances from x to the k-th nearest rows of two groups.
 
     The ratio is infinite if a group has no complete row. If a distance is zero, the groups' numbers
-    of rows equal to x are compared. Group g has the ViewRows starts[g] to starts[g + 1] - 1.
+    of rows equal to x (values of the view's features) are compared.
+    rows, starts : ViewRows, of which rows starts[g] to starts[g + 1] - 1 are group g
     pair : (numerator's group, denominator's group, constant that is added to the log ratio)
     member : (groups,), 1 if x is itself a row of the group; this row is then left out
-    guess : (groups,), expected squared distances, which are updated; d : work space"""
+    guess : (groups,), expected squared distances, updated for the next point; d : work space"""
     a, b, prior = pair
     lo, hi = starts[a], starts[a + 1]
     nu_a, _, m = kth_squared(rows, lo, hi, x, k, member[a], guess[a], d)
@@ -263,12 +265,13 @@ def pair_ratio(rows, starts, pair, x, k, member, guess, d):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def log_ratios(lo, hi, out, views, dims, groups, X, member, pairs, k, pair):
-    """Fill out[lo:hi] with log ratios of a row's distances to the k-th nearest in two groups.
+    """Fill out[lo:hi] with log ratios of the distances from each row to two groups of rows.
 
+    A distance is that to the k-th nearest row of the group in a view (feature set).
     out : (views, rows, pairs) for all pairs of groups, or (views, rows, 1) for the smallest ratio
     views, dims : positions of the features of each view, and their number
     groups : (refs, starts, level_gap); group g is refs[:, starts[g]:starts[g + 1]], sorted by the
-        first feature of the views; level_gap is the squared distance of two levels per factor
+        first feature of the views; level_gap : (features,), squared distance of a factor's levels
     X : (features, rows); a row has infinite ratios in a view if one of its features is missing
     member : (rows, groups), 1 if the row belongs to the group; it is never its own neighbour
     pairs : (own, other, prior), per pair: two groups, and a number to add to log(own / other)
@@ -293,11 +296,11 @@ def log_ratios(lo, hi, out, views, dims, groups, X, member, pairs, k, pair):
 
 @njit(cache=True, inline="always")
 def widened_window(rows, x, bounds, start, m, d):
-    """Extend a range of sorted rows to all that tie at the k-th distance; return start and length.
+    """Extend a range of sorted rows to all that tie with the k-th neighbour of a point x.
 
-    rows : ViewRows; start, m : start and length of the given range
-    bounds : (low, high), limits of the squared distances that count as ties
-    d : squared distances from the point x to the rows in the range, updated"""
+    rows : ViewRows; start, m : start and length of the given range; return the new ones
+    bounds : (low, high), between which squared distances equal the k-th up to rounding
+    d : squared distances from x to the rows in the range, filled again if it grows"""
     # Rounding must not exclude rows at the ends of the window, or x itself.
     reach = max(bounds[1] * np.float32(1.001), LEAST)
     n, base, stop = rows.refs.shape[1], rows.refs[rows.features[0]], start + m
@@ -316,11 +319,11 @@ def widened_window(rows, x, bounds, start, m, d):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def find_nearest(i, X, rows, own, k, reach, x, d):
-    """Find the k nearest of `rows` (ViewRows) to row i of X (features, rows).
+    """Find the k nearest of `rows` (ViewRows, one feature set) to row i of X (features, rows).
 
-    Return (nu, (low, high), start, length): squared distance nu of the k-th, 1e30 if none;
-    limits of distances that tie with nu; and a range of `rows` that has all neighbours.
-    own : position of row i in `rows`, to exclude it, or -1; reach : guess of nu
+    Return (nu, (low, high), start, length): squared distance nu of the k-th, 1e30 if none; limits
+    of squared distances that tie with nu; start and length of a range with all neighbours.
+    own : position of row i in `rows`, to exclude it, or -1; reach : nu of a similar row
     x, d : filled with row i, and with squared distances to the rows in the range"""
     n, zero, member = rows.refs.shape[1], np.int64(0), np.int64(1 if own >= 0 else 0)
     if not load_row(X, i, rows, x):
@@ -342,12 +345,13 @@ def find_nearest(i, X, rows, own, k, reach, x, d):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def neighbour_sums(lo, hi, out, X, rows, own, k, values, weighting):
-    """Sum `values` over the k nearest reference rows of each row lo to hi - 1 of X into `out`.
+    """Fill rows lo to hi - 1 of `out` with sums of `values` over the k nearest reference rows.
 
-    values : (references, columns); rows : ViewRows, the references
-    weighting : 0 for equal weights, 1 for weights that fall with distance, 2 for 1 / distance
-    own : (rows of X,) positions among the references, or -1; a row is not its own neighbour
-    If too many references tie at the k-th distance, all of them count with a smaller weight."""
+    out : (rows of X, columns); X : (features, rows of X)
+    rows : ViewRows, the references; values : (references, columns)
+    weighting : 0 for equal weights, 1 for 1 - squared distance / (1.1 squared k-th distance), 2 for
+        1 / distance. If too many references tie at the k-th distance, all count with less weight
+    own : (rows of X,) positions among the references, or -1; a row is not its own neighbour"""
     d, x = np.empty(rows.refs.shape[1] + 1, np.float32), np.empty(rows.dim, np.float32)
     reach = np.float32(0.01)
     for i in range(lo, hi):
@@ -382,8 +386,7 @@ def nearest_rows(lo, hi, out, X, rows, own, k, rank):
 
     out : (rows of X, k), filled with positions, -1 if there are fewer than k neighbours
     own : (rows of X,) position of each row in `rows`, to exclude it, or -1
-    rank : order of the `rows`; if too many tie for the last places, those taken are evenly spaced
-        in this order"""
+    rank : order of `rows`, in which those that tie for the last places are taken at even steps"""
     d, x = np.empty(rows.refs.shape[1] + 1, np.float32), np.empty(rows.dim, np.float32)
     reach = np.float32(0.01)
     for i in range(lo, hi):

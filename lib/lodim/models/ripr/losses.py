@@ -36,11 +36,12 @@ def class_losses(X, y, views, k=None, *, alpha=ALPHA, balanced=False, threads=1)
 
 @dataclass(frozen=True)
 class ReferenceGroups:
-    """Groups of rows, such as classes, and pairs of groups whose distances from a row are compared.
+    """Groups of rows, such as classes, and pairs of groups whose distances to a row are compared.
 
     own, other : (pairs,) groups of each pair; the ratio is distance to `own` / distance to `other`
-    prior : (pairs,) added to the log ratio of each pair
-    members : positions of each group's rows; n_known : number of rows, for the default of k"""
+    prior : (pairs,) constant that is added to the log ratio, such as to correct for group sizes
+    members : list of the positions of each group's rows
+    n_known : number of rows; by default its square root is the number of neighbours"""
 
     members: list
     own: np.ndarray
@@ -70,9 +71,9 @@ class ReferenceGroups:
 def cluster_losses(X, views, k=None, *, alpha=ALPHA, seed=0, n_samples=N_SAMPLES, threads=1):
     """Return losses (rows, views), small for rows in dense regions of a view (feature set).
 
-    A loss is exp((1 - alpha) * ratio). The log ratio of `cluster_ratios` compares the distance to
-    the k-th nearest row with the distance to the k-th nearest of uniform random points.
-    n_samples, seed : number of samples of random points, and their seed"""
+    A loss is (a / b)^(d (1 - alpha)) up to a factor per view of d features, with the distances a to
+    the k-th nearest row and b to the k-th nearest of as many uniform random points.
+    n_samples, seed : number of samples of random points, whose logs are averaged; their seed"""
     # Fiterau (2014), Ch. 2.2.2: the geometric mean over samples, with d features, of
     # ((nu / nu_random)^d / volume)^(1 - alpha).
     volumes, how = reference_volumes(X, views), {"seed": seed, "n_samples": n_samples}
@@ -83,7 +84,8 @@ def cluster_losses(X, views, k=None, *, alpha=ALPHA, seed=0, n_samples=N_SAMPLES
 def regression_losses(X, y, views, k=None, *, weight=None, threads=1):
     """Return losses (rows, views): errors of nearest-neighbour prediction around each row.
 
-    A loss is the mean squared error of a row and its k neighbours in a view (feature set)."""
+    In a view (feature set), each row's y is predicted by its k neighbours, sqrt(rows) by default.
+    The loss of a row is the mean of its own squared error and those of its k neighbours."""
     weight = np.ones(len(y)) if weight is None else np.asarray(weight, np.float64)
     k = k or default_k(len(y))
     z = (y - y.mean()) / (y.std() or 1.0)
@@ -102,8 +104,9 @@ def regression_losses(X, y, views, k=None, *, weight=None, threads=1):
 def log_ratios(X, references, groups, views, k=None, *, leave_out=False, threads=1, pair=None):
     """Return log ratios (rows, views, pairs) of the distances from rows X to two groups of rows.
 
-    For a pair of `groups` (own, other) and d features, the ratio is d log(nu_own / nu_other) plus
-    the pair's `prior`. nu is the distance to the k-th nearest of the group's rows in `references`.
+    groups : ReferenceGroups: rows of `references` in each group, pairs (own, other) and constants
+    views : (views, dims) positions of features. For a pair and a view of d features, the ratio is
+        d log(nu_own / nu_other) + constant; nu is the distance to the group's k-th nearest row
     leave_out : True if `references` begin with the rows X; no row is then its own neighbour
     pair : None for all pairs; or (rows,), number of each row's pair, -1 to take the smallest of all
         ratios, for a result (rows, views, 1)"""
@@ -170,7 +173,8 @@ def uniform_references(X, rows, seed, draw=0):
 def reference_volumes(X, views):
     """Return the relative volume of rows X in each feature set, (views,); below 1 if correlated.
 
-    It is the volume of the rows' box along principal components, divided by that along features."""
+    It is the volume of the rows' bounding box with sides along the principal components, divided by
+    that of the box with sides along the features."""
     # Tibshirani, Walther and Hastie (2001).
     out = np.ones(len(views))
     for j, view in enumerate(views):
@@ -190,9 +194,9 @@ def reference_volumes(X, views):
 
 
 def value_cells(x):
-    """Return lower and upper ends, (n,) each, of ranges over which to spread repeated values of x.
+    """Return limits (low, high), (n,) each, of ranges over which to spread repeated values of x.
 
-    A range extends halfway to the next values; that of a single value has length 0."""
+    Ranges of repeated values end halfway to the next ones; a unique or only value has length 0."""
     value, of, count = np.unique(x, return_inverse=True, return_counts=True)
     if len(value) < 2:
         return x.copy(), x.copy()
@@ -207,12 +211,12 @@ def value_cells(x):
 
 
 def class_ratios(Q, X, y, views, k=None, *, threads=1, **groups):
-    """Return log ratios of distances, (rows of Q, views, classes); small ones speak for the class.
+    """Return log ratios of distances, (rows of Q, views, classes), small if the class is near.
 
     In a view of d features, a ratio is d * log(own / other), with the distances to the k-th nearest
     rows in X of the class and of other classes. y : class codes of the rows in X
     Q : None to use X, each row without itself
-    groups : n_classes, balanced or eligible of `ReferenceGroups.from_classes`"""
+    groups : n_classes; balanced, to correct for class sizes; eligible, bool, possible neighbours"""
     groups, rows = ReferenceGroups.from_classes(y, **groups), X if Q is None else Q
     return log_ratios(rows, X, groups, views, k, leave_out=Q is None, threads=threads)
 
@@ -220,12 +224,10 @@ def class_ratios(Q, X, y, views, k=None, *, threads=1, **groups):
 def cluster_ratios(Q, X, views, volumes, k=None, *, seed=0, n_samples=1, eligible=None, threads=1):
     """Return log ratios (rows of Q, views, 1), small where rows X are denser than random points.
 
-    nu and nu_random are the distances from a row of Q to the k-th nearest row of X, and to the k-th
-    nearest random point. In d features, a ratio is the mean of log((nu / nu_random)^d / volume)
-    over n_samples samples of random points.
-    Q : None to use X, each row without itself
-    volumes : `reference_volumes` of the views; eligible : bool per row of X, a possible neighbour
-    """
+    In a view of d features, with the distances nu and nu_random to the k-th nearest row of X and
+    to the k-th nearest random point, it is the mean of log((nu / nu_random)^d / volume) over
+    n_samples samples of random points; volumes : (views,) relative volumes of rows X
+    Q : None to use X, each row without itself; eligible : (rows of X,) bool, possible neighbours"""
     rows = np.arange(len(X)) if eligible is None else np.flatnonzero(eligible)
     members = [rows, len(X) + np.arange(len(rows))]  # and as many random points
     groups = ReferenceGroups(members, np.array([0]), np.array([1]), np.zeros(1), len(rows))
@@ -240,7 +242,8 @@ def cluster_ratios(Q, X, views, volumes, k=None, *, seed=0, n_samples=1, eligibl
 def nearest_view(ratios):
     """Return each row's view (feature set) with the smallest log ratio of any class, (rows,).
 
-    ratios : (rows, views, classes), of distances; a row with only infinite ratios gets -1"""
+    ratios : (rows, views, classes), small if the class is near; infinite if a feature is missing
+        in the row. A row with only infinite ratios gets -1"""
     if not ratios.size:
         return np.full(len(ratios), -1)
     smallest = ratios.min(axis=2)
@@ -250,12 +253,12 @@ def nearest_view(ratios):
 def number_answers(near, y, B, weight=None):
     """Predict each row in the view (feature set) to which most of its neighbours belong.
 
-    near : per view, (distances, positions) of each row's nearest training rows, (rows, k) each
-    y, weight : responses of the training rows, and their weights or None
-    B : (training rows, views) share of each view in each training row
+    near : list of (distances, positions) of the nearest training rows, (rows, k) each, per view
+    y, weight : (training rows,) responses, and weights or None
+    B : (training rows, views) to what share each training row belongs to each view
     Return (view, value, share). `view` is the view of each row, -1 if none. `value` is the mean of
-    y over neighbours in this view, weighted by weight / distance * share of the view. `share` has
-    the shares of the row's neighbours that belong to each view, (rows, views)."""
+    y over the neighbours in this view, with weights B * weight / distance. `share` (rows, views) is
+    the mean of B over the neighbours in each view, with weights weight / distance."""
     weight = np.ones(len(y)) if weight is None else weight
     q = len(near[0][0]) if near else 0
     share, value = np.full((2, q, len(near)), np.nan)

@@ -48,8 +48,7 @@ class Neighbours:
         """Sum `values` over each row's k nearest rows in each view (feature set): (views, rows, C).
 
         values : (n, C) or (views, n, C), of the n rows that may be neighbours
-        weighting : 0 for equal weights, 1 for weights that fall with distance, 2 for 1 / distance
-        """
+        weighting : 0 for equal weights, 1 for weights falling with distance, 2 for 1 / distance"""
         out = np.empty((len(views), self.rows.shape[1], values.shape[-1]))
         for j in steps(range(len(views)), len(views), "neighbours in views"):
             args, order = self.sorted_for(views[j], k)
@@ -59,9 +58,11 @@ class Neighbours:
         return out
 
     def sorted_for(self, view, k):
-        """Sort the references for kernels that find k neighbours in `view`; return (args, order).
+        """Sort the reference rows for compiled searches of k neighbours; return (args, order).
 
-        args : (rows, refs, own, k), sorted; order[i] : original position of sorted reference i"""
+        view : positions of features, padded with -1
+        args : (query rows, ViewRows with the sorted references, positions of query rows there, k)
+        order[i] : original position of sorted reference i"""
         at = np.array(sorted(features(view), key=lambda f: (-self.distinct[f], f)), np.int64)
         order = self.order[at[0]]
         place = np.append(np.argsort(order), -1)  # the last is for rows that are not among the refs
@@ -74,7 +75,8 @@ def nearest(Q, X, view, k, category_distance=None, *, like=None, own=None):
 
     Return distances and positions, (rows, k); inf and -1 if there are fewer than k rows.
     Q : None to use X, each row without itself
-    like : (rows of X,) values; if too many rows tie, ones at even steps in order of these are taken
+    like : (rows of X,) values such as responses; if too many rows tie for the last places, they are
+        sorted by these, and evenly spaced ones are taken
     category_distance : (features,) squared distance of two levels; 0 (the default) for numbers
     own : position in X of each row of Q, which is left out; -1 (the default) if it is new"""
     among = Neighbours.among(Q, X, category_distance, own)

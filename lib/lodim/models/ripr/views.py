@@ -113,7 +113,7 @@ def row_blocks(L):
 def merit(L, weight=None):
     """Return the mean over rows of max(mean loss of the row - loss of the view, 0), (views,).
 
-    L : (rows, views) losses; infinite ones contribute 0 and are left out of the mean of the row"""
+    L : (rows, views) losses; infinite ones count as the row's mean; weight : (rows,) or None"""
     weight = np.ones(len(L)) if weight is None else weight
     total = np.zeros(L.shape[1])
     for rows in row_blocks(L):
@@ -130,8 +130,7 @@ def screened_views(p, min_dim, max_dim, losses_of, max_views, weight=None):
 
     max_views : largest number of sets; if there are more, larger sets extend the best smaller ones
     losses_of : losses_of(sets) returns losses (rows, sets) by which sets are compared
-    weight : (rows,), by default ones
-    Return the sets, and whether they are all."""
+    Return the sets, and whether they are all. weight : (rows,), by default ones"""
     max_dim = min(max_dim, p)
     if count(p, min_dim, max_dim) <= max_views:
         return enumerate_views(p, min_dim, max_dim), True
@@ -190,10 +189,10 @@ class Axes:
         return cls(np.cumsum(~(same & alone[design.term_of])) - 1, scaled)
 
     def category_distance(self, A, weight):
-        """Return the squared distance of two levels of each factor, (axes,); 0 for numeric axes.
+        """Return the squared distance of two different levels of each axis, (axes,); 0 for numbers.
 
-        It is 1 for unscaled features. For scaled ones, two random rows of A (rows, axes) have mean
-        squared distance 2, as for a standardized number."""
+        A, weight : rows (rows, axes), and their weights. For unscaled features the result is 1. For
+        scaled ones, two random rows have mean squared distance 2, as for a standardized number."""
         out = np.zeros(A.shape[1])
         for axis in factors(self.of):
             known = ~np.isnan(A[:, axis])

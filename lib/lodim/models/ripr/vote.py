@@ -46,7 +46,9 @@ class Voters:
 
     @classmethod
     def from_rows(cls, A, category_distance, y, weight, n_classes):
-        """Return Voters of rows A (n, axes) with class codes y, or numbers y if n_classes is 0."""
+        """Return Voters of rows A (n, axes) with class codes y, or numbers y if n_classes is 0.
+
+        category_distance : (axes,) squared distance of two levels of a factor; 0 for a number"""
         weight = weight / weight.mean()
         if n_classes:
             target = (y[:, None] == np.arange(n_classes)).astype(np.float64)
@@ -58,7 +60,7 @@ class Voters:
         return cls(A, category_distance, target, weight, np.zeros(1), float(mean), float(spread))
 
     def at(self, rows):
-        """Return only the training rows at positions `rows`, with the prior of all rows."""
+        """Return the Voters at positions `rows` only; `prior` is still the mean target of all."""
         return replace(self, A=self.A[rows], target=self.target[rows], weight=self.weight[rows])
 
     @property
@@ -66,20 +68,23 @@ class Voters:
         return self.target.shape[1] > 1
 
     def sums(self, views, k, Q=None, threads=1, own=None):
-        """Sum targets over the k nearest voters of each row, in each view (feature set).
+        """Sum targets over the k nearest training rows of each row, in each view (feature set).
 
-        Q : (rows, axes), by default the voters themselves
-        own : (rows,), position of the voter that is this row and does not count, or -1
-        Return (views, rows, C + 1): weighted sums of the C targets, then the sum of the weights."""
+        views : (views, dims) positions of axes; Q : (rows, axes), by default the training rows
+        own : (rows,), position of the training row that is this row and does not count, or -1
+        Return (views, rows, C + 1): weighted sums of C targets (class indicators, or standardized
+        y), then the sum of the weights, which fall with distance."""
         values = self.weight[:, None] * np.column_stack([self.target, np.ones(len(self.A))])
         near = Neighbours.among(Q, self.A, self.category_distance, own)
         return near.sums(views, k, values, FALLING, threads)
 
     def evidence(self, views, k, Q=None, threads=1, own=None):
-        """Return how far the neighbours' mean target is from the prior, (views, rows, C).
+        """Return how far the mean target of a row's k neighbours is from `prior`, (views, rows, C).
 
-        For classes this is a log ratio, for numbers a difference. Two rows whose target is the
-        prior are added to the neighbours. The arguments are those of `sums`."""
+        For classes this is log(share / share of all rows), for numbers the mean standardized y.
+        Two rows whose target is `prior` are added to the neighbours.
+        views : (views, dims) positions of axes; Q : (rows, axes), by default the training rows
+        own : (rows,), position of the training row that is this row and does not count, or -1"""
         sums = self.sums(views, k, Q, threads, own)
         total = sums[..., -1:] + PRIOR_ROWS
         if not self.classes:
@@ -142,12 +147,13 @@ def sample(voters, most, seed):
 
 
 def compare(voters, on, bounds, k, max_views, threads):
-    """Find the feature sets that predict best by themselves, by leave-one-out loss of Voters.
+    """Find the feature sets that predict best by themselves, by leave-one-out loss.
 
+    voters : Voters, the training rows; k : number of neighbours
     on : positions of the axes (numbers or factors) that the sets combine
-    bounds : smallest and largest number of axes in a set; k : number of neighbours
-    max_views : number of sets to compare, if there are more; None for 2,000 per number of axes
-    Return up to 200 sets (views, dims), padded with -1, and the number of sets compared."""
+    bounds : smallest and largest number of axes in a set
+    max_views : largest number of sets to compare; None for 2,000 of each size
+    Return up to 200 sets (sets, axes), padded with -1, and the number of sets compared."""
     low, high = bounds
     p, room, parents, kept = len(on), max_views, None, []
     total, step = np.zeros_like(voters.target), max(1, 2**22 // voters.target.size)
@@ -178,12 +184,13 @@ def compare(voters, on, bounds, k, max_views, threads):
 
 
 def best_factors(voters, total, new, threads=1):
-    """Find the best factor t of the evidence after adding each feature set; return t and losses.
+    """Find the factor t of evidence with least loss if a feature set is added, for each set.
 
-    The Voters predict prior + t (total + new[j]) if set j is added. The prior has the log shares of
-    classes, or 0 for numbers.
-    total : (rows, C), evidence of the sets added before
-    new : (sets, rows, C), evidence of each further set"""
+    Voters predict prior + t (total + new[j]) if set j is added: logs of class probabilities up to a
+    constant, or standardized numbers (C = 1, prior 0).
+    total : (rows, C) evidence, such as log ratios of class shares, of the sets added before
+    new : (sets, rows, C), evidence of each further set
+    Return t and the losses, (sets,) each."""
     weight = voters.weight / voters.weight.sum()
     if voters.classes:
         t, losses, base = np.ones(len(new)), np.empty(len(new)), np.log(voters.prior)
@@ -201,11 +208,11 @@ def best_factors(voters, total, new, threads=1):
 
 
 def forward_selection(voters, views, k, most, threads=1):
-    """Select up to `most` feature sets one by one, so that Voters predict best together.
+    """Select up to `most` feature sets one by one, so that the sum of their votes predicts best.
 
-    k : number of neighbours
-    Return the positions in `views` (m, dims) of the selected sets, in order of selection, and the
-    leave-one-out losses before the first and after each selection."""
+    voters : Voters, the training rows; views : (m, dims) axes of each set; k : number of neighbours
+    Return the positions in `views` of the selected sets, in order of selection, and leave-one-out
+    losses, of the null model and after each selection."""
     evidence = voters.evidence(views, k, threads=threads)
     total, size = np.zeros_like(voters.target), dims(views)
     null = best_factors(voters, total, evidence[:1] * 0.0)[1][0]
@@ -225,11 +232,12 @@ def forward_selection(voters, views, k, most, threads=1):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def class_factors(lo, hi, factor, losses, base, total, new, goal, weight):
-    """Find the factor t of least loss if feature set j is added, for j from lo to hi - 1.
+    """Find the factor t of least log-loss if feature set j is added, for j from lo to hi - 1.
 
     Class probabilities are softmax(base + t (total + new[j])); base : log priors
-    total, new[j] : (rows, classes) evidence of the sets selected before, and of set j
-    factor : first guesses, replaced by t; losses : filled; goal : (rows, classes) targets"""
+    total : (rows, classes) evidence of the sets selected before; new[j] : the same for set j
+    factor : (sets,) first guesses, replaced by t; losses : (sets,), filled
+    goal : (rows, classes) probabilities to predict; weight : (rows,)"""
     n, K = total.shape
     z = np.empty(K)
     for j in range(lo, hi):

@@ -72,16 +72,19 @@ def voters_of(e):
 
 
 def evidence_of(e, voters, X=None, threads=1):
-    """Return the evidence of each view (feature set) for each class or number, (views, rows, C).
+    """Return the evidence of views, (views, rows, C): how a row's neighbours differ from all rows.
 
-    e : VotingViews, which defines evidence; voters : its training rows, as Voters
+    It is log(share among neighbours / share of all rows) of a class, or the difference of means in
+    SDs for numbers (C = 1). e : VotingViews; voters : its training rows, as Voters
     X : rows; by default the training rows of e, which do not vote for themselves"""
     X, own = e.queried(X)
     return voters.evidence(e.views, e.k, X, threads, own)
 
 
 def calibrated(e, threads=1):
-    """Return VotingViews e with its factor fitted by leave-one-out loss, and its rows assigned."""
+    """Fit `factor`, by which VotingViews e multiplies summed evidence, by leave-one-out loss.
+
+    Return e with it, and with the shares of the views and the main view of each training row."""
     voters = voters_of(e)
     evidence, known = evidence_of(e, voters, threads=threads), e.complete(e.X)
     total = evidence[:, e.references].sum(axis=0)
@@ -94,10 +97,9 @@ def calibrated(e, threads=1):
 def shares(e, voters, evidence, known):
     """Return shares of views in each row's prediction, the view of largest share, and the class.
 
-    Shares (rows, views) have sum 1 in a row; if no known view supports the prediction, all known
-    views have equal shares. The view (rows,) is -1 if none is known. The class (rows,) is the most
-    probable one, and None for numbers.
-    e, voters : VotingViews and their Voters; evidence : (views, rows, C) from `evidence_of`
+    Shares (rows, views) sum to 1 in a row; they are equal if no known view supports the prediction.
+    The view (rows,) is -1 if none is known. The class (rows,) is the likeliest; None for numbers.
+    e, voters : VotingViews and its training rows; evidence : (views, rows, C) for each of C classes
     known : (rows, views) bool, whether the row has all features of the view; others have share 0"""
     code = None
     if voters.classes:

@@ -27,9 +27,9 @@ class ViewConstraints:
     extra: Callable[[Any], list] | None = None
 
     def rules(self, B, served):
-        """Return a list of CVXPY constraints on B (rows, views), each row's shares of the views.
+        """Return a list of CVXPY constraints on B, the variable (rows, views) of each row's shares.
 
-        served : (rows,) bool, rows with a finite loss; those of one group must have equal shares"""
+        served : (rows,) bool, rows with a finite loss; those of a group have equal shares"""
         rules = []
         if self.cost is not None:
             rules.append(B @ np.asarray(self.cost, float) <= self.budget)
@@ -102,9 +102,10 @@ def solve(L, delta, lambda_, constraints=None, *, weight=None, **solver):
 
 
 def assign(L, lambda_, constraints=None, *, weight=None):
-    """Assign rows to views (feature sets) under ViewConstraints; return a Mixture.
+    """Assign rows to views (feature sets) under ViewConstraints; return their shares, a Mixture.
 
-    L : losses (rows, views); lambda_ : penalty of a view without rows"""
+    L : (rows, views) losses; a row's penalty is lambda_ * (1 - its view's share of the rows)
+    weight : (rows,), by default ones"""
     weight = np.ones(len(L)) if weight is None else np.asarray(weight, float)
     weight = np.where(np.isfinite(L).any(axis=1), weight, 0.0)
     W, delta, log, converged = weight.sum(), np.ones(L.shape[1]), [], False
@@ -183,7 +184,9 @@ class Constraints:
 
 
 def _prices(prices, design):
-    """Return prices (q,) from a user's dict, and which of p features need each, as (q, p) bool."""
+    """Check a user's dict of prices; return q prices, and which features pay each, (q, p) bool.
+
+    prices : dict from feature or data column to price, or None; design : Design of p features"""
     if prices is None:
         return None, None
     if not isinstance(prices, Mapping):

@@ -10,10 +10,9 @@ from lodim.models.ripr.views import row_blocks
 def assignment_path(L, unit, least, *, weight=None, threads=1):
     """Assign rows to views (feature sets) for many penalties; return penalties and Assignments.
 
-    L : (rows, views) losses; unit : rows are assigned with the returned penalties times this number
-    weight : (rows,) weights or None
-    least : share of the rows above which a view counts as selected; the range of penalties is
-        chosen by the number of selected views"""
+    L : (rows, views) losses; weight : (rows,) weights or None
+    unit : squared scale of losses, by which the returned penalties are multiplied
+    least : share of the rows above which a view is selected; penalties grow until one is left"""
 
     def at(penalty):
         return assign(L, unit * penalty, weight=weight, threads=threads)
@@ -39,11 +38,10 @@ def select_lambda(L, unit, settings, errors_of, weight=None, threads=1):
     """Choose the largest penalty whose mean leave-one-out error is close to the lowest.
 
     An error is close if it exceeds the lowest by at most `settings.tolerance` SE of the difference.
-    L : (rows, views) losses; weight : row weights, or None
-    unit : rows are assigned with the returned penalty times this number
-    errors_of : errors_of(pairs) returns the errors (pairs, rows) for pairs (Assignment, positions
-        of its selected views in L)
-    Return the penalty, its Assignment and its errors (rows,)."""
+    L : (rows, views) losses; weight : (rows,) weights or None
+    unit : squared scale of losses, by which the returned penalty is multiplied
+    errors_of : function from a list of pairs (Assignment of rows to views, its selected columns of
+        L) to the errors (pairs, rows). Return the penalty, its Assignment and its errors (rows,)"""
     grid, path = assignment_path(L, unit, settings.share, weight=weight, threads=threads)
     pairs = [(a, a.selected(settings.share)) for a in path]
     keys = [(tuple(J), a.mass[np.isin(a.views, J)].tobytes()) for a, J in pairs]

@@ -26,9 +26,11 @@ class Recovery:
 
 
 def clearly_better(rival_errors, best_errors, n_more, weight):
-    """Return whether rival views have clearly smaller errors (rows,) than the best views so far.
+    """Return whether rival views predict clearly better than the best views so far.
 
-    The sum of errors must fall by n_more + 0.5 standard errors; n_more : extra number of views"""
+    rival_errors, best_errors : (rows,) errors of their predictions; weight : (rows,) or None
+    n_more : number of rival views minus number of best views. The sum of errors must fall by
+        n_more + 0.5 standard errors of this fall"""
     known = ~np.isnan(rival_errors) & ~np.isnan(best_errors)
     w = np.where(known, 1.0 if weight is None else weight, 0.0)
     gain = w * np.where(known, best_errors - rival_errors, 0.0)
@@ -56,9 +58,10 @@ def largest(mass, settings):
 
 
 def refit(L, columns, lambda_, weight=None):
-    """Assign the rows to some of the views (feature sets) of losses L (rows, views).
+    """Assign the rows to some of the views (feature sets) only.
 
-    columns : positions of these views in L; lambda_ : penalty of a view without rows
+    L : (rows, views) losses; a row's penalty is lambda_ * (1 - its view's share of the rows)
+    columns : positions in L of the views to use; weight : (rows,) or None
     Return the columns, sorted by the number of rows, most first, and the Assignment to them."""
     own = assign(L[:, columns], lambda_, weight=weight)
     mass = np.zeros(len(columns))

@@ -47,7 +47,9 @@ class Assignment:
 
 
 def with_log(final, search):
-    """Return assignment `final` with the objective values of `search`; converged if both are."""
+    """Return an assignment `final` with the objective of `search`, from which it was refitted.
+
+    final, search : Assignment or Mixture; the result has converged if both have"""
     converged = search.converged and final.converged
     return replace(final, objective=search.objective, converged=converged)
 
@@ -59,10 +61,9 @@ def with_log(final, search):
 def next_vertex(row, delta, u, v):
     """Find the next vertex of the lower convex hull of points (loss, penalty), one per view.
 
-    row, delta : (views,) losses of one row, and penalties
-    u, v : loss and penalty of the previous vertex
-    Return the view (feature set) at the next vertex, -1 if there is none, and the negative slope of
-    the edge to it: the fall of the penalty divided by the rise of the loss."""
+    row, delta : (views,) losses of one row, and penalties; u, v : those of the previous vertex
+    Return the view (feature set) at the next vertex, -1 if there is none, and the fall of the
+    penalty divided by the rise of the loss on the edge to it."""
     at, slope = -1, 0.0
     for j in range(row.size):
         if delta[j] < v and row[j] < np.inf:
@@ -74,10 +75,11 @@ def next_vertex(row, delta, u, v):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def assign_rows(lo, hi, L, delta, lambda_, first, second, share):
-    """Choose one or two views (feature sets) for each row lo to hi - 1, as `solve_rows` describes.
+    """Choose one or two views (feature sets) of low loss and penalty for each row lo to hi - 1.
 
+    L, delta : (rows, views) losses, and (views,) penalties, which are multiplied by lambda_
     first, second : filled with the views, equal if one is best, -1 if no loss is finite
-    share : filled with weights of `second` in the means; L : (rows, views); delta : (views,)"""
+    share : filled with the share of `second` in the row; `first` has the rest"""
     for i in range(lo, hi):
         row, at = L[i], -1
         for j in range(row.size):
@@ -146,7 +148,7 @@ def _equalize_ties(L, lambda_):
 def assign(L, lambda_, *, weight=None, threads=1):
     """Assign rows to views (feature sets) by Algorithm 2.1.1 of Fiterau (2014); return Assignment.
 
-    L : losses (rows, views); lambda_ : penalty of a view without rows"""
+    L : (rows, views) losses; a row's penalty is lambda_ * (1 - its view's share of the rows)"""
     weight = np.ones(len(L)) if weight is None else np.asarray(weight, np.float64)
     views = eligible_views(L, lambda_)
     active = _equalize_ties(L[:, views], lambda_)
@@ -235,7 +237,7 @@ def cheapest_chain(price, switch):
 def assign_in_order(L, lambda_, switch, *, weight=None):
     """Assign each row to one view (feature set); a change from the row before costs `switch`.
 
-    L has losses (rows, views) in order of time; lambda_ is the penalty of a view without rows.
+    L : (rows, views) losses, by time; a row's penalty is lambda_ * (1 - share of rows in its view)
     Return the Assignment (Fiterau 2014, Algorithm 2.1.1, Sect. 4.2)."""
     L = _equalize_ties(L, lambda_)
     finite = np.isfinite(L)

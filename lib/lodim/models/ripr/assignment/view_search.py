@@ -153,7 +153,7 @@ class ViewSearch:
         return losses.cluster_losses(X, views, k, seed=s.seed, **how)
 
     def log_ratios(self, k, views):
-        """Return log ratios of distances, (rows, views, classes); small ones speak for the class.
+        """Return log ratios of distances, (rows, views, classes), small if the class is near.
 
         A ratio compares distances to the k-th nearest row of the class and of the other classes.
         views : (views, dims) feature sets"""
@@ -164,11 +164,10 @@ class ViewSearch:
     def held_out_errors(self, L, views, pairs):
         """Return leave-one-out errors (pairs, rows) of predictions by subsets of the `views`.
 
+        Errors of numbers are squared, with y standardized; those of classes are 0 to 1.
         L : (rows, views) losses
         pairs : list of (Assignment to `views`, positions of the subset); to predict numbers, rows
-            are first reassigned to the views of the subset
-        Errors of numbers are squared, with y standardized; `class_errors` returns those of classes.
-        """
+            are first reassigned to the views of the subset"""
         (X, y), columns = self.rows_used, np.unique(np.concatenate([J for _, J in pairs]))
         if self.task == CLASSES:
             ratios = self.log_ratios(self.k, views[columns])
@@ -185,11 +184,11 @@ class ViewSearch:
         return errors
 
     def recover(self, lambda_, L=None):
-        """Select views (feature sets) by Algorithm 2.1.1 of Fiterau (2014); return the Recovery.
+        """Select views (feature sets) by Algorithm 2.1.1 of Fiterau (2014); return a Recovery.
 
-        lambda_ : penalty divided by the squared scale of losses. None: 2 for clustering, else
-            chosen by leave-one-out errors; for classes, None also tries forward selection of views,
-            and uses these views instead if their errors are clearly smaller
+        lambda_ : penalty divided by the squared scale of losses; None for 2 in clustering, and else
+            for the choice by leave-one-out errors. For classes, None also allows forward selection
+            of views, if its errors are clearly smaller
         L : losses (rows, views); None to compute them"""
         best, errors = self._by_penalty(lambda_, L)
         if self.task == CLASSES and lambda_ is None:
@@ -202,9 +201,10 @@ class ViewSearch:
         return replace(best, views=self.views[columns], assignment=rows, forward=False)
 
     def _by_forward_selection(self, best, errors, L):
-        """Return a Recovery by forward selection if its errors are clearly smaller, else `best`.
+        """Select views one by one; return a Recovery if they predict clearly better, else `best`.
 
-        best, errors : from `_by_penalty`; L : losses (rows, views), None to compute them"""
+        best, errors : Recovery by a penalty, and its leave-one-out errors (rows,) for classes
+        L : losses (rows, views), None to compute them"""
         s, weight, y = self.settings, self.weights, self.rows_used[1]
         # By default forward selection compares fewer neighbours.
         k = max(1, round(best.k / 4)) if s.k is None and L is None else best.k
@@ -219,9 +219,9 @@ class ViewSearch:
         return Recovery(self.views[columns], own, k, UNIT_LAMBDA, best.unit, forward=True)
 
     def _by_penalty(self, lambda_, L):
-        """Select views by a penalty; return the Recovery, and leave-one-out errors (rows,) or None.
+        """Select views by a penalty; return a Recovery, and errors of prediction (rows,) or None.
 
-        lambda_ : penalty. If None, leave-one-out errors choose it; for clustering it is 2
+        lambda_ : penalty; None to choose it by leave-one-out errors, or for 2 in clustering
         L : losses (rows, views); None to compute them"""
         settings, weight, errors = self.settings, self.weights, None
         L = self.losses() if L is None else L
@@ -264,7 +264,8 @@ class ViewSearch:
         """Select feature sets (views) at a cost for each change of view from one row to the next.
 
         Return the positions of the views among the columns of L, and the Assignment of the rows.
-        L : (rows, views) losses; recovery : Recovery without this cost, whose penalty is used"""
+        L : (rows, views) losses; recovery : the views selected without this cost, and a penalty
+        The cost is settings.smooth * this penalty."""
         rank = np.argsort(self.order[self.used], kind="stable")
         weight, lambda_ = self.weights[rank], recovery.lambda_ * recovery.unit
         switch = self.settings.smooth * lambda_
@@ -277,7 +278,7 @@ class ViewSearch:
 
 
 def most_neighbours(batch):
-    """Return the largest k allowed for a batch: its other rows with a response and a weight."""
+    """Return the most neighbours a row can have: rows with a response and a weight, minus one."""
     known = np.ones(batch.n) if batch.y is None else np.isfinite(batch.y)
     return max(1, int(known[batch.positive_weight].sum()) - 1)
 
