@@ -89,10 +89,10 @@ def derived_names(design):
 
 
 def _add_terms(graph, design, named):
-    """Add the columns of the data, and the terms computed from them, to a Graph of purchases.
+    """Add the columns of the data, and the terms computed from them, to a Graph of items to buy.
 
-    Each term becomes a node. A factor of a product becomes a node of its own only if it is also a
-    term, or if the user names it.
+    Each term of the Design becomes an item. A factor of a product (b in a:b) becomes an item of its
+    own only if it is also a term, or if the user names it.
     named : set of the names that the user gives in settings such as `costs`"""
     for name in design.features:
         graph.add(name, priced=True)
@@ -141,10 +141,10 @@ class _NameFinder:
                 )
 
     def find(self, name, where, child=None):
-        """Return the node of the purchase graph that a user's name means; else raise ArgumentError.
+        """Return the name of the item to buy that a user's name means; raise ArgumentError if none.
 
-        A name priced in `costs` becomes a new node; so does every name if `costs` is a function.
-        where, child : for error messages: the argument, and the item that needs this name"""
+        A new name becomes a new item if `costs` has a price for it, or is a function.
+        where, child : argument with this name, and item that needs it, for error messages"""
         if name in self.graph.columns or name in self.series:
             return name
         if _squeeze(name) in self.squeezed:
@@ -235,10 +235,10 @@ def _used_part(graph, formula):
 
 
 def _check_copies(graph, order):
-    """Raise ArgumentError if alternatives would multiply the nodes of a Graph beyond a limit.
+    """Raise ArgumentError if a Graph's items would need more than 20,000 copies.
 
-    A node gets one copy per combination of alternatives.
-    order : names of the nodes; each comes after those that it needs"""
+    An item that needs one of several alternatives gets a copy for each, or each combination.
+    order : names of the items; each comes after those that it needs"""
     series, copies = {}, 0
     for name in order:
         direct = {n for n in _needed(graph, name) if n in graph.sources}
@@ -256,10 +256,10 @@ def _check_copies(graph, order):
 
 
 def _prices(graph, names, costs):
-    """Return a list with the price of each node, and the user's cost function of sets, or None.
+    """Return a list of the items' prices, and the user's price function of sets of names, or None.
 
-    graph : Graph of purchases; names : its _NameFinder
-    costs : pairs (name, price), a function of a set of names, or None for price 1 each"""
+    graph : Graph of items to buy; names : _NameFinder, which finds items by name
+    costs : pairs (name, price); a function from sets of names to prices; None for prices of 1"""
     if callable(costs):
         set_cost = _checked(costs, frozenset(graph.bought))
         single = {name: set_cost(frozenset([name])) for name in graph.bought}

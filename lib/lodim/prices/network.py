@@ -15,8 +15,8 @@ class Network:
     """Items to buy, as V nodes of a graph, with their costs and the other nodes that each needs.
 
     A node is a column, a term or another purchase. It needs its parents and all that they need. A
-    series is a set of alternative nodes, its sources; a node that needs any one of them has a copy
-    for each source, with the same name."""
+    series is a group of alternative nodes, its sources. A node that needs one of them has
+    several copies with the same name, one per source."""
 
     names: tuple[str, ...] = forms.several("V")  # parents before children
     cost: np.ndarray = forms.real("V", least=0)  # (V,) costs, at least zero
@@ -71,10 +71,10 @@ class Network:
 
 
 def unfold(names, cost, parents, columns, sources=(), uses=None, set_cost=None):
-    """Return a Network in which each node that needs alternatives has one copy per alternative.
+    """Return a Network in which a node that needs one of several others has a copy for each.
 
-    names, cost, parents, columns : an entry per node, before copying, as in Network
-    sources : per series, the nodes that are alternatives to each other
+    names, cost, parents, columns : per node before copying: name, cost, needed nodes, columns of X
+    sources : list of series; each is a tuple of nodes that are alternatives to each other
     uses : per node, the positions of the series of which it needs one alternative
     set_cost : function from a set of names to its price, or None to add costs"""
     uses = uses or ((),) * len(names)
