@@ -21,7 +21,7 @@ from lodim.design.columns import refusal
 from lodim.design.frame import in_pandas, read_frame, with_column
 from lodim.errors import ArgumentError, DataError, MissingExtraError
 from lodim.sources.schemas import check_names
-from lodim.text import unused_name
+from lodim.text import counted, unused_name
 
 try:
     from sklearn import base
@@ -171,8 +171,8 @@ class _Estimator(base.BaseEstimator):
             folds, groups = _folds_of(check_cv(folds), X, y, groups), None
         self.fit_ = self._fitted(formula, data, arguments, folds, groups)
         if self.fit_.design.n_dropped:
-            what = f"{self.fit_.design.n_dropped} rows have a missing feature or weight"
-            raise DataError(f"{what}: give missing='indicator', or leave these rows out of X and y")
+            what = f"a feature or weight is missing in {counted(self.fit_.design.n_dropped, 'row')}"
+            raise DataError(f"{what}: give missing='indicator', or leave such rows out of X and y")
         return self
 
     def _fitted(self, formula, data, arguments, folds, groups):
@@ -239,7 +239,7 @@ class _Estimator(base.BaseEstimator):
         values = self._predicted(X, type)
         missing = pd.DataFrame(values).isna().to_numpy().any(axis=1)
         if missing.any():
-            what = f"{missing.sum()} rows have no prediction"
+            what = f"no prediction for {counted(missing.sum(), 'row')}"
             what += f", the first of them row {missing.argmax()}: a feature is missing"
             raise DataError(f"{what}, or the model cannot predict the row (see its predict())")
         return values

@@ -322,8 +322,9 @@ def test_arguments_of_a_model_are_used():
         "small": (ld.gbmap, {"m": 1, "lambda_": 1.0}),
         "large": ("gbmap", {"m": 4, "lambda_": 0.01}),
     }
-    frame = ld.compare("y ~ a + b", FRAME, models, folds=3, baselines=False).tidy()
-    frame = frame.set_index("model")
+    comparison = ld.compare("y ~ a + b", FRAME, models, folds=3, baselines=False)
+    frame = comparison.tidy().set_index("model")
+    assert "1 learner\n" in str(comparison) and "4 learners\n" in str(comparison)
     assert frame["parts"].to_dict() == {"small": 1.0, "large": 4.0}
     assert set(frame["part"]) == {"learners"} and set(frame["features"]) == {2.0}
 

@@ -265,7 +265,7 @@ REFUSED = {
     ),
     "rows that miss a value": (
         lambda f, d: ld.bootstrap(f, d.assign(weight=d["weight"].mask(d["weight"] > 4000))),
-        ld.DataError, "rows have missing values",
+        ld.DataError, "missing values are in",
     ),
     "no fit": (lambda f, d: ld.bootstrap(ld.glm, d), ld.ArgumentError, "must be a fit"),
     "n": (lambda f, d: ld.bootstrap(f, d, n=1), ld.ArgumentError, "n must be"),

@@ -7,6 +7,7 @@ import numpy as np
 from lodim.acquisition.tree import words_of
 from lodim.plot.axes import GREY, LEGEND_OUTSIDE, colour, ensure_axes, tidy
 from lodim.plot.lettering import literal
+from lodim.text import counted
 
 ROW, COLUMN = 0.62, 3.0  # inches of a leaf, and of a purchase
 WRAP = 22  # characters of a line in the tree
@@ -54,7 +55,8 @@ def _draw(tree, node, places, ax):
     x, y = places[id(node)]
     if node.kind in ("stop", "more"):
         more = " ..." if node.kind == "more" else ""
-        text = f"{words_of(tree.heads, node.answer)}{more}\n{node.rows} rows, paid {node.price:.4g}"
+        text = f"{words_of(tree.heads, node.answer)}{more}\n"
+        text += f"{counted(node.rows, 'row')}, paid {node.price:.4g}"
         box = {"boxstyle": "round,pad=0.25", "fc": "#f2f2f2", "ec": GREY, "lw": 0.6}
     elif node.kind == "ask":
         text, box = "", None

@@ -6,7 +6,7 @@ from lodim.acquisition.tree import Tree, words_of
 from lodim.design.frame import in_pandas
 from lodim.page.page import filled, save, script
 from lodim.report.tables import Report, Table, listing
-from lodim.text import join_words
+from lodim.text import counted, join_words
 
 TEMPLATE = Path(__file__).with_name("page.html")
 
@@ -61,7 +61,7 @@ def write(policy, tree: Tree, path) -> None:
         TEMPLATE,
         title=f"What to measure next: {policy.design.formula}",
         agreement=f"{tree.agreement:.0%}",
-        rows=tree.root.rows,
+        rows=counted(tree.root.rows, "row"),
         summary=policy.summary().as_html(),
         tree=script(_plain(tree, tree.root)),
     )
@@ -73,7 +73,7 @@ def _plain(tree, node):
         "kind": node.kind,
         "items": list(node.items),
         "price": float(f"{node.price:.4g}"),
-        "rows": node.rows,
+        "rows": counted(node.rows, "row"),
         "answer": words_of(tree.heads, node.answer),
         "branches": [[text, _plain(tree, branch)] for text, branch in node.branches],
     }

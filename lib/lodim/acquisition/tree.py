@@ -9,6 +9,7 @@ import pandas as pd
 
 from lodim.acquisition.play import Played
 from lodim.report.tables import Table, listing
+from lodim.text import counted
 
 LEAST_SHARE = 0.04  # of all rows in a branch
 MOST_BRANCHES = 3
@@ -67,12 +68,13 @@ class Tree:
         return "\n".join(self._lines(self.root, ""))
 
     def _lines(self, node, indent):
+        rows = counted(node.rows, "row")
         if node.kind in ("stop", "more"):
-            return [f"{indent}{node.kind}: {words_of(self.heads, node.answer)} ({node.rows} rows)"]
+            return [f"{indent}{node.kind}: {words_of(self.heads, node.answer)} ({rows})"]
         lines = []
         if node.kind == "buy":
             names = ", then ".join(node.items)
-            lines = [f"{indent}measure {names}, price {node.price:.4g} ({node.rows} rows)"]
+            lines = [f"{indent}measure {names}, price {node.price:.4g} ({rows})"]
         for text, branch in node.branches:
             lines += [f"{indent}  {text}:", *self._lines(branch, indent + "    ")]
         return lines

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from lodim.errors import DataError
-from lodim.text import join_words
+from lodim.text import counted, join_words
 
 
 def check_frames(response, labelled, pool, test):
@@ -41,9 +41,9 @@ def check_frames(response, labelled, pool, test):
         other = pool.loc[labels, columns].astype(object)
         same = ((known == other) | (known.isna() & other.isna())).all(axis=1)
         if same.any():
-            row, n = plain(labels[same.to_numpy(bool)][0]), int(same.sum())
+            row, n = plain(labels[same.to_numpy(bool)][0]), counted(same.sum(), "such row")
             raise DataError(
-                f"row {row!r} is both labelled and in the pool ({n} such rows): leave labelled "
+                f"row {row!r} is both labelled and in the pool ({n}): leave labelled "
                 "rows out of the pool, as in pool.drop(index=labelled.index)"
             )
 

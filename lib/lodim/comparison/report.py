@@ -29,6 +29,7 @@ def listing_of(comparison):
         table.insert(4, "R2" if is_gaussian else "D2", frame["dev_ratio"])
     if frame["parts"].notna().any():
         parts = zip(map(_mean_count, frame["parts"]), frame["part"].fillna(""), strict=True)
+        parts = [(n, noun[:-1] if n == "1" else noun) for n, noun in parts]
         table["Parts"] = [f"{n} {noun}" if noun else "" for n, noun in parts]
     if any(c.arguments.get("costs") is not None for c in comparison._candidates):
         table["Price"] = frame["price"]

@@ -14,6 +14,7 @@ from lodim.design.frame import Frame
 from lodim.design.rows import Flags, RowInputs, complete_rows, flag_missing, read_complete
 from lodim.engine import dask_cluster
 from lodim.errors import ArgumentError, DataError
+from lodim.text import counted
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class Reading:
             data = chunks.read_rows_at(data, names, rows, n)
         for what, value in vars(inputs).items():
             if np.ndim(value) and len(value) != n:
-                found = f"it has {len(value)} values, and the data has {n} rows"
+                found = f"it has {counted(len(value), 'value')}, the data has {counted(n, 'row')}"
                 raise DataError(f"{what} must have one value per row; {found}")
         return data, inputs.take(rows)
 

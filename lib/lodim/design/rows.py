@@ -17,7 +17,7 @@ from lodim.engine.blocks import each
 from lodim.errors import DataError
 from lodim.family import NUMERIC
 from lodim.formula.language import column_name, function_name, is_condition, quote
-from lodim.text import first_few
+from lodim.text import counted, first_few
 
 BALANCED = "balanced"  # value of weights= that gives each class the same total weight
 TO_ORDER = "make it an ordered category, such as pd.Categorical(values, categories=[...], "
@@ -144,12 +144,12 @@ class RowInputs:
                 words = f"a column for each of the {len(response.levels)} classes"
                 raise DataError(f"an offset must have {words}: one column changes no probability")
             return
-        k = self.offset.shape[1]
+        has = counted(self.offset.shape[1], "column")
         if family != "multinomial":
-            raise DataError(f"offset has {k} columns, but must have one for family {family!r}")
-        if k != len(response.levels):
+            raise DataError(f"offset has {has}, but must have one for family {family!r}")
+        if self.offset.shape[1] != len(response.levels):
             each = f"each of the {len(response.levels)} classes"
-            raise DataError(f"offset must have a column for {each}, not {k} columns")
+            raise DataError(f"offset must have a column for {each}, not {has}")
 
 
 INPUTS = tuple(field.name for field in fields(RowInputs))
@@ -175,7 +175,7 @@ def _read_input(frame, value, what):
             wanted = "one value per row" + (", or per row and class" if what == "offset" else "")
             raise DataError(f"{what} must have {wanted}, not shape {array.shape}")
         if len(array) != n:
-            has = f"{what} has {len(array)} values"
+            has = f"{what} has {counted(len(array), 'value')}"
             raise DataError(f"{has}, but must have one per row, {n} in all")
         _check_row_labels(frame, value, what)
     if np.isinf(array).any():
@@ -196,8 +196,8 @@ def _codes(frame, values, input_name):
         if column.kind == "level":
             values = np.where(column.codes < 0, np.nan, column.codes)
     elif np.shape(values) != (len(frame.index),):
-        n = len(frame.index)
-        raise DataError(f"{input_name} has shape {np.shape(values)}, and the data has {n} rows")
+        n = counted(len(frame.index), "row")
+        raise DataError(f"{input_name} has shape {np.shape(values)}, and the data has {n}")
     _check_row_labels(frame, values, input_name)
     codes = pd.factorize(pd.Series(values))[0]  # original dtype: no identifier is rounded
     return np.where(codes < 0, np.nan, codes)

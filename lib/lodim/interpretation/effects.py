@@ -19,7 +19,7 @@ from lodim.interpretation.rows import features_of, read_rows
 from lodim.progress import steps
 from lodim.report import phrases
 from lodim.report.tables import FitResult, Report, Table, listing, significant
-from lodim.text import first_names
+from lodim.text import counted, first_names
 from lodim.typing import Data, Offset, Scale
 from lodim.uncertainty.replicates import Bootstrap, percentile, standard_errors
 
@@ -444,7 +444,7 @@ class Effects(FitResult):
         return notes
 
     def __repr__(self):
-        lines = [f"{KINDS[self.kind].capitalize()} on {self._scale}, {self.n} rows"]
+        lines = [f"{KINDS[self.kind].capitalize()} on {self._scale}, {counted(self.n, 'row')}"]
         lines += [f"By {self.by}"] if self.by else []
         table = self._table(self._notes())
         return listing(f"effects of {self.fit.call}", lines, table, whole="tidy()")

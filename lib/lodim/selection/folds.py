@@ -7,6 +7,7 @@ from lodim.design.batch import with_positive_weight
 from lodim.engine import row_keys
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 from lodim.errors import ArgumentError, DataError
+from lodim.text import counted
 
 BLOCK_ROWS = TILES_PER_BLOCK * TILE
 
@@ -153,7 +154,7 @@ def _user_folds(batch, folds):
     # NumPy would convert a missing name in a list to text.
     folds = np.asarray(folds, object if isinstance(folds, list | tuple) else None)
     if len(folds) != len(batch.index):
-        found = f"it has {len(folds)}, the data has {len(batch.index)} rows"
+        found = f"it has {len(folds)}, the data has {counted(len(batch.index), 'row')}"
         raise ArgumentError(f"folds must have one entry per row: {found}")
     folds = folds[batch.rows]
     labelled = np.ones(batch.n, bool) if batch.y is None else ~np.isnan(batch.y)

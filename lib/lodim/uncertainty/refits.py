@@ -16,6 +16,7 @@ from lodim.errors import ArgumentError, DataError, warn
 from lodim.fitting.fit import check_fit
 from lodim.fitting.fit_model import in_memory, model_of, prepare
 from lodim.formula.formula import leave_out, parse
+from lodim.text import counted
 
 
 def settled(problem, fit):
@@ -113,7 +114,7 @@ def held_problem(fit, data, groups, arguments):
     if ours.names != theirs.names:
         differs = "the formula has other features for these rows"
     elif ours.n_dropped != theirs.n_dropped:
-        differs = f"{ours.n_dropped} rows have missing values, not {theirs.n_dropped}"
+        differs = f"missing values are in {counted(ours.n_dropped, 'row')}, not {theirs.n_dropped}"
     elif ours.levels != theirs.levels:
         differs = f"classes are {ours.levels}, not {theirs.levels}"
     else:

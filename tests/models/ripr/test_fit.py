@@ -224,7 +224,7 @@ def test_rows_that_miss_something_are_still_learnt_from():
     without = int(blind.any(axis=2).all(axis=1).sum())
     assert f"Rows with a missing feature in every view: {without}" in str(fit) and without >= 4
     assert fit.glance()["n_without_view"][0] == without
-    assert f"{without} rows have a missing feature in every view" in " ".join(
+    assert f"In {without} rows, every view has a missing feature" in " ".join(
         str(fit.summary()).split()
     )
     assert fit.evaluate(TWO)["accuracy"][0] > 0.85

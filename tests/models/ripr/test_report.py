@@ -162,9 +162,7 @@ def test_rows_without_a_view_count_where_the_print_says():
     deviance = -2 * np.log(np.where(df["y"] == 1, p, 1 - p)).mean()
     assert glance["deviance"][0] == pytest.approx(deviance)
     text = words(fit.summary())
-    assert (
-        f"{blind} rows have a missing feature in every view and are predicted as missing." in text
-    )
+    assert f"In {blind} rows, every view has a missing feature: the prediction is missing" in text
     assert "as the null model's prediction in Dev. ratio, not in Error" in text
 
 

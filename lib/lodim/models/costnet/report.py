@@ -194,15 +194,16 @@ def _coefficients(fit, full):
     if zeros:
         notes.append(f"{zeros} {'coefficient is' if zeros == 1 else 'coefficients are'} zero.")
     if len(order) > len(largest):
-        notes.append(f"{len(order) - len(largest)} smaller coefficients are left out; see coef().")
+        rest = counted(len(order) - len(largest), "smaller coefficient")
+        notes.append(f"{rest} left out; see coef().")
     formats = {"Estimate": significant, "Per SD": lambda v: "" if np.isnan(v) else significant(v)}
     return Table("Coefficients", table, formats, (" ".join(notes),), keep=[True] * len(table))
 
 
 def _notes(fit):
     path, d = fit.estimates.path, fit.design
-    failed = np.count_nonzero(~path.converged)
-    ended = f"NOT converged at {failed} penalties" if failed else "converged"
+    failed, n = np.count_nonzero(~path.converged), len(path.converged)
+    ended = f"NOT converged at {failed} of {n} penalties" if failed else "converged"
     notes = [_coefficients_note(fit)]
     notes += [f"{line}: their coefficients have one sign." for line in phrases.monotone(fit)]
     if fit.separated:

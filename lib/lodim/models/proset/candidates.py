@@ -6,6 +6,7 @@ import numpy as np
 
 from lodim.engine.row_keys import shuffled
 from lodim.errors import DataError
+from lodim.text import counted
 
 
 @dataclass(frozen=True)
@@ -86,8 +87,8 @@ def check_rows(problem):
         if n < least:
             who = f"class {levels[k]!r} has" if levels else "there are"
             raise DataError(
-                f"{who} {n} rows with a positive weight, but proset needs at least {least:.0f}, "
-                "as candidates and to fit the weights"
+                f"{who} {counted(n, 'row')} with a positive weight, but proset needs at least "
+                f"{least:.0f}, as candidates and to fit the weights"
                 + (f" (max_fraction={eta})" if problem.settings.max_fraction else "")
             )
     return problem

@@ -13,7 +13,7 @@ from lodim.page.sections import MOST_HOVER, MOST_POINTS, thinned, with_columns
 from lodim.report import phrases
 from lodim.report.numbers import blank_if_missing
 from lodim.report.tables import Report, Table, significant
-from lodim.text import feature_columns, first_names, join_words
+from lodim.text import counted, feature_columns, first_names, join_words
 
 ERROR = {
     CLASSES: ("Error", "share wrong"),
@@ -185,14 +185,14 @@ def _notes(fit):
         )
     if blind and voting(fit):
         of_views.append(
-            f"{blind} rows have a missing feature in every view: they are predicted as the mean of "
-            'all training rows, and their predict(type="view") is None.'
+            f"In {counted(blind, 'row')}, every view has a missing feature: the prediction is the "
+            'mean of all training rows, and predict(type="view") gives None.'
         )
     elif blind:
         null = ", and as the null model's prediction in Dev. ratio" if task != CLUSTERS else ""
         of_views.append(
-            f"{blind} rows have a missing feature in every view and are predicted as missing. They "
-            f"count in %Rows{null}, not in {ERROR[task][0]}."
+            f"In {counted(blind, 'row')}, every view has a missing feature: the prediction is "
+            f"missing, and counts in %Rows{null}, not in {ERROR[task][0]}."
         )
     if task != CLUSTERS:
         what = "views" if fit.arguments["lambda_"] is not None else "views and their number"

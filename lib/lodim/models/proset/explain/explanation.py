@@ -23,7 +23,7 @@ from lodim.models.proset.explain.query import (
 from lodim.models.proset.prototypes import Mixture
 from lodim.report.numbers import blank_if_missing
 from lodim.report.tables import Report, Table, significant
-from lodim.text import feature_columns
+from lodim.text import counted, feature_columns
 from lodim.typing import Data, FilePath, Offset
 
 QUERY, PRIOR, PROTOTYPE, OTHERS = "query", "prior", "prototype", "others"
@@ -322,7 +322,7 @@ def _table(fit, query, mixture, estimate, impact, dominant, shown):
     columns = {  # of the row, of the null model, of the shown prototypes, of the others
         "role": ([QUERY], [PRIOR] * n, [PROTOTYPE] * len(shown), [OTHERS]),
         "batch": (unknown, unknown * n, t.batch[shown], unknown),
-        "row": ([query.label], unknown * n, labels, [f"{len(rest)} prototypes"]),
+        "row": ([query.label], unknown * n, labels, [counted(len(rest), "prototype")]),
         "target": ([known], null, targets(fit)[shown], unknown),
         "prototype_weight": (unknown, weight, t.w[shown], [t.w[rest].sum()]),
         "similarity": (unknown, np.ones(n), impact[shown] / t.w[shown], unknown),
