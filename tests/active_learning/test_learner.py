@@ -450,6 +450,14 @@ def test_refused(change, error, words):
         ld.active(**given | change)
 
 
+def test_a_numeric_response_is_refused_before_the_fit(monkeypatch):
+    from lodim.fitting.model import Model
+
+    monkeypatch.setattr(Model, "run", lambda *a, **k: pytest.fail("a fit was made"))
+    with pytest.raises(ld.ArgumentError, match="needs a response with classes"):
+        ld.active(ld.gbmap, "d ~ a + b", LABELLED, POOL)
+
+
 def test_queries_refused():
     one = learner()
     with pytest.raises(ld.ArgumentError, match="n must be"):

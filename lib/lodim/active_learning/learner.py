@@ -21,7 +21,7 @@ from lodim.design.frame import with_column
 from lodim.design.rows import INPUTS, is_balanced
 from lodim.errors import ArgumentError, ConvergenceWarning, DataError
 from lodim.fitting.argument_names import with_known_arguments
-from lodim.fitting.fit_model import model_of
+from lodim.fitting.fit_model import model_of, prepare
 from lodim.formula.formula import parse
 from lodim.progress import showing, steps
 from lodim.report.numbers import blank_if_missing
@@ -445,7 +445,13 @@ class Learner(Generic[FitT]):
         return curves.plot(kind, ax, of=name if kind == "winloss" else None)
 
     def _fitted(self, labelled):
-        return self.model(self.formula, labelled, **self.arguments)
+        model = model_of(self.model)
+        with showing(self.arguments.get("progress"), model.name):
+            problem = prepare(model, self.formula, labelled, self.arguments)
+            if problem.design.levels is None:
+                has = "a response with classes; this response is numeric"
+                raise ArgumentError(f"active learning needs {has}")
+            return model.fit(problem)
 
     def _fitted_for_scores(self, labelled):
         with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
@@ -457,10 +463,6 @@ class Learner(Generic[FitT]):
         row = {"n_labelled": len(self.labelled), "asked": asked}
         row |= dict.fromkeys(("accuracy", "log_loss", "entropy", "agreement"), np.nan)
         if fit is not None:
-            if fit.levels is None:
-                raise ArgumentError(
-                    "active learning needs a response with classes; this response is numeric"
-                )
             now = fit.predict(self._watched, "class").to_numpy(dtype=object)
             if self._before is not None:
                 row["agreement"] = cohen_kappa(self._before, now)
