@@ -445,7 +445,7 @@ def test_methods_that_stand_in_other_files_have_the_names_of_their_class():
     fit = ld.costnet("mpg ~ weight + model_year", cars)
     for name in ("at", "staged", "predict"):
         with pytest.raises(TypeError, match=rf"^CostnetFit\.{name}\(\) got an unexpected"):
-            getattr(fit, name)(cars, None, nonsense=1)
+            getattr(fit, name)(cars, "response", nonsense=1)
         assert pickle.loads(pickle.dumps(getattr(type(fit), name))) is getattr(type(fit), name)
     assert pickle.loads(pickle.dumps(fit.at))(2.0).cost == fit.at(2.0).cost
     for own in Fit.__subclasses__():

@@ -285,6 +285,14 @@ def test_warnings_of_chunks_are_told_once(cars, files):
     )
 
 
+def test_an_unknown_type_is_refused_before_the_file_is_read(cars, tmp_path):
+    fits = [ld.glm("mpg ~ weight", cars), ld.ripr("mpg + weight ~ displacement", cars, k=10)]
+    for fit in fits:
+        for name in ("prb", "classes"):
+            with pytest.raises(ld.ArgumentError, match="type must be one of response"):
+                fit.predict(tmp_path / "no_such_file.csv", name)
+
+
 @pytest.mark.long
 def test_several_responses(cars, files, tmp_path):
     cars["thirsty"] = cars["mpg"] < 20

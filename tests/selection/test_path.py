@@ -227,3 +227,10 @@ def test_what_a_penalty_leaves_without_effect_is_refused_in_words_of_the_path(df
 def test_at_refuses(path, value):
     with pytest.raises(ld.ArgumentError, match="positive"):
         path.at(value)
+
+
+@pytest.mark.parametrize("of", [ld.path, ld.cv])
+@pytest.mark.parametrize("n_lambda", [0, 1, 2.5])
+def test_a_wrong_number_of_penalties_is_refused_before_the_data_are_read(of, n_lambda):
+    with pytest.raises(ld.ArgumentError, match="n_lambda must be"):
+        of(ld.gbmap, "y ~ a", "no_such_file.csv", n_lambda=n_lambda)

@@ -119,7 +119,7 @@ class Design:
             raise ArgumentError(f"dtype must be 'float64' or 'float32', not {dtype!r}")
         flag("standardize", standardize)
         parsed, chosen = read_formula(formula, family, which)
-        source = read_source(data)
+        source = read_source(data, check=lambda names: expand(parsed, names, inputs.names))
         data = read_frame(data) if source is None else source
         read = _read_rows(parsed, chosen, data, inputs, family, missing, reading)
         keys, left_out, family, response, y, inputs, rows, summaries = read

@@ -11,7 +11,7 @@ import pandas as pd
 
 from lodim import family as families
 from lodim import forms
-from lodim.checks import flag, one_of, share
+from lodim.checks import flag, share
 from lodim.classification import auc, macro_auc
 from lodim.design.batch import subset
 from lodim.design.design import Design
@@ -218,7 +218,6 @@ class Fit(Delegates):
 
     def _predict_rows(self, data, type, offset, new_levels, threshold):
         """Return the result of predict(), with the same arguments, as a pandas frame or Series."""
-        one_of("type", type, self.types)
         if type in ("class", "prob") and self.levels is None:
             needs = "needs a response with classes; this response is numeric"
             raise ArgumentError(f"type={type!r} {needs}")

@@ -10,7 +10,6 @@ import numpy as np
 
 from lodim import family as families
 from lodim import progress
-from lodim.checks import whole
 from lodim.design.batch import Batch
 from lodim.design.design import Design
 from lodim.errors import ArgumentError, DataError
@@ -128,7 +127,6 @@ def _text(value):
 
 def lambda_grid(problem, penalty, n, ratio=None):
     """Return n log-spaced values of the setting `penalty`; the last is `ratio` times the first."""
-    n = whole("n_lambda", n, least=2)
     kind = problem.model.penalties[penalty]
     largest = kind.largest(problem.batch, problem.family, problem.settings)
     return largest * np.geomspace(1.0, kind.ratio if ratio is None else ratio, n)

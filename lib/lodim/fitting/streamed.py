@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
+from lodim.checks import one_of
 from lodim.design import factors
 from lodim.design.batch import Batch, subset
 from lodim.design.frame import (
@@ -38,10 +39,15 @@ OUTPUT = """output : path, optional
 
 def streaming(method: F) -> F:
     """Decorate a method of a fit to accept data larger than memory, in chunks, and `output`."""
+    typed = inspect.signature(method).parameters.get("type")  # of predict()
 
     @functools.wraps(method)
     def streamed(self, data, *arguments, output=None, **keywords):
         data = rows_of(data)
+        kind = [*arguments, keywords.get("type", typed and typed.default)][0]
+        if typed and kind is not typed.default:  # refused before the data are read
+            fits = getattr(self, "fits", {"": self}).values()
+            one_of("type", kind, dict.fromkeys(k for fit in fits for k in fit.types))
         call = MethodCall(self, method, arguments, keywords)
         if call.includes_data:
             data = dict_as_frame(data)

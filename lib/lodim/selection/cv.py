@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from lodim import text
-from lodim.checks import as_seed, as_threads, one_of
+from lodim.checks import as_seed, as_threads, one_of, whole
 from lodim.design.batch import SplitsInPlace, split, with_positive_weight
 from lodim.design.frame import as_given
 from lodim.errors import ArgumentError
@@ -121,12 +121,12 @@ def cv(
     seed, folds = as_seed(seed), as_folds(folds)
     of_path = {} if n_lambda is None else {"n_lambda": n_lambda}
     arguments = with_own(of, arguments, seed=seed, **of_path)
+    n = whole("n_lambda", N_LAMBDA if n_lambda is None else n_lambda, least=2)
     problem = prepare(of, formula, data, arguments, groups=groups)
     problem.design.check_response("cv")
     if loss == "class" and problem.design.levels is None:
         raise ArgumentError("loss='class' needs a response with classes; this response is numeric")
     found, given = None, {} if grid is None else grid
-    n = N_LAMBDA if n_lambda is None else n_lambda
     if grid is None:
         grid, found = problem.model.cv_grid(problem, n)
         _check_not_given(grid, arguments)

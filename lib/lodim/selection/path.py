@@ -6,7 +6,7 @@ from typing import Any, Generic
 import numpy as np
 import pandas as pd
 
-from lodim.checks import one_of, positive, share, sizes
+from lodim.checks import one_of, positive, share, sizes, whole
 from lodim.design.frame import as_given, in_pandas
 from lodim.errors import ArgumentError
 from lodim.fitting.argument_names import with_known_arguments
@@ -84,6 +84,11 @@ def path(
     one_of("penalty", penalty, names)
     if arguments.get(penalty) is not None:
         raise ArgumentError(f"a path varies {penalty}: give lambdas=, or call the model itself")
+    ratio = None if lambda_min_ratio is None else share("lambda_min_ratio", lambda_min_ratio)
+    if lambdas is not None and (n_lambda is not None or ratio is not None):
+        what = "n_lambda and lambda_min_ratio have no effect with lambdas="
+        raise ArgumentError(f"{what}: leave them out")
+    n_lambda = whole("n_lambda", 100 if n_lambda is None else n_lambda, least=2)
     problem = prepare(own, formula, data, arguments)
     for name, other in problem.model.penalties.items():
         if other.needed and name != penalty and getattr(problem.settings, name) is None:
@@ -92,12 +97,8 @@ def path(
     if stages and getattr(problem.settings, stages) is None:
         settings = replace(problem.settings, **{stages: problem.settings.path_stages})
         problem = replace(problem, settings=settings)
-    ratio = None if lambda_min_ratio is None else share("lambda_min_ratio", lambda_min_ratio)
     if lambdas is None:
-        lambdas = lambda_grid(problem, penalty, 100 if n_lambda is None else n_lambda, ratio)
-    elif n_lambda is not None or ratio is not None:
-        what = "n_lambda and lambda_min_ratio have no effect with lambdas="
-        raise ArgumentError(f"{what}: leave them out")
+        lambdas = lambda_grid(problem, penalty, n_lambda, ratio)
     along = _settings_along(problem, penalty, lambdas)
     settled = (penalty, stages) if stages else (penalty,)
     fits, warm = [], None

@@ -1,7 +1,7 @@
 """Data that are not in memory, such as files: ordered pieces that are read in chunks."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -68,11 +68,12 @@ class Source:
             file.check_unchanged()
 
 
-def read_source(data: Any, sep: str = ",", decimal: str = ".") -> Source | None:
+def read_source(data: Any, check: Callable[[list[str]], Any] | None = None) -> Source | None:
     """Return a Source that reads data in chunks, for data not in memory; None for other data.
 
     data : path, pattern, folder, list of these, pyarrow Dataset, polars LazyFrame, Dask frame,
-        or a Source, which is returned; sep, decimal : separator and decimal sign of CSV files"""
+        or a Source, which is returned
+    check : function that raises errors about the column names, before rows of CSV files are read"""
     if isinstance(data, Source):
         return data
     if is_path(data):
@@ -81,7 +82,7 @@ def read_source(data: Any, sep: str = ",", decimal: str = ".") -> Source | None:
         if kind == CSV:
             from lodim.sources.csv_files import read_csv
 
-            return read_csv(files, sep, decimal)
+            return read_csv(files, check)
         from lodim.sources.arrow_tables import read_tables
 
         return read_tables(files, kind)

@@ -1,7 +1,7 @@
 """CSV files as data that are read in chunks."""
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -95,15 +95,17 @@ class Rows(Piece):
         return {"filepath_or_buffer": BytesIO(text), "header": None, "names": self.names}
 
 
-def read_csv(files: Sequence[FileState], sep: str = ",", decimal: str = ".") -> Source:
-    """Read CSV files once; return a Source of them."""
+def read_csv(files: Sequence[FileState], check: Callable[[list[str]], Any] | None) -> Source:
+    """Read CSV files once, after `check` of their column names; return a Source of them."""
     kinds: dict[str, Kinds] = {}
     pieces: list[Rows] = []
     for file in files:
-        dialect = dialect_of(file, sep, decimal)
+        dialect = dialect_of(file)
         every, names = header(file, dialect)
         if kinds:
             check_columns(files[0].name, list(kinds), file.name, names)
+        elif check is not None:
+            check(names)
         kinds = kinds or {name: Kinds() for name in names}
         n, suspicious = 0, False
         for frame in _frames(file, dialect, {"filepath_or_buffer": file.path}):
@@ -150,7 +152,7 @@ def _cuts(file: FileState, n: int) -> list[Cut]:
     return [(first, min(ROWS_PER_CHUNK, n - first), *ends) for first, *ends in bounds]
 
 
-def dialect_of(file: FileState, sep: str, decimal: str) -> Dialect:
+def dialect_of(file: FileState, sep: str = ",", decimal: str = ".") -> Dialect:
     """Return the Dialect of a CSV file; in *.tsv files, tabs replace commas as separator."""
     return Dialect("\t" if sep == "," and ".tsv" in file.name.lower() else sep, decimal)
 

@@ -176,7 +176,6 @@ class GlmFit(Described, Fit):
         0  15.4   14.8   16.1        8.6       22.2
         1  14.2   13.5   14.8        7.4       20.9
         """
-        one_of("type", type, self.types)
         one_of("rank_deficient", rank_deficient, ("missing", "zero"))
         if type != "interval":
             if level is not None:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from lodim import forms
-from lodim.checks import numbers, one_of, shares
+from lodim.checks import numbers, shares
 from lodim.errors import ArgumentError
 from lodim.fitting import saved
 from lodim.fitting.fit import Fit
@@ -165,7 +165,6 @@ class ProsetFit(Fit):
         0    0.99        0.01        0.0
         1    0.99        0.01        0.0
         """
-        one_of("type", type, self.types)
         for name, value, of in (("level", level, "interval"), ("quantiles", quantiles, "quantile")):
             if value is not None and type != of:
                 raise ArgumentError(f"{name}= needs type={of!r}, not {type!r}")

@@ -5,7 +5,7 @@ from typing import Any, Literal, Self
 import pandas as pd
 
 from lodim import forms
-from lodim.checks import among, one_of
+from lodim.checks import among
 from lodim.design.frame import PANDAS, as_given, in_pandas, with_columns
 from lodim.fitting import storage
 from lodim.fitting.streamed import streaming
@@ -108,7 +108,6 @@ class RiprFits(Summarized):
         >>> fits.predict(cars[:2]).columns.tolist()
         ['mpg', 'weight']
         """
-        one_of("type", type, dict.fromkeys(k for fit in self.fits.values() for k in fit.types))
         out = {}
         for name, fit in self.fits.items():
             kind = "response" if fit.levels is None and type == "class" else type
