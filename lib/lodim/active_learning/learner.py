@@ -87,8 +87,7 @@ def active(
     Raises
     ------
     ArgumentError
-        If an argument is out of range, the response is not a column of classes, or `target` is
-        given without `test`.
+        If an argument is invalid, the response has no classes, or `target` comes without `test`.
     DataError, FormulaError
         If row labels repeat, a labelled row is also in the pool, or a test row has no label.
 
@@ -457,10 +456,10 @@ class Learner(Generic[FitT]):
         with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
             return self._fitted(labelled)
 
-    def _learn(self, asked):
-        """Fit the model and extend the learning curve; asked : score of the last query, or ""."""
+    def _learn(self, score_name):
+        """Fit the model and extend the learning curve; score_name : of the last query, or ""."""
         fit, now = self._fit_or_none(), None
-        row = {"n_labelled": len(self.labelled), "asked": asked}
+        row = {"n_labelled": len(self.labelled), "asked": score_name}
         row |= dict.fromkeys(("accuracy", "log_loss", "entropy", "agreement"), np.nan)
         if fit is not None:
             now = fit.predict(self._watched, "class").to_numpy(dtype=object)

@@ -23,7 +23,9 @@ def uncertainty(learner, rng):
 
 
 def margin(learner, rng):
-    """Return 1 - (largest - second class probability), (n,), of a Learner's unlabelled rows."""
+    """Score unlabelled rows by the uncertainty of the class, 1 - (largest - second probability).
+
+    learner : Learner, with the fit and the n rows; rng : ignored, an argument of all scores"""
     p = np.sort(learner.fit.predict(learner.pool, "prob").to_numpy(float), axis=1)
     return 1.0 - (p[:, -1] - p[:, -2])
 
