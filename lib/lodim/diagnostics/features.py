@@ -194,7 +194,7 @@ def collinearity(subject):
 
 
 def empty_cells(subject):
-    """Find crossed levels with at most one common row in a subject (fit, rows); return Findings."""
+    """Find interaction cells with 0 or 1 rows in a Subject (fit and rows); return Findings."""
     design, found = subject.design, []
     frame, rows = read_frame(subject.data), subject.rows.rows
     crossed = [[factors.column_with_levels(part) for part in term] for term in design.terms]
@@ -293,9 +293,8 @@ def drift(subject):
 def moved_means(fit, batch):
     """Return significant changes of feature means since training, as a dict name -> change.
 
-    batch : the new rows
-    Changes are in standard deviations, the largest first. If no test is possible, return a text
-    that says why."""
+    batch : the new rows. Changes are in standard deviations, the largest first.
+    If no test is possible, return a text that says why."""
     # The least change is `SHIFT`.
     if batch.n < LEAST_NEW:
         return f"fewer than {LEAST_NEW} rows"
@@ -413,8 +412,7 @@ def _correlation(x, y):
 def moved(X, n_training):
     """Return the means (p,) of new rows, and whether each differs from the mean in training.
 
-    X : new rows, standardized as in training
-    n_training : number of training rows"""
+    X : new rows, standardized as in training; n_training : number of training rows"""
     # A mean differs if it is at least `SHIFT` in absolute value, and significant by a t test.
     shift = X.mean(axis=0)
     error = np.sqrt(np.maximum(1.0, X.var(axis=0)) * (1.0 / len(X) + 1.0 / n_training))
@@ -423,6 +421,6 @@ def moved(X, n_training):
 
 
 def beyond(X, n_training):
-    """Return which standardized values X are larger than any training row can have, (n, p) bool."""
+    """Return which standardized |X| exceed sqrt(n_training - 1), as no training row can, (n, p)."""
     # At most sqrt(n_training - 1) in absolute value (Samuelson 1968)
     return np.abs(X) > np.sqrt(max(n_training - 1, 1)) * (1.0 + 1e-9)

@@ -14,8 +14,7 @@ EDGE = 1e-9  # smallest distance of a probability from 0 and 1, for its logit
 def overfit(subject):
     """Check whether a fit explains new or held-out rows much worse than training rows.
 
-    subject : Subject, the fit and rows
-    Return a list of Finding, or a text that says why the check is skipped."""
+    subject : Subject, a fit and rows. Return Findings, or the reason why nothing was checked"""
     fit, row = subject.fit, in_pandas(subject.fit.glance)().iloc[0]
     if fit.design.response is None:
         return "there is no response"
@@ -49,8 +48,7 @@ def overfit(subject):
 def _explained(subject, before):
     """Return the share of null deviance explained in given rows, and the SE of share - `before`.
 
-    subject : Subject, the fit and the rows
-    before : share explained in the training rows
+    subject : Subject, the fit and the rows; before : share explained in the training rows
     Return None if rows are few or the share is undefined."""
     fit, batch = subject.fit, subject.answered
     weight, family = batch.weight, subject.fit.family
@@ -115,7 +113,7 @@ def dispersion(subject):
 
 
 def zeros(subject):
-    """Find more zero counts than a Poisson response has; return Findings, or a text why skipped."""
+    """Find excess zeros of a Subject (Poisson fit, rows); return Findings, or why not checked."""
     fit, batch = subject.fit, subject.answered
     reason = _no_counts(subject)
     if reason:
@@ -209,7 +207,6 @@ def recalibration(residual, predictor, n_training, variance=None):
     """Test whether intercept + slope * predictor would predict better than the predictor alone.
 
     residual : response minus mean; predictor : the mean, or the logit of a probability
-    n_training : number of training rows
     variance : variances of the responses, or None; if given, the smaller of two statistics is used,
         one with these variances and one with the squared residuals
     Return chi-square and its p-value."""
@@ -229,8 +226,7 @@ def recalibration(residual, predictor, n_training, variance=None):
 def worst_fifth(residual, predicted, variance):
     """Divide rows into fifths by prediction; return the worst fifth's positions and its name.
 
-    predicted, residual : predictions, and responses minus predictions
-    variance : variance of each residual
+    predicted, residual : predictions, and responses minus these; variance : of each residual
     The worst fifth has the largest |mean| / SE of `residual`."""
     parts = np.array_split(np.argsort(predicted, kind="stable"), len(FIFTHS))
     off = [abs(residual[k].sum()) / np.sqrt(variance[k].sum() + 1e-300) for k in parts]
@@ -239,9 +235,10 @@ def worst_fifth(residual, predicted, variance):
 
 
 def why_dominant(n, levels, explained):
-    """Return why single rows of n may have much of the deviance, in a good fit too, or "".
+    """Return why, in a good fit too, a few rows can have much of the deviance; "" if no reason.
 
-    levels : classes, or None; explained : share of the null deviance that the fit explains"""
+    n : number of rows; levels : classes, or None for a number
+    explained : share of the null deviance that the fit explains"""
     if n < MIN_ROWS:
         return f"fewer than {MIN_ROWS} rows"
     if levels is not None and explained > NEARLY_ALL:
