@@ -25,9 +25,10 @@ class Plan:
 
 
 def local_effects(rows, feature, others):
-    """Return the Plan of a feature's accumulated local effect.
+    """Return a Plan (rows to predict, function of predictions) for an accumulated local effect.
 
-    others : other Features; unordered levels with similar values of these become neighbours"""
+    rows : Rows with the data; feature : Feature (a column) whose effect it is
+    others : list of the other Features; levels without order are sorted by similarity in these"""
     rows, x, at = known_rows(rows, feature)
     if feature.levels is not None:
         used, code = np.unique(x.astype(int), return_inverse=True)
@@ -110,7 +111,9 @@ def dependence(rows, feature, drawn):
 
 
 def slopes(rows, feature):
-    """Return the Plan of a feature's mean slope; levels are compared with the most frequent."""
+    """Return a Plan (rows to predict, function of predictions) for a Feature's mean slope.
+
+    rows : Rows; levels have, instead of a slope, mean differences from the most frequent level"""
     rows, x, _ = known_rows(rows, feature)
     if feature.levels is not None:
         count = np.bincount(x.astype(int), rows.weight, len(feature.levels))

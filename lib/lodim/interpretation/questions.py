@@ -30,7 +30,9 @@ class Question:
     seed: int
 
     def of(self, rows, features, terms):
-        """Return a TermEffect per term, averaged over rows; features : dict name -> Feature."""
+        """Return a TermEffect (its estimates at q values of the term) for each of `terms`.
+
+        rows : Rows to average over; features : dict name -> Feature; terms : names or name pairs"""
         if self.kind == "importance":
             return self._importance(rows, features, terms)
         if self.kind == "pd":
