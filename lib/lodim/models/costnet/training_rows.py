@@ -34,7 +34,7 @@ class TrainingRows:
 
     @cached_property
     def loss(self):
-        """Loss of responses divided by `spread`: tuple of code and constants for compiled loops."""
+        """Loss of the response / `spread` as numbers: code, least curvature, further constants."""
         # Entry 1 is a lower limit for the curvature in Newton steps, if the loss has linear parts.
         if self.family.n_scores > 1:
             return passes.SOFTMAX
@@ -57,7 +57,7 @@ class TrainingRows:
 
     @property
     def offset(self):
-        """Offset divided by `spread`, in blocks of 64 rows, (n_tiles, K, 64), as a new array."""
+        """Offset / `spread` (unit of the response), a new array (n_tiles, K, 64): 64-row blocks."""
         return self._tiles(self.given[2], self.spread)
 
     def _tiles(self, values, spread=1.0):
@@ -72,17 +72,15 @@ class TrainingRows:
         return self.given[2].shape[1]
 
     def derivatives(self, f, columns, curvatures=0, step=None, least=None):
-        """Return half the mean deviance and derivatives: a tuple (loss, gradient, moments, sum).
+        """Return (loss, gradient, moments, sum) at K linear predictors f, in blocks of 64 rows.
 
         loss : half the weighted mean deviance
-        gradient : (K, C) minus the gradient with respect to the coefficients of C `columns`
-        moments : (J, J, C, C) second moments of these columns, weighted by l''
-        sum : sum over rows of l'^2 / l''; l' and l'' are derivatives of a row's loss
-
-        f : linear predictors
-        step : (K, C) change of the coefficients, whose effect is first added to f; or None
-        curvatures : J^2: 0 for no moments, 1 for a mean of l'' over predictors, K^2 for all l''
-        least : smallest curvature of a row of weight one, by default that of the loss"""
+        gradient : (K, C) minus its gradient in coefficients of C `columns` (numbers; -1: intercept)
+        moments : (J, J, C, C) products of these columns, weighted by l'' and summed over rows
+        sum : weighted sum over rows of l'^2 / l''; l' and l'' are derivatives of a row's loss
+        step : (K, C) change of the coefficients to make first, or None
+        curvatures : J^2: 0 for no moments, 1 for an average l'', K^2 for l'' per pair of predictors
+        least : smallest l'' of a row of weight one, by default that of the loss"""
         loss = self.loss if least is None else (self.loss[0], least, *self.loss[2:])
         known = {"loss": loss, "columns": columns, "curvatures": curvatures}
         known["step"] = None if step is None else np.ascontiguousarray(step)
@@ -102,14 +100,14 @@ class TrainingRows:
 
 
 def next_least(least, size):
-    """Return the lower limit of rows' curvatures for the next Newton step; a high one damps it.
+    """Return the lower limit for rows' curvatures in the next Newton step; a high limit damps it.
 
-    least : limit for the last step; size : fraction of that step that was taken, 1 for all"""
+    least : last limit; size : share of the last step taken: 1 lowers the limit, less raises it"""
     return least * (0.2 if size == 1.0 else 1.0 / size)
 
 
 def freeze_absent(slopes, absent):
-    """Set slopes of `absent` classes (no rows) to zero, in place; centre those of other classes."""
+    """Zero slopes (K, C) of `absent` classes, (K,) bool, in place; centre columns of the others."""
     # Absent classes keep their coefficients.
     if absent.any():
         slopes[absent] = 0.0

@@ -17,14 +17,12 @@ from lodim.models.costnet.penalty.prox import (
 
 @njit(**INNER)
 def _newton_direction(H, c, w, lam, groups, g0, g1, at, position):
-    """Return the Newton step (K s,) of s columns of coefficients for a group-penalized quadratic.
+    """Return the Newton step (K s,) for s columns of coefficients of a group-penalized quadratic.
 
-    H : (K, K, A, A) Hessian of the quadratic
-    c : (K, A) minus the gradient of the quadratic at the coefficients w (K, A)
-    lam : factor of the group penalty, in which only the groups g0 to g1 - 1 count
-    at : (s,) columns to change
-    position : index in `at` of each column, -1 for columns that stay"""
-    # The penalty is lam sum_g cost_g ||w_g||.
+    H, c : (K, K, A, A) Hessian of the quadratic, and (K, A) minus its gradient at w
+    w : (K, A) coefficients; the step is for one row of w after the other
+    groups : GroupArrays, of which g0 to g1 - 1 count; lam : factor of sum_g cost_g ||w_g||
+    at : (s,) columns of w to change; position : index in `at` of each column, -1 for others"""
     start, member, cost = groups.start, groups.member, groups.cost
     K, s = w.shape[0], at.size
     M, rhs = np.empty((K * s, K * s)), np.empty(K * s)
@@ -68,13 +66,11 @@ def _newton_direction(H, c, w, lam, groups, g0, g1, at, position):
 
 @njit(**FAST)
 def newton_steps(span, groups, H, c, w, lam, d, eps):
-    """Minimize a group-penalized quadratic over the nonzero coefficients w, in place.
+    """Minimize a group-penalized quadratic over the nonzero coefficients w (K, A), in place.
 
-    span : (lo, hi, g0, g1): only the coefficients lo to hi - 1 and groups g0 to g1 - 1 count
-    H : Hessian of the quadratic
-    c : minus the gradient of the quadratic at w; updated
-    lam : factor of the group penalty
-    d : work array, shaped like w
+    span : (lo, hi, g0, g1): only the columns lo to hi - 1 of w and the groups g0 to g1 - 1 count
+    groups : GroupArrays; lam : factor of their penalty sum_g cost_g ||w_g||; d : work array (K, A)
+    H, c : (K, K, A, A) Hessian of the quadratic, and (K, A) minus its gradient at w; c is updated
     eps : fall of the objective at which to stop"""
     # The penalty is lam sum_g cost_g ||w_g||. Coefficients that would cross zero become zero.
     for _ in range(8):
@@ -85,11 +81,12 @@ def newton_steps(span, groups, H, c, w, lam, d, eps):
 
 @njit(**INNER)
 def _newton_step(span, groups, H, c, w, lam, d):
-    """Make one Newton step on the nonzero coefficients w of a group-penalized quadratic, in place.
+    """Make one Newton step on the nonzero coefficients w (K, A) of a quadratic plus group penalty.
 
-    Return by how much the objective falls, and whether a group became zero.
-    Arguments are those of `newton_steps`."""
-    # The penalty is lam sum_g cost_g ||w_g||.
+    w is changed in place. Return by how much the objective falls, and whether a group became zero.
+    span : (lo, hi, g0, g1): only the columns lo to hi - 1 of w and the groups g0 to g1 - 1 count
+    groups : GroupArrays; lam : factor of their penalty sum_g cost_g ||w_g||; d : work array (K, A)
+    H, c : (K, K, A, A) Hessian of the quadratic, and (K, A) minus its gradient at w; c changes"""
     lo, hi, g0, g1 = span
     K, start, member = w.shape[0], groups.start, groups.member
     position = np.full(hi, -1)
@@ -147,7 +144,6 @@ def _zero_crossings(w, d, groups, g0, g1):
 
     A group g crosses zero at the t < 1 with w_g'(w_g + t d_g) = 0; inf if there is none.
     w, d : (K, A) coefficients and their step; only the groups g0 to g1 - 1 count"""
-    # A group crosses zero where w'(w + t d) = 0 for its coefficients.
     start, member = groups.start, groups.member
     out, nearest = np.full(g1 - g0, np.inf), np.inf
     for g in range(g0, g1):
@@ -166,8 +162,7 @@ def _zero_crossings(w, d, groups, g0, g1):
 def _move(H, c, w, lo, hi, d):
     """Add d to the columns lo to hi - 1 of coefficients w; return how much a quadratic falls.
 
-    H : Hessian of the quadratic
-    c : minus the gradient of the quadratic at w; updated in these columns"""
+    H, c : Hessian of the quadratic, and minus its gradient at w; c is updated in these columns"""
     gain = 0.0
     for k in range(w.shape[0]):
         for j in range(lo, hi):
@@ -182,17 +177,14 @@ def _move(H, c, w, lo, hi, d):
 
 @njit(**INNER)
 def _minimize_block(b, groups, H, c, w, dual, lam, L, spaces, eps):
-    """Minimize a group-penalized quadratic over the coefficients of block b of w, in place.
+    """Minimize a group-penalized quadratic over block b of the coefficients w (K, A), in place.
 
-    Return the largest gain of a step, L |step|^2.
-    H : Hessian of the quadratic
-    c : minus the gradient of the quadratic at w; updated
-    dual : dual vectors of the groups; updated
-    lam : factor of the group penalty
-    L : largest eigenvalue of H in the block
-    spaces : three work arrays, shaped like w
-    eps : gain of a step at which to stop"""
-    # The gain of a step is measured by L |step|^2.
+    Return the largest L |step|^2 of its steps, a measure of their gain.
+    groups : GroupArrays; a block is a set of groups that share coefficients
+    H, c : (K, K, A, A) Hessian of the quadratic, and (K, A) minus its gradient at w; c is updated
+    dual : (K, members) dual vector of each group, of norm up to lam cost_g; updated
+    lam : factor of the penalty sum_g cost_g ||w_g||; L : largest eigenvalue of H in the block
+    spaces : three work arrays, shaped like w; eps : value of L |step|^2 at which to stop"""
     u, d, old = spaces
     K, lo, hi = w.shape[0], groups.block[b], groups.block[b + 1]
     g0, g1 = groups.first[b], groups.first[b + 1]
@@ -239,13 +231,11 @@ def _minimize_block(b, groups, H, c, w, dual, lam, L, spaces, eps):
 def minimize(groups, H, c, w, dual, lam, lipschitz, target, radius, max_sweeps):
     """Minimize a group-penalized quadratic over w (K, A), in place; return the number of sweeps.
 
-    H : Hessian of the quadratic
-    c : minus the gradient of the quadratic at w; updated
-    dual : dual vectors of the groups; updated
-    lam : factor of the group penalty
-    lipschitz : largest eigenvalue of H per block of coefficients
-    target : duality gap at which to stop
-    radius : upper bound of penalty / lam at the minimum"""
+    groups : GroupArrays; lam : factor of their penalty sum_g cost_g ||w_g||
+    H, c : (K, K, A, A) Hessian of the quadratic, and (K, A) minus its gradient at w; c is updated
+    dual : (K, members) dual vector of each group, of norm up to lam cost_g; updated
+    lipschitz : largest eigenvalue of H per block, which is a set of groups that share coefficients
+    target : duality gap at which to stop; radius : bound of sum_g cost_g ||w_g|| at the minimum"""
     K, A = w.shape
     u, d, old = np.empty((K, A)), np.empty((K, A)), np.empty((K, A))
     eps, largest = 0.1 * target, 0.0 if groups.nested.all() else np.inf

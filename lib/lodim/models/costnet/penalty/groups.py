@@ -12,11 +12,12 @@ from lodim.models.costnet.penalty.prox import GroupArrays
 class Groups:
     """Group penalty sum_g cost_g ||w_g||_2 over q coefficients w; groups may overlap.
 
-    A column of X has one coefficient per graph node that contains it; columns of no node come last.
-    Coefficients in no group are not penalized. A group comes after the groups that it contains."""
+    Coefficients in no group are not penalized. A group comes after all groups that it contains.
+    A column of X can have several coefficients, which add up: one per node of the dependency graph
+    that has the column. Coefficients of columns in no node come last."""
 
     def __init__(self, feature, cost_of, sign):
-        """Sort the groups that `cost_of` lists, so that contained groups come first.
+        """Sort the groups of `cost_of` by size, so that a group follows all that it contains.
 
         cost_of : dict {frozenset of the positions of a group's coefficients: cost of the group}
         feature, sign : (q,) column of X and required sign (1, -1 or 0) of each coefficient"""
@@ -115,14 +116,14 @@ class Layout(GroupArrays):
 
     @classmethod
     def _sorted(cls, at, block, block_of_group, size, member, cost, nested, sign):
-        """Make a Layout of coefficients and groups that are already sorted by block.
+        """Make a Layout of A coefficients and G groups that are already sorted by block.
 
-        A block is a set of overlapping groups.
-        at, sign : positions of the coefficients among all q, and their required signs (0 for none)
-        block, block_of_group : block of each coefficient, block of each group
-        size, cost : number of coefficients of each group, cost of each group
+        A block is a set of groups that share coefficients.
+        at, sign : (A,) positions of the coefficients among all q of Groups, and signs (0 for none)
+        block, block_of_group : (A,) block of each coefficient, (G,) block of each group
+        size, cost : (G,) number of coefficients of each group, and its weight in the penalty
         member : the groups' coefficients, as positions in `at`, group after group
-        nested : whether the groups of a block form a tree"""
+        nested : bool per block, whether its groups form a tree"""
         kept, width = np.unique(block, return_counts=True)
         _, n_groups = np.unique(block_of_group, return_counts=True)
         block, first, start = (np.cumsum(np.r_[0, count]) for count in (width, n_groups, size))
@@ -132,7 +133,7 @@ class Layout(GroupArrays):
         return cls(at, block, first, nested[kept], start, member, cost, sign, owner)
 
     def restrict(self, keep):
-        """Return the Layout of only the coefficients marked in `keep`, (len(at),) bool."""
+        """Return the Layout of only the coefficients marked in `keep`, a bool per coefficient."""
         blocks = np.arange(len(self.nested))
         block_of_group = np.repeat(blocks, np.diff(self.first))
         block = np.repeat(blocks, np.diff(self.block))

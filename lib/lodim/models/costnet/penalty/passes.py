@@ -32,13 +32,13 @@ def derivatives(X, y, weight, f, *, loss, columns, curvatures, step, threads):
     """Return half the weighted mean deviance and its derivatives, as one flat array of four parts.
 
     1. half the weighted mean deviance
-    2. the sum over rows of l'^2 / l'', where l' and l'' are derivatives of a row's loss
-    3. minus the gradient (K, C) with respect to the coefficients of C `columns`
-    4. second moments (J, J, C, C) of these columns, weighted by l''; J is sqrt(curvatures)
-    f : linear predictors in blocks of 64 rows
-    curvatures : number of weights l'' per row: 0 to omit part 4; 1 to average over the K linear
-        predictors; K^2 for one weight per pair of linear predictors
-    step : (K, C) change of the coefficients, whose effect is first added to f; or None"""
+    2. the weighted sum over rows of l'^2 / l'', with derivatives l' and l'' of a row's loss
+    3. minus the gradient (K, C) with respect to the coefficients of C `columns` (-1: intercept)
+    4. products of the columns, weighted by l'' and summed over rows, (J, J, C, C)
+    X, y, weight, f : features, response, weights and K linear predictors, in blocks of 64 rows
+    loss : tuple of numbers that tells compiled loops the loss
+    curvatures : J^2: 0 to omit part 4, 1 for an average l'', K^2 for l'' per pair of predictors
+    step : (K, C) change of the coefficients to make first, or None"""
     if step is not None:
         f = scores_after(X, columns, step, f, threads)
     r, h = np.empty_like(f), np.empty((len(f), max(1, curvatures), TILE))
@@ -50,7 +50,7 @@ def derivatives(X, y, weight, f, *, loss, columns, curvatures, step, threads):
 
 
 def padded(values, n_tiles, spread=1.0):
-    """Return values, (n,) or (n, K), divided by `spread`, as (n_tiles, 64) or (n_tiles, K, 64)."""
+    """Return values (n,) or (n, K) / spread in `n_tiles` blocks of 64 rows, padded with zeros."""
     if values.ndim == 1:
         return tiles.pad(values if spread == 1.0 else values / spread, n_tiles)
     out = np.empty((n_tiles, values.shape[1], TILE))

@@ -17,7 +17,7 @@ RANK = 1e-13  # relative size of a column's unexplained part that is rounding
 
 @dataclass(frozen=True, eq=False)
 class PathProblem(TrainingRows):
-    """Data of a penalized path: rows (response divided by `spread`), and groups of columns."""
+    """Data for a path of group-penalized models; the response is divided by `spread`, SD or 1."""
 
     groups: Groups
     layout: Layout
@@ -36,7 +36,7 @@ class PathProblem(TrainingRows):
 
     @property
     def lambda_unit(self):
-        """Factor that converts lambda for the response / `spread` to units of the response."""
+        """Factor from lambda of the solvers, for the response / `spread`, to lambda of the user."""
         return self.spread ** (self.family.degree - 1)
 
     @cached_property
@@ -52,26 +52,25 @@ class PathProblem(TrainingRows):
     def at_offset(self):
         """Return the loss at zero coefficients, two negative gradients, and the columns' moments.
 
-        gradients : by the penalized (K, A) and by the unpenalized coefficients (K, F)
-        moments : (1, 1, F + A, F + A) weighted sums of products of columns, unpenalized ones first
-        """
+        gradients : with respect to A penalized (K, A), and F unpenalized coefficients (K, F)
+        moments : (1, 1, F + A, F + A) weighted sums of products of columns, unpenalized first"""
         columns, F = np.r_[self.free_columns, self.columns], len(self.free_columns)
         loss, gradient, G, _ = self.derivatives(self.offset, columns, 1)
         return loss, gradient[:, F:], gradient[:, :F], G
 
     def at_scores(self, f):
-        """Return the loss at linear predictors f, two negative gradients, and sum(l'^2 / l'').
+        """Return the loss at linear predictors f, two negative gradients, sum(weight l'^2 / l'').
 
-        gradients : by the penalized (K, A) and by the unpenalized coefficients (K, F)
-        l : loss of a row, with derivatives by a linear predictor"""
+        f : in blocks of 64 rows, (n_tiles, K, 64); l', l'' : derivatives of a row's loss by f
+        gradients : with respect to A penalized (K, A), and F unpenalized coefficients (K, F)"""
         loss, gradient, _, bend = self.derivatives(f, np.arange(-1, self.X.shape[1]))
         return loss, *(gradient.take(at, axis=1) for at in self._at), bend
 
     def moments_at(self, f, columns, least=None):
         """Return products of C `columns`, summed over rows with weights l'', (K, K, C, C).
 
-        l'' : second derivatives of a row's loss by its linear predictors f
-        least : smallest l'' per unit of a row's weight, None for the default"""
+        l'' : second derivatives of a row's loss by its K linear predictors f (n_tiles, K, 64)
+        least : smallest l'' of a row of weight one; None for that of the loss"""
         return self.derivatives(f, columns, self.n_scores**2, least=least)[2]
 
     @cached_property
@@ -81,8 +80,7 @@ class PathProblem(TrainingRows):
     def by_column(self, w, b):
         """Convert coefficients of a group penalty to coefficients of X's columns, (..., K, 1 + p).
 
-        w : (..., K, A) penalized coefficients; b : (..., K, F) unpenalized ones, intercept first
-        The result has the intercept first."""
+        w : (..., K, A) penalized; b : (..., K, F) unpenalized, intercept first, as in the result"""
         # A column's coefficient is the sum over its copies.
         out = np.zeros((*w.shape[:-1], 1 + self.X.shape[1]))
         for at, own in zip(self._at, (w, b), strict=True):
@@ -113,10 +111,11 @@ class PenaltyPath:
 
     @classmethod
     def from_steps(cls, problem, lambdas, scaled, ridges, steps, null, tol):
-        """Make a PenaltyPath, in units of the response, from a solver's results.
+        """Make a PenaltyPath, in units of the response, from a solver's results for L penalties.
 
         steps : per penalty, (penalized, unpenalized coefficients, loss, duality gap, n_iter)
-        scaled, ridges : (L,) factors of the group penalty and of |w|^2 / 2, in the solver's units
+        scaled, ridges : factors of the group norms and of |w|^2 / 2 in the solver, whose response
+            is divided by problem.spread; `lambdas` are those of the user
         null : loss with no penalized coefficients; gaps up to tol * null count as converged"""
         w, b, loss, gap, n_iter = map(np.array, zip(*steps, strict=True))
         L, spread, groups = len(loss), problem.spread, problem.groups
@@ -146,14 +145,14 @@ class PenaltyPath:
 class ReducedQuadratic:
     """Quadratic loss in the penalized coefficients, minimized over the unpenalized ones.
 
-    J is the number of linear predictors; each has A penalized and F unpenalized coefficients.
-    H : (J, J, A, A) Hessian; 0 where `alone` (A,) is False: combinations of unpenalized columns
+    H : (J, J, A, A) Hessian; J predictors have A penalized and F unpenalized coefficients each
+    alone : (A,) bool, False for columns that the unpenalized ones explain; H is 0 there
     elimination : (J F, J A); the unpenalized ones change by -elimination v if the A change by v
-    inverse : pseudo-inverse of the unpenalized Hessian
+    inverse : (J F, J F) pseudo-inverse of the Hessian in the unpenalized coefficients
     least : smallest eigenvalue of that Hessian, as a share of the largest"""
 
     def __init__(self, G, n_free):
-        """Make the quadratic loss from second moments G (J, J, C, C) of C columns.
+        """Make the loss from its Hessian G (J, J, C, C), for C columns and J linear predictors.
 
         n_free : number of unpenalized columns, which come first"""
         J, F, A = G.shape[0], n_free, G.shape[2] - n_free
@@ -171,19 +170,21 @@ class ReducedQuadratic:
     def slope(self, c, free):
         """Return minus the gradient (J, A) of the loss minimized over the unpenalized coefficients.
 
-        c : (J, A) minus the gradient with respect to the penalized coefficients
-        free : (J, F) minus the gradient with respect to the unpenalized coefficients"""
+        c : (J, A) minus the gradient with respect to A penalized coefficients
+        free : (J, F) minus the gradient with respect to F unpenalized coefficients"""
         return (c - self._multiply(free, self.elimination.T).reshape(c.shape)) * self.alone
 
     def free_step(self, free, step):
-        """Return the step (J, F) of the unpenalized coefficients that makes the loss lowest.
+        """Return the optimal step (J, F) of the unpenalized coefficients for a step of the others.
 
-        free : (J, F) minus the gradient with respect to these coefficients
-        step : (J, A) step of the penalized coefficients at the same time"""
+        free : (J, F) minus the gradient with respect to F unpenalized coefficients
+        step : (J, A) step of A penalized coefficients"""
         return self._multiply(free, self.inverse) - self._multiply(step, self.elimination)
 
     def decrement(self, free):
-        """Return twice the loss decrease of the best unpenalized step; free : minus gradient."""
+        """Return twice the fall of the loss by the optimal step of the unpenalized coefficients.
+
+        free : (J, F) minus the gradient with respect to these coefficients"""
         return float((free * self._multiply(free, self.inverse)).sum())
 
     def _multiply(self, v, matrix):

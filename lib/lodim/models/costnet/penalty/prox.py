@@ -14,8 +14,9 @@ FIRST = ZERO  # first coefficient or group
 class GroupArrays(NamedTuple):
     """Groups of penalized coefficients, as arrays for compiled functions.
 
-    A block is a set of groups that share coefficients; contained groups come first. Group g has
-    the coefficients member[start[g]:start[g + 1]] and the weight cost[g]."""
+    A block is a set of groups that share coefficients; a group comes after all that it contains.
+    Block b has the coefficients block[b] to block[b + 1] - 1 and the groups first[b] to
+    first[b + 1] - 1. Group g has the coefficients member[start[g]:start[g + 1]], weight cost[g]."""
 
     at: np.ndarray  # (A,) index of each coefficient among all q coefficients of Groups
     block: np.ndarray  # (B + 1,) start of each block's coefficients
@@ -83,11 +84,12 @@ def prox_overlapping(u, dual, t, lam, groups, g0, g1, tol):
 def _dual_ascent(u, dual, t, lam, on, groups, g0, g1, tol):
     """Compute the proximal map of overlapping groups by optimizing their dual vectors, in place.
 
-    u : (K, A), the point to map minus t times the sum of the dual vectors; becomes the mapped point
-    dual : dual vectors of all groups
-    groups : GroupArrays; on : bool per group g0 to g1 - 1, whether its dual vector is optimized
+    u : (K, A), x minus t times the sum of the dual vectors; becomes the proximal map of x
+    dual : (K, members) dual vector of each group, of norm up to lam cost_g; updated
+    groups : GroupArrays, of which g0 to g1 - 1 count
+    on : (g1 - g0,) bool, groups whose dual vectors are optimized; the others stay
     t, lam : step length of the proximal map, and factor of the group penalty
-    tol : largest change of the dual vectors at which to stop"""
+    tol : largest change of the dual vectors' entries at which to stop"""
     start, member, cost = groups.start, groups.member, groups.cost
     K, i0, i1 = u.shape[0], start[g0], start[g1]
     old = dual[:, i0:i1].copy()
@@ -118,10 +120,9 @@ def _dual_ascent(u, dual, t, lam, on, groups, g0, g1, tol):
 def _update_dual(u, dual, t, limit, i0, i1, member):
     """Minimize ||u|| over one group's dual vector v, ||v|| <= limit; return v's largest change.
 
-    u : point to map by a proximal map, minus t times the sum of all dual vectors; updated
-    dual : dual vectors of all groups, of which v is dual[:, i0:i1]; updated
-    t : step length of the proximal map
-    member : member[i0:i1] are the positions of the group's coefficients"""
+    u : (K, A), x minus t times the sum of all dual vectors, for a fixed x; updated
+    dual : (K, members) dual vectors of all groups, of which v is dual[:, i0:i1]; updated
+    t : step length of the proximal map; member : member[i0:i1] are the group's columns of u"""
     square = 0.0
     for i in range(i0, i1):
         for k in range(u.shape[0]):
@@ -153,10 +154,12 @@ def penalty(w, lam, groups, g0, g1):
 
 @njit(**FAST)
 def duality_gap(w, c, dual, lam, groups, u, tol):
-    """Return s and d, which bound the duality gap at coefficients w by s + d Omega(minimizer).
+    """Return s and d such that objective(w) - objective(w*) <= s + d Omega(w*), with w* optimal.
 
-    Omega : penalty of `groups` without factor lam; c : negative gradient of the loss at w
-    dual : gets the groups' dual vectors, to precision `tol`; u : gets c minus their sum"""
+    The objective is loss(w) + lam Omega(w), and Omega(w) = sum_g cost_g ||w_g|| over `groups`.
+    w, c : (K, A) coefficients, and negative gradient of the loss at w
+    dual : (K, members) dual vectors of overlapping groups, updated to precision `tol`
+    u : work array (K, A), which gets c minus the sum of the groups' dual vectors"""
     (K, A), G = w.shape, groups.cost.size
     first, nested, owner, cost = groups.first, groups.nested, groups.owner, groups.cost
     slack = penalty(w, lam, groups, FIRST, G)
@@ -186,8 +189,9 @@ def duality_gap(w, c, dual, lam, groups, u, tol):
 def _dual_residual(w, dual, lam, groups, g0, g1, u, tol):
     """Subtract a subgradient of lam sum_g cost_g ||w_g|| from u, in place, so that ||u|| is least.
 
-    u : negative gradient of the loss at w; g0, g1 : groups g0 to g1 - 1 count
-    dual : starting values, gets each group's part of the subgradient"""
+    w, u : (K, A) coefficients, and negative gradient of the loss at w
+    dual : (K, members) starting values; gets the part of each group g0 to g1 - 1
+    tol : precision of these parts, relative to the smallest cost_g"""
     start, member, cost = groups.start, groups.member, groups.cost
     K, zero, least = w.shape[0], np.empty(g1 - g0, np.bool_), np.inf
     for g in range(g0, g1):

@@ -16,15 +16,17 @@ MOST_MOMENTS = 1500  # most columns for which a gaussian path uses moments
 
 
 class QuadraticModel:
-    """Quadratic approximation of the loss in only the penalized coefficients marked in `keep`.
+    """Quadratic approximation of the loss in the penalized coefficients marked in `keep`.
 
-    reduced : the quadratic after minimizing over the unpenalized coefficients
-    lipschitz : largest eigenvalue of the Hessian per block of `layout`, including the ridge"""
+    reduced : the approximation, minimized over the unpenalized coefficients
+    layout : Layout of the kept coefficients, by block (groups that share coefficients)
+    lipschitz : largest eigenvalue of the Hessian per block, with the ridge penalty"""
 
     def __init__(self, G, n_free, keep, layout):
-        """Make the model of the coefficients marked in `keep`; layout : Layout of only these.
+        """Make the model of the penalized coefficients marked in `keep`, (A,) bool.
 
-        G : second moments of the n_free unpenalized columns, then those of the kept ones"""
+        G : (J, J, C, C) Hessian of the loss: n_free unpenalized columns first, then the kept ones
+        layout : Layout of only the kept coefficients"""
         self.keep, self.layout, self.ridge = keep, layout, 0.0
         self.reduced = ReducedQuadratic(G, n_free)
         bounds = [largest_eigenvalue(self.reduced.H, *end) for end in pairwise(layout.block)]
@@ -42,10 +44,10 @@ class QuadraticModel:
 
 
 class MomentSolver:
-    """Solver for a quadratic loss with group penalties, which only needs the columns' moments.
+    """Solver for a squared loss plus a group penalty, from the products X'X and X'y alone.
 
-    null : objective of the unpenalized coefficients alone
-    least : smallest eigenvalue of the unpenalized columns' moments, relative to the largest"""
+    null : half the mean deviance of the model with unpenalized coefficients only
+    least : smallest eigenvalue of these columns' part of X'X, relative to the largest"""
 
     def __init__(self, problem):
         loss, c, self._free_slope, G = problem.at_offset()
@@ -59,10 +61,10 @@ class MomentSolver:
         self._w, self._norms, self._squares = np.zeros_like(c), 0.0, 0.0
 
     def solve(self, lam, ridge, target, max_iter):
-        """Fit coefficients for the next penalty of a path by sweeps over blocks of coefficients.
+        """Fit coefficients w for the next penalty, lam sum_g cost_g ||w_g|| + ridge |w|^2 / 2.
 
-        Arguments and result are those of NewtonSolver.solve, with sweeps in place of Newton steps:
-        at most 5 * max_iter."""
+        target : duality gap to reach in at most 5 * max_iter sweeps over blocks of coefficients
+        Return w, unpenalized coefficients, half the mean deviance, duality gap, sweeps made."""
         w, model, start, n_iter = self._w, self._model, self._c, 0
         groups, H = model.layout, model.reduced.H
         model.set_ridge(ridge)
@@ -83,9 +85,10 @@ class MomentSolver:
 
 
 def dual_norm(groups, c):
-    """Return the smallest lam at which all penalized coefficients are zero, and dual vectors.
+    """Return the smallest lam at which all penalized coefficients are zero, and dual vectors there.
 
-    groups : Layout of the group penalty; c : (K, A) negative gradient of the loss at zero"""
+    groups : Layout of the group penalty; c : (K, A) negative gradient of the loss at zero
+    The dual vectors (K, members) are those of overlapping groups, of norm up to lam cost_g."""
     nothing, w, lam = np.zeros_like(c), np.empty_like(c), 0.0
     dual = np.zeros((len(c), len(groups.member)))
     for _ in range(100):
@@ -101,11 +104,11 @@ def dual_norm(groups, c):
 class NewtonSolver:
     """Proximal Newton solver of models with group penalties, for K linear predictors.
 
-    w (K, A), b (K, F) : penalized and unpenalized coefficients of the current solution
+    w (K, A), b (K, F) : current A penalized and F unpenalized coefficients per predictor
     f, loss : linear predictors in blocks of 64 rows, and half the mean deviance
-    c (K, A), slope (K, F) : negative gradients of the loss in w and in b
-    bend : weighted sum over rows of l'^2 / l'', with l the loss as a function of f
-    dual (K, members) : dual vectors of the groups"""
+    c (K, A), slope (K, F) : negative gradients of the loss with respect to w and to b
+    bend : weighted sum over rows of l'^2 / l'', with derivatives l' and l'' of a row's loss
+    dual (K, members) : each group's dual vector, its part of a subgradient of the penalty"""
 
     # Coefficients that are expected to stay zero are left out.
 
@@ -159,12 +162,11 @@ class NewtonSolver:
         return self.w, self.b, self.loss, gap, n_iter
 
     def evaluate(self, w, b, lam, ridge, target):
-        """Store the penalized coefficients w and the others, b; return a bound of the duality gap.
+        """Move to coefficients w (K, A) and b (K, F); return an upper bound of their duality gap.
 
-        lam, ridge : factors of the group penalty and of |w|^2 / 2
-        target : desired duality gap, which determines the precision of the bound
-        If lam is 0, return instead twice the predicted fall of the objective by a Newton step."""
-        # A smaller target makes the dual vectors in the bound more precise.
+        lam, ridge : factors of the group penalty and of |w|^2 / 2, w being the penalized ones
+        target : desired duality gap; a smaller target makes the bound more precise
+        If lam is 0, return instead twice the fall of the objective that a Newton step predicts."""
         p = self.problem
         self.w, self.b = w, b
         all_columns = np.arange(-1, p.X.shape[1])
@@ -217,7 +219,7 @@ class NewtonSolver:
         return 0.0
 
     def _adapt(self, moved):
-        """Adapt the least curvature to a step of relative size `moved`; return whether to go on."""
+        """Adapt the curvature limit to the share `moved` of a step; return whether to continue."""
         first, last = self.problem.loss[1], self._least
         self._least = next_least(last, moved) if moved else first
         return moved > 0.0 or last < first
@@ -226,11 +228,11 @@ class NewtonSolver:
         return loss + self.problem.penalty(w, lam) + 0.5 * ridge * float((w * w).sum())
 
     def _gap(self, lam, ridge, target):
-        """Return the duality gap, and how far coefficients are from optimal: a residual (K, A).
+        """Return the duality gap of the current coefficients w, and a residual, 0 at the optimum.
 
-        The residual is the negative gradient minus the groups' dual vectors, 0 at the minimum.
-        lam, ridge : factors of the group penalty and of |w|^2 / 2; target : desired gap"""
-        # The target sets the precision of the dual vectors.
+        The residual (K, A) is the negative gradient minus a subgradient of the group penalty.
+        lam, ridge : factors of the group penalty and of |w|^2 / 2
+        target : desired gap, which sets the precision of the subgradient"""
         layout, squares = self.problem.layout, ridge * float((self.w * self.w).sum())
         left, norms = np.empty_like(self.w), self.problem.penalty(self.w, lam)
         value, c = self.loss + norms + 0.5 * squares, self.c - ridge * self.w
@@ -253,11 +255,10 @@ class NewtonSolver:
         return gap + over * self.problem.penalty(self.w, 1.0)
 
     def _renew_model(self, keep, ridge):
-        """Compute the quadratic model of the loss around the present coefficients; return True.
+        """Make the QuadraticModel at the current coefficients; return True: the model is current.
 
-        True tells the caller that the model belongs to the present coefficients.
-        keep : (A,) bool, penalized coefficients that the model has
-        ridge : factor of |w|^2 / 2"""
+        keep : (A,) bool, penalized coefficients to include; the others do not change
+        ridge : factor of |w|^2 / 2, with penalized coefficients w"""
         p, model = self.problem, self._model
         G = p.moments_at(self.f, np.r_[p.free_columns, p.columns[keep]], self._least)
         same = model is not None and np.array_equal(keep, model.keep)
@@ -267,11 +268,11 @@ class NewtonSolver:
         return True
 
     def _model_step(self, lam, ridge, target):
-        """Return steps of w and b that minimize a quadratic model plus penalties, and the gain.
+        """Return steps of w and b that minimize a quadratic model plus penalties, and a gain.
 
-        The gain is an upper bound of the fall of the objective in the quadratic model.
-        lam, ridge : factors of the group penalty and of |w|^2 / 2
-        target : duality gap that the fit may have at the end"""
+        w, b : (K, A) penalized and (K, F) unpenalized coefficients
+        gain : upper bound of the fall of the model's objective by any step
+        lam, ridge : factors of the group penalty and of |w|^2 / 2; target : duality gap allowed"""
         # The model may use a thousandth of the target.
         model = self._model
         # compress() keeps rows contiguous, unlike indexing by a mask.
