@@ -229,8 +229,8 @@ def test_a_sample_is_where_refits_of_all_rows_start(family, monkeypatch):
     monkeypatch.setattr("lodim.models.costnet.search.rows.MOST_ROWS", 1280)
     data = SearchData.from_batch(batch_of(X, y), family)
     own = Refits(data)
-    near = Refits(data, near=Refits(data.sample()))
-    assert near.near.data.X.shape[0] == 20 < data.X.shape[0]
+    near = Refits(data, warm_start=Refits(data.sample()))
+    assert near.warm_start.data.X.shape[0] == 20 < data.X.shape[0]
     steps, work = [], SearchData.at_model
 
     def counted(self, theta, on, curvatures=0, least=None):

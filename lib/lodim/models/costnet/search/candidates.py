@@ -12,11 +12,11 @@ DEFAULT = "cv"
 
 
 class SearchSpace:
-    """The m candidates of a search: nodes of the dependency graph that a model may use.
+    """The m candidates of a search: nodes of a dependency graph whose columns a model may use.
 
-    used : in all methods, (m,) bool, candidates whose columns a model has
-    A series is a quantity that several nodes, its sources, can supply; a model uses at most one
-    source of each series."""
+    A node is a column, term or other purchase, and needs other nodes. A series is a quantity that
+    any one of several nodes, its sources, can supply; a model uses at most one source per series.
+    used : in the methods, (m,) bool: which candidates a model uses"""
 
     # Candidates that are copies of one node are paid once.
 
@@ -116,7 +116,9 @@ def with_free_columns(network, p):
 
 
 def _sources(network, nodes):
-    """Return the source (node), or -1, that `nodes` need for each of S series, (nodes, S)."""
+    """Return the source (node) that each of `nodes` needs per set of alternatives, (nodes, S).
+
+    An entry is -1 if the node needs none of the alternatives."""
     numbers = np.unique(network.series[network.series >= 0])
     out = np.full((len(nodes), len(numbers)), -1)
     for s, number in enumerate(numbers):

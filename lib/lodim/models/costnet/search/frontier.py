@@ -39,11 +39,11 @@ class CostFrontier:
 
     @classmethod
     def from_candidates(cls, search, network, candidate_models, held_out=None, error=None):
-        """Make a CostFrontier of `candidate_models`, which have rising prices and falling losses.
+        """Make a CostFrontier of CandidateModels, which are given by rising price and falling loss.
 
         search : Search that found the models; network : Network of the user's items and prices
-        held_out : (models, D) deviances for D divisions into folds, or None
-        error : (models,) standard errors of their means, or None"""
+        held_out : (models, D) mean deviances of held-out rows for D divisions into folds, or None
+        error : (models,) standard errors of the mean held-out deviances, or None"""
         space, states = search.space, [candidate.state for candidate in candidate_models]
         models = [blend(search.final, space, candidate) for candidate in candidate_models]
         intercept, parts, deviance = zip(*models, strict=True)
@@ -80,10 +80,10 @@ class CostFrontier:
         return replace(self, **{f.name: getattr(self, f.name)[:M] for f in fields(self)})
 
     def best(self, priced, draw=None):
-        """Return the index of the model with the lowest held-out loss.
+        """Return the index of the model with the lowest held-out loss, or of a cheaper one.
 
-        priced : True for the cheapest model within one standard error of the lowest loss
-        draw : number of the division into folds that counts, or None for the mean over all"""
+        priced : whether to take the cheapest model within one standard error of the lowest loss
+        draw : number of the division into folds whose losses count; None for the mean of all"""
         mean = self.held_out.mean(axis=1) if draw is None else self.held_out[:, draw]
         least = int(np.argmin(mean))
         limit = mean[least] + (self.error[least] if priced else 0.0)
@@ -93,8 +93,7 @@ class CostFrontier:
 def select_frontier(search, candidate_models, relax=1.0, by_deviance=True):
     """Select the models, by increasing price, that have a lower criterion than all cheaper ones.
 
-    Return a list of CandidateModel.
-    search : Search, which has the criterion
+    Return a list of CandidateModel. search : Search, which has the criterion
     candidate_models : list of CandidateModel to choose from
     relax : weight of the unpenalized refit in coefficients; the rest is the penalized fit
     by_deviance : whether a model must also have a lower deviance than all cheaper ones"""
@@ -125,9 +124,9 @@ def select_frontier(search, candidate_models, relax=1.0, by_deviance=True):
 
 
 def blend(refits, space, candidate):
-    """Return intercept (K,), coefficients (r, K) and deviance of a CandidateModel of r columns.
+    """Return intercept (K,), coefficients (r, K) and deviance of a CandidateModel with r columns.
 
-    They are a mean of unpenalized estimates, with weight candidate.relax, and penalized ones.
+    With s = candidate.relax, the coefficients are s * unpenalized + (1 - s) * penalized ones.
     refits : Refits, which fits unpenalized models; space : SearchSpace of the columns"""
     intercept, coef = estimates_of(refits, space, candidate)
     on = space.columns_of(candidate.state.used)
@@ -138,7 +137,9 @@ def blend(refits, space, candidate):
 
 
 def estimates_of(refits, space, candidate):
-    """Return a CandidateModel's intercept and coefficients: refitted, penalized or their mean."""
+    """Return the intercept (K,) and coefficients (r, K) of a CandidateModel with r columns.
+
+    They are s * estimates in `refits` (Refits) + (1 - s) * penalized ones, s = candidate.relax."""
     on, relax = space.columns_of(candidate.state.used), candidate.relax
     if relax == 1.0:
         fit = refits(on)
@@ -156,16 +157,16 @@ def estimates_of(refits, space, candidate):
 
 
 def simplicity(space, used):
-    """Return a sort key, lower for simpler models: the number and the names of their purchases.
+    """Return a sort key, lower for simpler models: the number and names of all items they need.
 
-    used : (m,) bool, candidates of the model"""
+    space : SearchSpace; used : (m,) bool, candidates (columns or terms) of the model"""
     network = space.network
     paid = np.unique(network.base[network.closed(space.nodes(used))])
     return len(paid), sorted(network.names[v] for v in paid)
 
 
 def _simplest(search, state):
-    """Return a model as good as `state`, at the same price, with as few purchases as possible."""
+    """Simplify a SearchState: buy fewer items at equal price and criterion; return the new one."""
     space, best = search.space, state
     while True:
         least, rivals = simplicity(space, best.used), []

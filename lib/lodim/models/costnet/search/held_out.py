@@ -15,10 +15,10 @@ STEP = 3  # every third penalty of a path is tried
 
 
 class RuleResults:
-    """Models that the search rules found with some of the rows, such as all but one fold.
+    """Models that the search rules, such as "greedy", found with some rows, such as all but a fold.
 
-    search : candidate columns and their refits; paths : dict from rule to its PenaltyPath
-    listed : best models by price, by the criterion of the search"""
+    search : Search with candidates (columns) and refits; paths : dict rule -> its PenaltyPath
+    listed : CandidateModels by price, each of a lower criterion, such as BIC, than cheaper ones"""
 
     def __init__(self, search, paths, listed):
         self.search, self.paths, self.listed = search, paths, listed
@@ -26,16 +26,16 @@ class RuleResults:
 
     @cached_property
     def used_by_rule(self):
-        """Dict search rule -> (L, m) bool: candidates that each model on the rule's path uses."""
+        """Dict rule -> (L, m) bool: which of m candidates each of the L models on its path uses."""
         space = self.search.space
         return {rule: selections_along(space, path) for rule, path in self.paths.items()}
 
     def models_along(self, rule, choice):
-        """Return the L models on a search rule's path: candidates in use (L, m) bool, prices (L,).
+        """Return the L models on a rule's path: which of m candidates each uses, (L, m); prices.
 
-        rule : "group" or "lasso"
-        choice : tuple of the source (node number) to use for each series (see SearchSpace), or -1;
-            candidates that need another source are not in use"""
+        rule : search rule, "group" or "lasso"
+        choice : tuple, the source (node number) of each quantity with several sources, or -1;
+            candidates that need another source are not used"""
         if (rule, choice) not in self._known:
             space = self.search.space
             used = self.used_by_rule[rule] & computable_from(space, choice)
@@ -46,10 +46,9 @@ class RuleResults:
 def counterpart(model, results):
     """Find the model in `results` that corresponds to `model`; return None if there is none.
 
-    results : RuleResults of other rows than those of `model`
-    The corresponding model costs at most as much as `model`."""
-    # The match is on the path of the same search rule or, if `choice` is None, the best of all
-    # rules.
+    model : CandidateModel; results : RuleResults of other rows, such as all but one fold
+    It costs at most as much. For a path's model, it is the one of the same rule and sources whose
+    penalty is the smallest that is not below the model's; otherwise, the best listed model."""
     if model.rule == "null":
         return replace(model, state=results.search.state(model.state.used))
     budget = model.state.price
@@ -64,10 +63,9 @@ def counterpart(model, results):
 
 
 def _state(search, used, relax):
-    """Return the SearchState of the candidates `used`; None if they have too many columns.
+    """Return the SearchState of the candidates `used`, (m,) bool; None if it has too many columns.
 
-    used : (m,) bool
-    relax : weight of the refit in the coefficients; with 0, the model is not refitted"""
+    search : Search; relax : weight of unpenalized coefficients, 0 for a model without refit"""
     if relax == 0.0:
         return SearchState(used, search.space.price(used), np.nan, -1, np.nan)
     state = search.state(used)
@@ -75,9 +73,9 @@ def _state(search, used, relax):
 
 
 def models_to_compare(results, relax=None):
-    """Return the models in `results` within the budget as CandidateModels, the null model first.
+    """Return models within the budget to compare by held-out loss: CandidateModels, null first.
 
-    relax : share of an unpenalized refit in the coefficients; None tries 0, 0.5 and 1"""
+    results : RuleResults; relax : weight of unpenalized coefficients, None tries 0, 0.5 and 1"""
     search = results.search
     nothing = search.state(np.zeros(len(search.space), bool))
     out = [CandidateModel(nothing, "null")]
@@ -107,10 +105,9 @@ class HeldOut:
     def from_folds(cls, models, fold_results, tests, family, n_draws):
         """Evaluate V models by cross-validation; return a HeldOut with their held-out losses.
 
-        fold_results : list of the RuleResults found without each fold
-        tests : list of Batches, the rows of each fold
-        n_draws : number of random divisions into folds; the lists have one division after the other
-        """
+        models : list of V CandidateModels; tests : list of Batches, the rows of each fold
+        fold_results : iterable of one RuleResults per fold, found without its rows
+        n_draws : number of random divisions into folds; folds of one division follow each other"""
         # Only held-out rows are numbered.
         known = np.unique(np.concatenate([test.rows for test in tests]))
         n = len(known)
@@ -144,9 +141,9 @@ class HeldOut:
 
 
 def _losses(models, results, test, family):
-    """Return deviances (V, n) of the `test` rows under V models, each refitted to the other rows.
+    """Return deviances (V, n) of a Batch `test` for V CandidateModels, each fitted to other rows.
 
-    results : RuleResults of the other rows; a model with no counterpart in them gets inf"""
+    results : RuleResults of these rows; inf if no model in them corresponds to a CandidateModel"""
     X = tiles.unpack(test.X, test.n).astype(np.float64)
     offset, space, known = test.offset_matrix(family.n_scores), results.search.space, {}
     most = family.most_deviance(np.append(results.search.refits.data.given[0], test.y))
@@ -168,8 +165,7 @@ def _losses(models, results, test, family):
 def select_held_out(search, models, held_out):
     """Return positions of the models, by price, with lower held-out loss than all cheaper models.
 
-    search : Search, which has the criterion
-    held_out : HeldOut, with the losses of `models`"""
+    search : Search, which has the criterion; held_out : HeldOut, with the losses of `models`"""
     value = search.criterion(held_out.mean, 0)
     price = np.array([float(f"{model.state.price:.9g}") for model in models])
     out: list[int] = []

@@ -47,17 +47,17 @@ class Search:
     ):
         """Prepare a search for models of rows `batch` that minimize a criterion within a budget.
 
-        network : Network of columns and prices
+        network : Network of columns and prices; budget : highest price of a model, or inf
         criterion : name of the criterion, such as "bic"
-        path : PenaltyPath, or None; if there are too many columns, those of its models come first
-        monotone : required signs of the coefficients, or None"""
+        path : PenaltyPath or None; if columns are too many, the first to enter it are preferred
+        monotone : (p,) required signs of the coefficients, 1, -1 or 0, or None"""
         self.budget = budget
         self.space = SearchSpace(network, budget, screened_nodes(batch, family, network, path))
         data = SearchData.from_batch(batch, family, self.space.columns, threads, monotone)
         sample = data.sample()
         self.refits = self.final = Refits(sample)
         if sample is not data:
-            self.final = Refits(data, near=self.refits)
+            self.final = Refits(data, warm_start=self.refits)
         p, null_deviance = batch.X.shape[1], self.refits.null.deviance
         self.criterion = Criterion(criterion, sample, null_deviance, p)
 
@@ -76,9 +76,9 @@ class Search:
 class Moves:
     """Possible moves from a model: drop one of `a` sets of candidates and add one of `b` sets.
 
-    drop, add : (a, m) and (b, m) bool, the sets; price : (a, b) after each move, by sums of costs
-    value : (a, b) criterion after each move, infinite if impossible; it is exact for a gaussian
-        family, otherwise by a quadratic approximation"""
+    drop, add : (a, m) and (b, m) bool, which of m candidates (columns or terms) each set has
+    price : (a, b) of the model after each move, as a sum of costs, ignoring a cost function
+    value : (a, b) criterion after each move, approximate unless gaussian; inf if impossible"""
 
     def __init__(self, search, state, budget, drop=True):
         """Find the moves from the model `state` to models with a price of at most `budget`.
@@ -105,12 +105,14 @@ class Moves:
         self.used, self.drop, self.add, self.price = state.used, drops, adds, price
 
     def after(self, a, b):
-        """Return the model after dropping set a and adding set b, as a mask (m,) of candidates."""
+        """Return the candidates, (m,) bool, of the model that drops drop[a] and adds add[b]."""
         return self.used & ~self.drop[a] | self.add[b]
 
 
 def local_search(search, state, budget):
-    """Improve the model `state` move by move within a budget; return the model after each move."""
+    """Improve a SearchState step by step; return the list of SearchStates after the steps.
+
+    A step drops and adds columns, or uses another source of a quantity; budget : highest price"""
     states = []
     for _ in range(20):
         better = _best_move(search, state, budget) or _best_switch(search, state, budget)
@@ -139,10 +141,10 @@ def _best_move(search, state, budget):
 
 
 def _drop_sets(space, used):
-    """Return sets of candidates that a search may drop from its model, (a, m) bool, a set per row.
+    """Return sets of a model's candidates that a move may drop, (a, m) bool, one set per row.
 
-    space : SearchSpace; used : (m,) bool, candidates of the model"""
-    # A set is empty, one candidate, or all candidates of the model that need one purchase.
+    A set is empty, one candidate, or all candidates that need a certain purchase.
+    space : SearchSpace; used : (m,) bool, candidates (columns or terms) of the model"""
     m = len(space)
     sets = [np.zeros(m, bool), *np.eye(m, dtype=bool)[used]]
     # Includes paid nodes without used columns, whose branch may be removed.
@@ -159,9 +161,9 @@ def _drop_sets(space, used):
 def _add_sets(space, used):
     """Return sets of candidates that a move may add, (b, m) bool, and each set's main candidate.
 
-    A set has the main candidate alone, or with all others that the main candidate needs.
-    The first set is empty and has no main candidate, so the second result is (b - 1,).
-    used : (m,) bool, candidates of the model before the move"""
+    The first set is empty. Each other set is its main candidate, alone or with all candidates that
+    this one needs. The second result, (b - 1,), leaves the first set out.
+    space : SearchSpace; used : (m,) bool, candidates (columns or terms) before the move"""
     m = len(space)
     lead = np.flatnonzero(~used)
     alone = np.zeros((1 + len(lead), m), bool)
@@ -173,7 +175,7 @@ def _add_sets(space, used):
 
 
 def _column_sets(space, sets):
-    """Return the columns of each set of candidates as ColumnSets; sets : (r, m) bool."""
+    """Return the columns of r sets of a SearchSpace's m candidates, (r, m) bool, as ColumnSets."""
     row, candidate = np.nonzero(sets)
     first, size = space.start[candidate], np.diff(space.start)[candidate]
     before = np.cumsum(size) - size
@@ -183,9 +185,9 @@ def _column_sets(space, sets):
 
 
 def _best_switch(search, state, budget):
-    """Return the best model within the budget that uses another source of one series than `state`.
+    """Return the best model with another source of a quantity than `state`; None if none is better.
 
-    The result is None if no such model is better."""
+    search : Search; state : SearchState, like the result; budget : highest price of the result"""
     best = state
     for used in source_switches(search.space, state.used):
         if not used.any() or not affordable(search.space.price(used), budget):
@@ -197,9 +199,9 @@ def _best_switch(search, state, budget):
 
 
 def source_switches(space, used):
-    """Yield models like `used` that get one series (see SearchSpace) from another source.
+    """Yield models, (m,) bool, that take one quantity from another source than the model `used`.
 
-    used : (m,) bool, candidates of the model"""
+    space : SearchSpace, with sources (alternative nodes); used : (m,) bool, candidates in use"""
     base = space.network.base[space.candidates]
     for s, source in enumerate(space.source.T):
         mine = used & (source >= 0)

@@ -30,8 +30,7 @@ class Quadratic:
     def __init__(self, data, intercept, on, coef):
         """Approximate the deviance near the model with coefficients coef (r, K) of columns `on`.
 
-        data : SearchData, with the rows
-        intercept : (K,) intercepts of the model"""
+        data : SearchData, with the rows; intercept : (K,) intercepts of the model"""
         theta = np.zeros((1 + len(data.columns), len(intercept)))
         theta[0], theta[1 + on] = intercept, coef
         _, slope, G = data.at_model(theta, np.arange(len(data.columns)), 1)
@@ -45,18 +44,18 @@ class Quadratic:
 
 
 class Refits:
-    """Unpenalized models for the rows `data`: one per set of columns, fitted once.
+    """Unpenalized models for the rows `data` (SearchData): one per set of columns, fitted once.
 
     null : Refit without columns
-    at_null : Quadratic there; its Gram matrix gives all refits of a gaussian family
-    near : Refits of a sample of the rows, for starting values, or None"""
+    at_null : Quadratic approximation of the deviance at `null`, exact for a gaussian family
+    warm_start : Refits of a sample of the rows, which give starting values, or None"""
 
-    def __init__(self, data, near=None):
+    def __init__(self, data, warm_start=None):
         nothing = np.empty(0, np.int64), np.zeros((0, data.n_scores))
         with single_blas():
             self.null = Refit(data.null, nothing[1], data.deviance(data.null, *nothing))
             self.at_null = Quadratic(data, data.null, *nothing)
-        self.data, self.near = data, near
+        self.data, self.warm_start = data, warm_start
         self._models: dict[bytes, Refit] = {}
         self._ranks: dict[bytes, int] = {}
 
@@ -70,7 +69,7 @@ class Refits:
         return self._models[key]
 
     def open(self, on):
-        """Return the columns `on` without those whose coefficients required signs make zero."""
+        """Return the columns `on` without those whose coefficients are 0 due to required signs."""
         return on[self(on).coef.any(axis=1)] if self.data.sign.any() else on
 
     def rank(self, on):
@@ -88,10 +87,10 @@ class Refits:
 
 
 def _ridge(refits, on, size=0.0):
-    """Return a ridge penalty matrix (r, r) that makes coefficients of the r columns `on` unique.
+    """Return a ridge penalty matrix (r, r) that makes the coefficients of r columns unique.
 
-    refits : Refits; size : factor of the columns' Gram matrix in the penalty
-    Collinear columns get a further penalty."""
+    refits : Refits; on : (r,) positions of the columns
+    It is `size` times the columns' Gram matrix, plus a penalty of collinear combinations."""
     gram = refits.at_null.gram[np.ix_(on, on)]
     ridge = size * gram
     if refits.rank(on) == len(on):
@@ -132,7 +131,7 @@ def _fit_with_signs(refits, on):
 
 
 def _slopes(refits, on, intercept, coef):
-    """Return minus the gradient (r,) of half the mean deviance by coefficients of columns `on`."""
+    """Return minus the gradient (r,) of half the mean deviance at `coef` (r, 1) of columns `on`."""
     if refits.data.family.name == "gaussian":
         return (refits.at_null.target[on] - refits.at_null.gram[np.ix_(on, on)] @ coef)[:, 0]
     theta = np.vstack([intercept, coef])
@@ -149,9 +148,9 @@ def _least_squares(refits, on):
 
 
 def _newton(refits, on, cold=False):
-    """Return the Refit of the columns `on` by Newton's method.
+    """Fit the unpenalized model of columns at positions `on` by Newton's method; return a Refit.
 
-    cold : whether to start at the null model instead of the coefficients from `_start`"""
+    refits : Refits; cold : whether to start at the null model instead of a better one"""
     data, null = refits.data, refits.null.intercept
     null = np.vstack([null, np.zeros((len(on), len(null)))])
     theta, near = null if cold else _start(refits, on, null), 1.0
@@ -188,14 +187,13 @@ def _newton(refits, on, cold=False):
 
 
 def _start(refits, on, null):
-    """Return coefficients (1 + r, K) at which Newton's method for the r columns `on` starts.
+    """Return coefficients (1 + r, K) at which Newton's method starts, intercepts first.
 
-    refits : Refits; null : (1 + r, K) coefficients of the null model"""
-    # The coefficients come from a refit to a sample of rows or, without one, from a Newton step at
-    # `null`.
+    They come from a refit to a sample of rows or, without one, from a Newton step at `null`.
+    refits : Refits; on : (r,) positions of columns; null : (1 + r, K), the null model"""
     at = refits.at_null
-    if refits.near is not None:
-        fit = refits.near(on)
+    if refits.warm_start is not None:
+        fit = refits.warm_start(on)
         near = np.vstack([fit.intercept, fit.coef])
         if null.shape[1] > 1:  # the mean over classes has no effect: keep that of the null model
             near += (null - near).mean(axis=1, keepdims=True)
@@ -206,12 +204,12 @@ def _start(refits, on, null):
 
 
 def _derivatives_at(data, on, theta, ridge, least=None):
-    """Return half the mean deviance plus a ridge penalty, minus its gradient, and its Hessian.
+    """Return (value, slope, Hessian) of half the mean deviance plus a ridge penalty at theta.
 
-    on : r columns of the model; theta : (1 + r, K) intercepts and coefficients of these columns
+    slope : (1 + r, K) minus the gradient; theta : (1 + r, K) intercepts and coefficients
+    on : (r,) positions of the model's columns in `data`, a SearchData
     ridge : (1 + r, 1 + r) matrix R of the penalty, tr(theta' R theta) / 2
-    least : lower limit of a row's curvature per unit of weight; None for the default"""
-    # The penalty is half of theta' ridge theta per linear predictor.
+    least : smallest second derivative of a row of weight one, by default that of the loss"""
     K, size = data.n_scores, theta.size
     value, slope, G = data.at_model(theta, on, K**2, least)
     np.einsum("kkab->kab", G)[:] += ridge

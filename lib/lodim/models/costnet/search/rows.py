@@ -69,12 +69,13 @@ class SearchData(TrainingRows):
         return max(1, self.family.n_scores - 1)
 
     def at_model(self, theta, on, curvatures=0, least=None):
-        """Return half the mean deviance, minus its gradient, and second moments of columns `on`.
+        """Return (value, slope, moments) of half the mean deviance of a model.
 
-        theta : (1 + r, K) intercepts and coefficients of r columns `on`
-        curvatures : 0 for no moments; 1 for moments weighted by a mean second derivative per row;
-            K^2 for one moment matrix per pair of linear predictors
-        least : lower limit of a row's curvature per unit of weight; None for the default"""
+        slope : minus the gradient (K, 1 + r) with respect to the intercept and r coefficients
+        moments : products of these columns, summed over rows with second derivatives l'' as weights
+        theta : (1 + r, K) intercepts and coefficients of the columns at positions `on`
+        curvatures : 0 for no moments, 1 for an average l'', K^2 for l'' per pair of K predictors
+        least : smallest l'' of a row of weight one, by default that of the loss"""
         columns = np.append(-1, self.columns[on])
         return self.derivatives(self.scores, columns, curvatures, theta.T, least)[:3]
 
@@ -83,9 +84,10 @@ class SearchData(TrainingRows):
 
 
 def screened_nodes(batch, family, network, path):
-    """Choose the nodes of graph `network` that a search considers, (V,) bool; None for all.
+    """Choose the V nodes (columns, terms) that a search considers, (V,) bool; None for all.
 
-    path : PenaltyPath whose columns are preferred if there are too many, or None"""
+    network : Network with the nodes and their columns; family : of the response of `batch`
+    path : PenaltyPath or None; if columns are too many, the first to enter it are preferred"""
     # Other nodes follow by significance.
     p, most = batch.X.shape[1], MOST_COLUMNS * (2 if family.name == "gaussian" else 1)
     if p <= most:

@@ -37,7 +37,7 @@ def lasso_groups(network, p, monotone=None):
 
 
 def path_supports(search, path, rule):
-    """Refit each set of columns that a PenaltyPath uses; return CandidateModels labelled `rule`."""
+    """Refit in a Search the column sets of a PenaltyPath; return CandidateModels of the `rule`."""
     candidate_models: dict[bytes, CandidateModel] = {}
     for place, _, used in path_selections(search.space, path):
         key, at = used.tobytes(), {"lambda_": float(path.lambdas[place]), "place": place}
@@ -53,8 +53,9 @@ def path_supports(search, path, rule):
 def path_selections(space, path):
     """Yield (model number, sources, selection) for each model of a path and choice of sources.
 
-    sources : node that supplies each series (see SearchSpace), -1 if the model does not need it
-    selection : (m,) bool, candidates that the model uses and `sources` can compute"""
+    space : SearchSpace of m candidates (columns or terms); path : PenaltyPath
+    sources : tuple of node numbers, the source of each quantity with several, or -1
+    selection : (m,) bool, candidates that the model uses and that need no other sources"""
     for place, used in enumerate(selections_along(space, path)):
         for choice in choices_of_sources(space, used):
             yield place, choice, used & computable_from(space, choice)
@@ -73,16 +74,16 @@ def selections_along(space, path):
 
 
 def choices_of_sources(space, used):
-    """Return up to 64 ways to choose a source for each series (see SearchSpace).
+    """Iterate over at most 64 ways to choose a source for each quantity with several sources.
 
-    used : (m,) bool, candidates of the model, which need the series
-    A way is a tuple of node numbers, with -1 for a series that the model does not need."""
+    space : SearchSpace; used : (m,) bool, candidates (columns or terms) of the model
+    A choice is a tuple of node numbers, with -1 for a quantity that the model does not need."""
     choices = [np.unique(s[s >= 0]).tolist() or [-1] for s in space.source[used].T]
     return islice(product(*choices), 64)
 
 
 def computable_from(space, sources):
-    """Return which candidates of `space` need no source nodes but those in `sources`, (m,) bool."""
+    """Return which m candidates need no source (node) that is not in the tuple `sources`, (m,)."""
     return ((space.source == np.array(sources, int)) | (space.source < 0)).all(axis=1)
 
 
@@ -90,10 +91,9 @@ def computable_from(space, sources):
 
 
 def canonicalize_duplicates(path, search):
-    """Return the path with one coefficient for each set of duplicate columns, that of the first.
+    """Move coefficients of duplicate columns to the first by name; return the new PenaltyPath.
 
-    path : PenaltyPath; search : Search, in whose rows duplicates are multiples of each other"""
-    # Duplicates have equal prices; the first is the first by name.
+    Duplicates are multiples of each other in the rows of a Search, with equal prices and needs."""
     space, gram, sign = search.space, search.refits.at_null.gram, search.refits.data.sign
     moves = [
         (space.columns[first], space.columns[other], gram[first, other] / gram[first, first])
@@ -110,9 +110,9 @@ def canonicalize_duplicates(path, search):
 
 
 def _twins(space, gram):
-    """Yield pairs (first by name, other) of collinear columns that may replace each other.
+    """Yield pairs of positions (first by name, other) of columns that are multiples of each other.
 
-    Both have the same price and needs. gram : X'X"""
+    They cost and need the same. space : SearchSpace; gram : (q, q), X'X of its centred columns"""
     single = np.flatnonzero(np.diff(space.start) == 1)
     names = [space.network.names[v] for v in space.candidates]
     order = sorted(single, key=lambda g: (names[g], g))
@@ -132,7 +132,7 @@ def _twins(space, gram):
 
 
 def _exchangeable(space, first, other):
-    """Return whether the candidates at positions `first`, `other` have equal prices and needs."""
+    """Return whether two candidates of a SearchSpace, given by position, cost and need the same."""
     network = space.network
     if network.set_cost is not None or (space.source[first] != space.source[other]).any():
         return False
@@ -178,9 +178,9 @@ def forward_selection(search):
 
 
 def _additions(search, state):
-    """Yield models larger than the SearchState `state` that should have a lower criterion.
+    """Yield models that add candidates to a SearchState and should have a lower criterion.
 
-    A model is (price, predicted criterion, candidates as an (m,) mask), within the budget."""
+    A model is (price, predicted criterion, candidates as an (m,) mask), within search's budget."""
     # At most two models per price.
     moves = Moves(search, state, search.budget, drop=False)
     value, by_function = moves.value[0], search.space.network.set_cost is not None

@@ -10,7 +10,7 @@ ALIASED = 1e-11  # unexplained share of a column's variance below which it is al
 
 
 class SweptModel(NamedTuple):
-    """Least-squares model of some of q columns: its matrices after `sweep` added these columns."""
+    """Least-squares model of some of q columns for K responses: X'X and X'y, swept by them."""
 
     gram: np.ndarray  # (q, q)
     target: np.ndarray  # (q, K)
@@ -29,9 +29,10 @@ class ColumnSets(NamedTuple):
 def sweep(gram, target, k):
     """Add column k to a least-squares model, in place; or remove column k if the model has it.
 
-    gram : (q, q) products of columns; diagonal -1 / v for columns in the model, with v the
-    variance that the other columns in the model do not explain
-    target : (q, K) products with K responses; coefficients for columns in the model"""
+    gram : (q, q), X'X without any column in the model; then residual products of the other columns,
+        and minus the inverse of X'X for the model's columns
+    target : (q, K), X'y for K responses without any column in the model; then residual products of
+        the other columns, and the coefficients of the model's columns"""
     q, K = target.shape
     pivot = gram[k, k]
     entering = 1.0 if pivot > 0.0 else -1.0
@@ -56,8 +57,8 @@ def enter(gram, target, variance, on):
     """Add the columns `on` to a least-squares model, in place; return which entered, (q,) bool.
 
     A column that is a linear combination of columns in the model does not enter.
-    gram, target : matrices of the model, as in `sweep`; updated
-    variance : (q,) diagonal of `gram` before any column entered"""
+    gram, target : X'X (q, q) and X'y (q, K), swept by the columns in the model; updated
+    variance : (q,) diagonal of X'X; on : positions among the q columns"""
     within = np.empty(gram.shape[0], np.bool_)
     within[:] = False
     for k in on:
@@ -76,11 +77,11 @@ def rank(gram, on):
 
 @njit(cache=True, error_model="numpy")
 def gains(model, drops, adds, allowed, sign):
-    """Return fall of the deviance and change of the rank by exchanging columns of a model.
+    """Return how far the deviance falls and the rank rises by exchanging columns of a SweptModel.
 
-    drops, adds : sets of columns; entry (i, j) of both results drops set i and adds set j
+    drops, adds : ColumnSets; entry (i, j) of both results drops set i and adds set j
     allowed : (drops, adds) bool, exchanges to try; others get a fall of -inf
-    sign : required signs; a column whose coefficient would have the wrong sign is not added"""
+    sign : (q,) required signs, or 0; a column whose coefficient would violate it is not added"""
     n_out, n_in, K = drops.start.size - 1, adds.start.size - 1, model.target.shape[1]
     gram, target, variance, within = model
     gain, rank = np.full((n_out, n_in), -np.inf), np.zeros((n_out, n_in), np.int64)
@@ -110,11 +111,11 @@ def gains(model, drops, adds, allowed, sign):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _eliminate(M, v, variance, at, n_dropped, size, sign):
-    """Exchange columns of a least-squares model; return fall of deviance and change of rank.
+    """Exchange columns of a least-squares model; return fall of the deviance, change of the rank.
 
-    at : positions of `size` columns, of which the first n_dropped leave and the others enter
-    M, v : parts of the model's matrices `gram` and `target` for these columns; overwritten
-    variance : (q,) diagonal of `gram` before any column entered; aliased columns stay out
+    at : positions of `size` columns among q, of which the first n_dropped leave, the others enter
+    M, v : (size, size) and (size, K) parts of the swept X'X and X'y for them; overwritten
+    variance : (q,) diagonal of X'X before any column entered; aliased columns stay out
     sign : (q,) required signs; columns with a wrong sign stay out"""
     total, rank = 0.0, 0
     for k in range(size):
