@@ -28,7 +28,7 @@ def graph(fit, ax, *, most=30):
     if fit.estimates.frontier is None:
         raise ArgumentError("a fit of one lambda_ has no frontier to draw")
     every = _boxes(fit)
-    boxes = _first(every, most)
+    boxes = _select(every, most)
     if not boxes:
         raise ArgumentError("this fit has no item with a price to draw")
     last = len(fit.estimates.frontier.cost) + 1
@@ -50,7 +50,7 @@ def graph(fit, ax, *, most=30):
 
 
 def _boxes(fit):
-    """Return a Box for each item and series of alternatives, each after the boxes that it needs."""
+    """Return a Box per item to buy and per set of alternatives, each after the boxes it needs."""
     network, derived = fit.settings.network, derived_names(fit.design)
     series = [name for name, _ in fit.settings.alternatives]
     at, boxes, bases = {}, [], np.unique(network.base)
@@ -83,11 +83,10 @@ def _boxes(fit):
     return boxes
 
 
-def _first(boxes, most):
-    """Return at most `most` boxes to show, those of the model that predict() uses first.
+def _select(boxes, most):
+    """Return at most `most` boxes to show; if there are more, omit those that no model buys.
 
-    The others are those that the cheapest models on the frontier buy. If there are more than `most`
-    boxes, those that no model buys are left out."""
+    If still too many, keep those of the model that predict() uses, then of the cheapest models."""
     if len(boxes) <= most:
         return boxes
     most = min(most, sum(box.step > 0 for box in boxes) or most)

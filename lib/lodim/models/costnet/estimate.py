@@ -108,9 +108,10 @@ def _frontier(batch, family, settings, path, draws):
 
 
 def _rule_results(batch, family, settings, path=None, lambdas=None):
-    """Find models of a batch by the search rules in `settings`; return them as RuleResults.
+    """Find models for a Batch by the rules in `settings`, such as "greedy"; return RuleResults.
 
-    path : PenaltyPath of the rule "group" if known; lambdas : dict rule -> penalties, or None"""
+    path : PenaltyPath of the group penalty if it is known already, or None
+    lambdas : dict rule -> penalties of its path, or None to choose them"""
     p, known, monotone = batch.X.shape[1], lambdas or {}, settings.monotone
     solve = partial(_path_solver(settings), batch, family)
     group = Groups.from_network(settings.network, settings.dependents, p, monotone)
@@ -142,7 +143,7 @@ def _rule_results(batch, family, settings, path=None, lambdas=None):
 
 
 def _scores(eval_batch, family, models, k):
-    """Return linear predictors for `eval_batch` by model k of `models`, a path or frontier."""
+    """Return linear predictors (n, K) of model k in `models`, a PenaltyPath or CostFrontier."""
     on = np.flatnonzero(models.coef[k].any(axis=1))
     data = SearchData.from_batch(eval_batch, family)
     step = np.vstack([models.intercept[k], models.coef[k][on]]).T

@@ -81,7 +81,7 @@ class ListedModel:
 
     @classmethod
     def from_path(cls, path, k, paid):
-        """Return penalized model k of a path; `paid` are the Purchases of all the path's models."""
+        """Make a ListedModel of model k of a PenaltyPath; paid : Purchases of all its models."""
         # A fixed memory order, so that sums have the same bits for any solver.
         coef = np.ascontiguousarray(path.coef[k])
         return cls(

@@ -89,9 +89,9 @@ class Costnet(Model):
     def cv_grid(self, problem, n):
         """Return the values for cv() to compare, {setting: values}, and a fit to all rows or None.
 
-        The setting is the budget, and the fit is a pair (Estimates, log). If the user gave lambda_,
-        the setting is lambda_ with this one value, and the fit is None.
-        n : ignored, since the frontier of the fit determines the budgets"""
+        The setting is the budget, with prices of the fit's frontier (the best models by price), and
+        the fit is (Estimates, log). A given lambda_ is the only value instead, without a fit.
+        problem : Problem (data and settings); n : ignored, as the frontier gives the budgets"""
         if problem.settings.lambda_ is not None:
             return {"lambda_": [problem.settings.lambda_]}, None
         found = next(fit_stages(problem.batch, problem.family, problem.settings))[:2]
@@ -146,8 +146,8 @@ MODEL = Costnet()
 def _choose(problem, frontier, selection):
     """Choose the budget by held-out loss; return the new Problem, and a table of losses by budget.
 
-    frontier : best model at each price, with held-out losses
-    selection : table to return if one exists, or None to make it from the frontier"""
+    problem : Problem (data and settings of a call); selection : table to return, None to make it
+    frontier : CostFrontier, the best model at each price with its held-out losses"""
     settings, draws = problem.settings, frontier.held_out.shape[1]
     priced = settings.costs is not None
     of_draws = [frontier.best(priced, draw) for draw in range(draws)] if draws > 1 else []
@@ -284,8 +284,8 @@ def costnet(
     groups : column name or array (n,), optional
         Rows with equal values are held out together in cross-validation.
     standardize : bool, default=True
-        Scale features to unit standard deviation; they are always centred. If False, values that
-        are given per standard deviation are per unit of the feature.
+        Scale features to unit standard deviation; they are always centred. If False, coefficients
+        per standard deviation, such as `std_estimate`, are per unit of the feature.
     dtype : {"float64", "float32"}, default="float64"
         Precision of the stored features.
     seed : int, default=0
