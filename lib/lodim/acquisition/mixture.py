@@ -327,9 +327,8 @@ def _choose(X, y, weight, fold, n_classes, item_of, seed):
 def recent_surprises(mixture, X, y, n_classes, earlier, settings):
     """Return loss minus expected loss of the most recent rows (at most 100), to detect drift.
 
-    X, y : new rows; earlier : values of earlier rows
-    settings : as `choose` returns them
-    On significant drift, warn and return an empty array."""
+    X, y : new rows; earlier : results for the rows before them
+    If the mean is significantly above the one of held-out rows in `settings`, warn; return none."""
     found = []
     for x, v in zip(mixture.features(X), y[:, None], strict=True):
         columns = np.flatnonzero(~np.isnan(x))

@@ -150,8 +150,7 @@ def compare(voters, on, bounds, k, max_views, threads):
     """Find the feature sets that predict best by themselves, by leave-one-out loss.
 
     voters : Voters, the training rows; k : number of neighbours
-    on : positions of the axes (numbers or factors) that the sets combine
-    bounds : smallest and largest number of axes in a set
+    on : positions of the axes (numbers or factors) to combine; bounds : fewest and most in a set
     max_views : largest number of sets to compare; None for 2,000 of each size
     Return up to 200 sets (sets, axes), padded with -1, and the number of sets compared."""
     low, high = bounds
@@ -189,8 +188,7 @@ def best_factors(voters, total, new, threads=1):
     Voters predict prior + t (total + new[j]) if set j is added: logs of class probabilities up to a
     constant, or standardized numbers (C = 1, prior 0).
     total : (rows, C) evidence, such as log ratios of class shares, of the sets added before
-    new : (sets, rows, C), evidence of each further set
-    Return t and the losses, (sets,) each."""
+    new : (sets, rows, C), evidence of each further set. Return t and the losses, (sets,) each"""
     weight = voters.weight / voters.weight.sum()
     if voters.classes:
         t, losses, base = np.ones(len(new)), np.empty(len(new)), np.log(voters.prior)
