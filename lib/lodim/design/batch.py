@@ -112,16 +112,14 @@ class Batch:
 def split(batch, held_out, standardize):
     """Split a batch into training and held-out rows, both centred by the means of training rows.
 
-    held_out : (n,) bool
-    standardize : whether to divide features by standard deviations of training rows"""
+    held_out : (n,) bool; standardize : whether to divide by standard deviations of training rows"""
     return split_and_scaling(batch, held_out, standardize)[0]
 
 
 def split_and_scaling(batch, held_out, standardize):
     """Split a batch into training and held-out rows with scaled X; return both, means and scales.
 
-    held_out : (n,) bool
-    standardize : whether the scales (p,) are standard deviations; otherwise all are 1
+    held_out : (n,) bool; standardize : whether the scales (p,) are standard deviations, or all 1
     Means and scales are those of the training rows."""
     train, test = np.flatnonzero(~held_out), np.flatnonzero(held_out)
     X = tiles.unpack(batch.X, batch.n)

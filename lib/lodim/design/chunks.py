@@ -48,8 +48,9 @@ def spans_of(rows, n):
 
 
 def span_of(rows, first):
-    """Return the Span (chunk) from the first to the last of `rows`, positions of its complete rows.
+    """Return the chunk of the data from the first to the last of `rows`, as a Span.
 
+    rows : (n,) ascending positions, in the data, of the chunk's complete rows
     first : number of complete rows in earlier chunks"""
     start, stop = int(rows[0]), int(rows[-1]) + 1
     whole = stop - start == len(rows)
@@ -70,8 +71,7 @@ def tiles_of(X, span):
 def table_of_span(table, span, columns):
     """Return the part of a table that lies in one chunk of rows, with new columns.
 
-    table : Table of all rows
-    span : Span, the position of the chunk
+    table, span : Table of all rows; Span, the position of the chunk
     columns : dict name -> Column of the chunk's rows"""
     weights = table.weights_at(slice(span.first, span.first + span.n))
     index, rows = table.index[span.start : span.stop], read_only(span.rows)
@@ -104,11 +104,11 @@ class TableChunks(Chunks):
         return self.n <= ROWS_PER_CHUNK
 
     def gather(self, rows, names):
-        """Return a Table of the complete rows at positions `rows` (None: all), with all columns."""
+        """Return `rows`, positions among complete rows (None: all), as a Table; ignore `names`."""
         return self.table if rows is None else self.table.take(rows)
 
     def map(self, work, names):
-        """Return [work(span, table), ...] for all chunks; `names` : columns that `work` needs."""
+        """Return [work(Span, Table), ...], one per chunk; the Tables have the columns `names`."""
         table = self.table
         parts = spans_of(table.rows, table.n)
         if len(parts) == 1:
@@ -164,13 +164,13 @@ class Cutter:
         self.held, self.stop = [], stop
 
     def put(self, start, stop, read):
-        """Append the rows from `start` to stop - 1; `read` is a dict name -> Column of them."""
+        """Append rows `start` to stop - 1 of the data; `read` : dict name -> Column of the rows."""
         self.stop = stop
         if stop > start:
             self.held.append((start, stop, read))
 
     def take(self, span, names):
-        """Return a dict name -> Column of the rows of a Span, and forget all rows up to its end."""
+        """Return columns `names` of a Span (chunk) as a dict; forget these and earlier rows."""
         within = [h for h in self.held if h[0] < span.stop and h[1] > span.start]
         self.held = [h for h in self.held if h[1] > span.stop]
         parts = []
@@ -188,9 +188,8 @@ class ChunkStore:
     starts: tuple[int, ...]
 
     def read(self, names, start=0):
-        """Read columns in successive ranges of rows; yield (first, end, dict name -> Column).
+        """Read columns `names` in successive ranges; yield (first row, end, dict name -> Column).
 
-        names : columns to read
         start : row to read from; if it is inside a file or another piece of the Source, the first
             range begins where that piece begins"""
         first = bisect_right(self.starts, start) - 1
@@ -278,7 +277,9 @@ class SourceChunks(Chunks):
         return super().summaries(request) if self.known is None else self.known
 
     def map(self, work, names):
-        """Return [work(span, table), ...] for all chunks; `names` : columns that `work` needs."""
+        """Read the data chunk by chunk; return a list of work(span, table), one result per chunk.
+
+        names : columns that the chunk's rows, a Table, get; span : Span, the chunk's position"""
         with closing(self.tables(list(names))) as tables:
             return [work(span, table) for span, table in tables]
 
@@ -327,8 +328,7 @@ class SourceChunks(Chunks):
 def batch_reader(design, chunks, inputs):
     """Return a function of k that reads chunk k of the rows as a Batch, here or on a Dask worker.
 
-    design : Design, which converts the rows
-    chunks : SourceChunks, all chunks
+    design, chunks : Design, which converts the rows to numbers; SourceChunks, all chunks
     inputs : RowInputs (weights, offset etc.) of all rows, including incomplete ones"""
     ranges = [(span.start, span.stop) for span in spans_of(chunks.table.rows, chunks.n)]
     inputs = RowInputs(inputs.weights, inputs.offset).arrays()
@@ -353,12 +353,10 @@ def bare_table(table, span):
 
 
 def part_task(store, span, table, work, names):
-    """Read columns of a chunk of rows on a Dask worker; return work(span, table with the columns).
+    """Read columns `names` of a chunk on a Dask worker; return work(span, table with the columns).
 
-    store : ChunkStore that reads the columns
-    span : Span, the position of the chunk
-    table : Table of the chunk without columns
-    names : columns to read"""
+    store, span : ChunkStore that reads the columns; Span, the position of the chunk
+    table : Table of the chunk without columns"""
     return work(span, replace(table, columns=store.columns(names, span)))
 
 
@@ -369,7 +367,9 @@ class WorkerChunks(SourceChunks):
     client: object = None
 
     def map(self, work, names):
-        """Return [work(Span, Table), ...] per chunk, from Dask workers, which read `names`."""
+        """Let Dask workers read the chunks; return a list of work(span, table), one per chunk.
+
+        names : columns that the chunk's rows, a Table, get; span : Span, the chunk's position"""
         if not names:
             return super().map(work, names)
         spans = spans_of(self.table.rows, self.n)
@@ -377,11 +377,12 @@ class WorkerChunks(SourceChunks):
         return dask_cluster.run_tasks(self.client, part_task, self.store, each)
 
     def tiles(self, design, all_inputs, inputs):
-        """Compute features on Dask workers; return X (WorkerTiles), y (n,) or None, and RowInputs.
+        """Compute X on Dask workers; return it (WorkerTiles), y (n,) or None, and RowInputs.
 
-        all_inputs : RowInputs (weights, offset etc.) of all rows, sent to the workers
-        inputs : RowInputs of the complete rows; the returned ones have instead the weights and the
-            offset that the workers read, if there are any"""
+        design : Design, which converts rows to numbers
+        all_inputs : RowInputs (weights, offset etc.) of all rows, including incomplete ones
+        inputs : RowInputs of the complete rows; returned with the arrays of weights and offset that
+            were fetched from the workers, which therefore need not be sent to them again"""
         make = batch_reader(design, self, all_inputs)
         X = workers.read_parts(self.client, make, self.n, len(design.names), design.dtype)
         here = {name: values for name, (values, _) in X.beside.items()}

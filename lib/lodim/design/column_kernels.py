@@ -73,7 +73,7 @@ def moments(x, rows, weights):
 
 
 def merge_moments(parts):
-    """Merge the moments (..., 5) of consecutive parts of the rows, in the order of `moments`."""
+    """Merge moments (..., 5) of row ranges: weight sum, mean, squared deviations, min and max."""
     parts = iter(parts)
     total, mean, spread, least, greatest = np.moveaxis(np.asarray(next(parts)), -1, 0)
     for part in parts:
@@ -92,8 +92,7 @@ def merge_moments(parts):
 def inverses(scale, dtype):
     """Return the factors 1 / scale (p,), by which features are multiplied to standardize them.
 
-    dtype : dtype of the features
-    A factor is 0 where features must be divided by `scale` instead."""
+    dtype : type of the features; a factor is 0 if they must be divided by `scale` instead"""
     if np.dtype(dtype) == np.float64:
         return np.zeros(len(scale))
     with np.errstate(all="ignore"):

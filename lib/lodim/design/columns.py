@@ -222,7 +222,6 @@ def as_levels(column):
 def without_levels(column, known, removable=None):
     """Return a column with unknown values set to missing.
 
-    column : Column
     known : values that stay
     removable : unknown values to set to missing; None means all of them"""
     if column.kind != "level":
@@ -254,8 +253,7 @@ def kind_of(column):
 def join_kinds(kinds):
     """Combine the types of a column's chunks; return a Column without rows, with all levels.
 
-    kinds : Column without rows for each chunk
-    Raise DataError if these contradict each other."""
+    kinds : Column without rows for each chunk; raise DataError if these contradict each other"""
     # Columns with only missing values may be of any kind.
     held = [kind for kind in kinds if kind.levels or kind.kind not in ("empty", "level")]
     if not held:
@@ -390,7 +388,9 @@ def known_rows(table, names):
 
 
 def rows_to_learn(table, names):
-    """Return `known_rows(table, names)`; raise DataError if no such row has positive weight."""
+    """Return a Table of rows with values in all columns `names`, and their positions (empty: all).
+
+    Raise DataError if none of these rows has positive weight."""
     part, where = known_rows(table, names)
     if part.n_positive:
         return part, where

@@ -47,10 +47,11 @@ MISSING = ("drop", "indicator", "keep")  # allowed treatments of missing feature
 
 @forms.record
 class Design:
-    """What a formula learned from the training rows: all that is needed to convert new rows to X.
+    """Formula as learned from the training rows: all that is needed to convert new rows to X.
 
-    n_dropped, n_incomplete : number of training rows that were dropped, or miss only features
-    lacking : dict column or input, such as weights -> number of missing values"""
+    n_dropped : number of training rows that were left out because of missing values
+    n_incomplete : number of training rows that miss only features; dropped if `missing` is "drop"
+    lacking : dict name of a column or input, such as weights -> number of missing values"""
 
     # Rows of weight zero do not count. `lacking` is empty if no row was dropped.
 
@@ -193,8 +194,7 @@ class Design:
     def rows_to_show(self, data, *, offset=None, needs_response=False):
         """Convert the complete rows of positive weight of new data to a Batch.
 
-        Data may be without the column of weights and, unless needed, without the response. Without
-        the response, y is NaN."""
+        The data may lack the column of weights and, unless needed, the response: y is then NaN."""
         frame = read_frame(data)
         design = self if self.weights in frame.names else replace(self, weights=None)
         response = needs_response or design.has_response(frame)
@@ -204,11 +204,11 @@ class Design:
         return with_positive_weight(batch)
 
     def batch_of(self, frame, inputs, response, known, part=False):
-        """Convert the complete rows of a Frame to a Batch.
+        """Convert the complete rows of a Frame (named columns) to a Batch (X, y, weights etc.).
 
-        inputs : RowInputs (weights, offset etc.)
+        inputs : RowInputs (weights, offset etc.) of all rows of the Frame
         response : whether to add the response
-        known : rules for new levels, from `known_levels`
+        known : dict column -> (levels to keep, levels to set to missing; None for all others)
         part : whether the rows are one chunk of the training rows, whose weights need no check"""
         target = self.response if response else None
         table, rows = self._complete_rows(frame, _answers(target), inputs, known)
@@ -226,7 +226,7 @@ class Design:
 
         targets : columns of the response
         inputs : RowInputs, such as weights
-        known : rules for new levels, from `known_levels`
+        known : dict column -> (levels to keep, levels to set to missing; None for all others)
         A missing feature excludes a row only if the design's `missing` is "drop"."""
         read = read_complete(frame, self.features, targets, inputs, self.missing, known=known)
         return filled(read[0], self.fills), read[1]
@@ -245,10 +245,7 @@ class Design:
         return found
 
     def restrict(self, features):
-        """Return a design with only the terms that make the given features, and `kept`.
-
-        features : positions of the features
-        kept : positions, in this design, of all features of the new one"""
+        """Return a design of the terms that make `features`, and its features' positions here."""
         wanted = np.unique(self.term_of[features])
         kept = np.flatnonzero(np.isin(self.term_of, wanted))
         names = tuple(self.names[k] for k in kept)
@@ -312,11 +309,12 @@ class Design:
         return list(dict.fromkeys([*self.features, *_answers(self.response), *others]))
 
     def known_levels(self, new_levels):
-        """Return rules for levels that training rows lacked: dict column -> (known, removable).
+        """Return how to read levels that training rows lacked: dict column -> (known, removable).
 
-        new_levels : "missing" to set new levels to missing, otherwise "error"
-        known : levels of the training rows
-        removable : levels to set to missing, None for all; any other level raises an error"""
+        new_levels : "missing" to set all new levels to missing; "error" to do so only with declared
+            categories that had no training rows
+        known : tuple of the levels of the training rows, which stay
+        removable : tuple of levels to set to missing, None for all; others will raise an error"""
         one_of("new_levels", new_levels, ("error", "missing"))
         found, parts = {}, list(itertools.chain.from_iterable(self.terms))
         numbers = factors.read_as_numbers(parts) if new_levels == "missing" else ()
@@ -403,9 +401,7 @@ def _read_rows(parsed, chosen, data, given, family, missing, reading):
 
 
 def read_formula(text, family, which=None):
-    """Return a parsed formula and its response (number `which`, if there are several).
-
-    Raise FormulaError if the family does not fit the response."""
+    """Return a parsed formula and its response (number `which` of several), checked by `family`."""
     parsed = parse(text)
     response = parsed.response if which is None else parsed.responses[which]
     if response is None and family not in (None, "none"):

@@ -58,7 +58,10 @@ def tree(code):
 
 
 def learn(code, table):
-    """Learn an expression; return its number of columns, and (name, state) of calls like bs()."""
+    """Learn an expression from rows; return its number of columns and the states of its calls.
+
+    code, table : text such as "bs(x)"; Table of the rows
+    states : tuple of (function name, dict of knots, means etc.), one per call such as bs()"""
     scope = _Scope(table, code, [], learning=True)
     width = _matrix(tree(code), scope).shape[1]
     return width, tuple(scope.states)
@@ -76,9 +79,11 @@ def check_states(code, width, states):
 
 
 def _width(node, states):
-    """Return the number of columns that a syntax tree makes from the learned states of its calls.
+    """Return how many columns an expression makes, given what its calls such as bs(x) learned.
 
-    states : list of (name, state); those of the tree's calls, which must be first, are removed"""
+    node : syntax tree of the expression
+    states : list of (function name, dict of knots etc.), one per such call and in their order, of
+        which this function removes those that it has used"""
     if language.column_name(node) is not None:
         return 1
     called = isinstance(node, ast.Call)

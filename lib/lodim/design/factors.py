@@ -116,7 +116,7 @@ KINDS = (Numeric, Levels, Expression, Missing)
 
 @functools.lru_cache(5000)
 def columns_of(key):
-    """Return the data columns of a factor's key, (column, None) or (None, text of a call)."""
+    """Return the names of a factor's columns; key : (column, None) or (None, text of a call)."""
     name, code = key
     if code is None:
         return (name,)
@@ -124,13 +124,14 @@ def columns_of(key):
 
 
 def learn(key, summaries, table, missing, polynomials=False):
-    """Learn from training rows how to code a factor of a formula as numbers; return the factor.
+    """Learn how to code a part of a term (a in a:b); return a Numeric, Levels or Expression.
 
     key : (column, None), or (None, text of a call such as "bs(x)")
-    summaries : dict of Summary by column name, or by key for values computed in C()
-    table : Table of the training rows
-    missing : "drop", "keep" or "indicator"
-    polynomials : whether to code ordered categories by polynomials"""
+    summaries : dict column -> Summary (statistics), or key -> Summary for C() of an expression
+    table : Table of the training rows, from which calls such as bs() learn
+    missing : rows with missing values are dropped ("drop"), or the values stay NaN ("keep") or
+        get a column of their own ("indicator")
+    polynomials : whether columns of ordered categories are polynomials, not thresholds"""
     name, code = key
     source = name if code is None else column_in(code)
     if code is not None and not is_category(code):
@@ -160,9 +161,8 @@ def learn(key, summaries, table, missing, polynomials=False):
 
 
 def names_rows(summary):
-    """Return whether a column seems to identify the rows: most rows have a level of their own.
+    """Return whether a column, given its Summary, seems to name rows: most have their own level.
 
-    summary : Summary of the column
     The result is False for numbers, declared categories and columns of few levels."""
     column = summary.column
     if column.kind != "level" or column.declared or len(summary.levels) <= FEW_LEVELS:
@@ -259,7 +259,7 @@ def letters(factor):
 
 
 def least_width(key):
-    """Return a factor's least number of columns; key : (column, None) or (None, call as text)."""
+    """Return a factor's least number of features; key : (column, None) or (None, text of call)."""
     return 1 if key[1] is None else language.width(tree(key[1]))
 
 
@@ -313,7 +313,7 @@ def level_of(factor, j):
 
 
 def of_missing(factor, j):
-    """Return a factor's column j where its level is missing: 0 or the column's training mean."""
+    """Return column j of a factor for a missing level: its training mean if known, else 0."""
     if factor.missing is not None or factor.shares is None:
         return 0.0
     if factor.matrix is None:
@@ -331,11 +331,9 @@ def against_reference(factor, reduced):
 
 
 def _in_order(factor, polynomials):
-    """Recode an ordered category so that its columns depend on the order; return the new factor.
+    """Recode an ordered Levels factor so that its columns depend on the order; return the new one.
 
-    factor : Levels
-    polynomials : whether to use orthogonal polynomials, not thresholds such as ">=medium"
-    """
+    polynomials : whether to use orthogonal polynomials instead of thresholds (">=medium")"""
     levels = factor.levels
     if len(levels) < 2:
         return factor
@@ -394,11 +392,11 @@ def _categorical(code, name, used):
 
 
 def _with_missing(factor, summary, missing):
-    """Add rules for missing values to a Levels factor; return the new factor.
+    """Return a Levels factor with rules for the column's missing values.
 
-    summary : Summary of the column
-    missing : "drop", "keep" or "indicator"; only "indicator" codes missing values
-    Declared categories without rows count as missing."""
+    summary : Summary of the column in training rows: its levels, counts and missing values
+    missing : "indicator" codes missing values; "drop" leaves such rows out, "keep" gives NaN
+    Declared categories without training rows count as missing."""
     # "indicator" gives missing values a column of their own, or, if training rows have none, the
     # levels' frequencies as values.
     declared = summary.levels if summary.column.declared else ()

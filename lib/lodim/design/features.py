@@ -137,8 +137,7 @@ def write_features(design, prepared, X):
 def learn_moments(terms, prepared, *, wanted, limits):
     """Return the weight sum, mean, squared deviations, minimum and maximum per feature, (p, 5).
 
-    prepared : Prepared, the data
-    wanted : (p,) bool, features to compute
+    prepared, wanted : Prepared, the data; (p,) bool, features to compute
     limits : dict position of a feature -> (lower, upper, value that replaces numbers outside)"""
     table, found = prepared.table, np.zeros((len(wanted), 5))
     weights = kernel_weights(table.weights, table.weight_unit)
@@ -167,12 +166,10 @@ def raw_features(terms, table, p):
 
 
 def learn_tails(terms, prepared, *, wanted, size):
-    """Find the smallest and largest values of features, to detect outliers.
+    """Return a dict feature position -> Tails (smallest and largest values), to detect outliers.
 
-    prepared : Prepared, the rows
-    wanted : (p,) bool, features to examine
-    size : number of smallest values, and of largest values
-    Return a dict from the position of a feature to its Tails."""
+    prepared, wanted : Prepared, the rows; (p,) bool, features to examine
+    size : number of smallest values, and of largest values"""
     found = {}
 
     def work(term, k, x, rows):
@@ -186,11 +183,12 @@ def learn_tails(terms, prepared, *, wanted, size):
 
 
 def scaling(moments, names, standardize):
-    """Return the mean, scale and size of features, and which are constant, (p,) each.
+    """Return four arrays (p,): mean, scale and size of each feature, and whether it is constant.
 
-    moments : (p, 5) weight sum, mean, squared deviations, minimum and maximum
+    moments : (p, 5) weight sum, mean, sum of squared deviations, minimum and maximum
+    names : names of the features, for the error
     standardize : whether scales are standard deviations; otherwise all are 1
-    size : standard deviation after scaling
+    size : standard deviation after division by the scale
     Constant features have scale and size 1."""
     total, mean, spread, least, greatest = moments.T
     with np.errstate(all="ignore"):
@@ -210,9 +208,8 @@ class Features:
     """Features of all rows, computed again in each pass over the chunks of the data.
 
     fills : Fill per column, which replaces missing values
-    parts : Chunks of the data
     missing : treatment of missing features, "drop", "keep" or "indicator"
-    """
+    parts : Chunks of the data"""
 
     def __init__(self, terms, fills, parts, missing):
         self.terms, self.fills, self.parts, self.missing = terms, fills, parts, missing
@@ -223,8 +220,7 @@ class Features:
     def moments(self, names, summaries):
         """Return moments (p, 5) of the features, outliers ignored, and a list of the Limits used.
 
-        names : (p,) names of the features
-        summaries : dict column -> Summary, whose moments are used if known
+        names, summaries : feature names; dict column -> Summary, whose moments are used if known
         Moments are weight sum, mean, sum of squared deviations, minimum and maximum."""
         found, wanted = np.zeros((len(names), 5)), np.ones(len(names), bool)
         for first, _, term in places(self.terms):
@@ -240,7 +236,10 @@ class Features:
         return self._learn_moments(found, wanted, limits), wild
 
     def _limits(self, names, moments):
-        """Return Limits (range without outliers) of all numeric features with extreme outliers."""
+        """Return a tuple of Limits, one for each numeric feature that has extreme outliers.
+
+        names, moments : names; (p, 5) weight sum, mean, squared deviations, minimum and maximum
+        Limits : range of the feature's other values, from which outliers are over 10 ranges away"""
         n = self.parts.table.n_positive
         numbers = np.array([is_number(term) for term in self.terms], bool)[self._term_of]
         wanted, size = numbers & may_be_wild(moments, n), tail_size(n)
@@ -255,8 +254,7 @@ class Features:
         """Return moments (p, 5), computed for features in `wanted`, taken from `known` for others.
 
         moments : weight sum, mean, squared deviations, minimum and maximum
-        limits : dict position of a feature -> (lower, upper, value that replaces numbers outside)
-        """
+        limits : dict position of a feature -> (lower, upper, replacement of numbers outside)"""
         if not wanted.any():
             return known
         parts = self._map(partial(learn_moments, wanted=wanted, limits=limits), wanted)
@@ -265,8 +263,8 @@ class Features:
     def _map(self, work, wanted):
         """Call work(terms, prepared) for each chunk of the data; return a list of the results.
 
-        prepared : Prepared, a chunk in which missing values are replaced
-        wanted : (p,) bool, features that `work` needs"""
+        work : gets all terms, and the chunk as Prepared (a Table whose missing values are replaced)
+        wanted : (p,) bool, features that `work` needs; only their columns are read"""
         if self.whole is not None:
             return [work(self.terms, self.whole)]
         names = needs([self.terms[t] for t in np.unique(self._term_of[wanted])])
@@ -308,8 +306,7 @@ def is_number(term):
 def apply_to_chunk(_, table, terms, fills, missing, work):
     """Replace missing values in a chunk of rows; return work(terms, the rows as Prepared).
 
-    _ : Span of the chunk, not used
-    table : Table, the rows of the chunk
+    _, table : Span of the chunk, not used; Table, the rows of the chunk
     fills : Fills, which replace missing values, or ()"""
     return work(terms, Prepared(filled(replace(table, missing=missing), fills)))
 
@@ -318,11 +315,10 @@ SHARE = 0.5  # largest share of the free memory that tiles take
 
 
 def tiles_for(is_source, n, p, dtype, folder):
-    """Return zeros for X, (n_tiles, p, 64), in memory or in a file.
+    """Return zeros for X, (n_tiles, p, 64), in memory or a file; raise DataError if X does not fit.
 
     is_source : whether data are read from disk; X is then a temporary file if memory is scarce
-    folder : folder of the file, or None
-    Raise DataError if X does not fit."""
+    folder : folder of the file, or None"""
     if folder is not None:
         return tiles_in(folder, n, p, dtype)
     if is_source and not fits_memory(n, p, dtype):

@@ -27,9 +27,7 @@ EAGER = (PANDAS, "polars", "pyarrow", "modin", "cudf")  # readable kinds of fram
 
 
 def read_narwhals(data, allowed):
-    """Return the narwhals module, and `data` as its DataFrame.
-
-    allowed : description of valid data, for errors"""
+    """Return the narwhals module, and `data` as its DataFrame; errors call valid data `allowed`."""
     kind = f"{type(data).__module__}.{type(data).__qualname__}"
     if is_path(data):
         path = os.fspath(data) if isinstance(data, str | os.PathLike) else data
@@ -87,7 +85,7 @@ def with_column(data, name, values):
 
 
 def convert(values, kind):
-    """Return a pandas object in the package `kind` without row labels; other objects unchanged."""
+    """Convert a pandas object to the package `kind`, such as polars, without index; keep others."""
     if kind == PANDAS or not isinstance(values, pd.Series | pd.DataFrame):
         return values
     try:
@@ -208,7 +206,7 @@ def as_given(method: F) -> F:
 
 
 def in_pandas(method: F) -> F:
-    """Undo `as_given`: return the method in a form that always returns pandas objects."""
+    """Return a bound method without its decorator `as_given`: it then returns pandas objects."""
     bound: Any = method
     return cast(F, functools.partial(bound.in_pandas, bound.__self__))
 
@@ -218,7 +216,7 @@ READABLE = "a pandas or polars DataFrame, a pyarrow Table, or a dict of columns"
 
 @dataclass(frozen=True)
 class Frame:
-    """Data as named columns, each of which is read when it is needed, by fetch(keys[name])."""
+    """Data as named columns; the function `fetch` reads one when it is needed, given keys[name]."""
 
     names: tuple[str, ...]
     index: pd.Index
@@ -365,9 +363,7 @@ SOME_LEVELS = 10  # columns of up to this many levels are always categories
 def check_text(column, levels, n, answer=False):
     """Raise DataError, or warn, if a text column seems to hold numbers, dates or typing errors.
 
-    column : Column
-    levels : its distinct texts
-    n : number of its values
+    column, levels, n : Column, its distinct texts, and its number of values
     answer : whether the column is the response"""
     # It warns in unclear cases.
     if column.declared or not all(isinstance(level, str) for level in levels):
@@ -393,7 +389,8 @@ def check_text(column, levels, n, answer=False):
 def _warn_alike(subject, name, levels, answer):
     """Warn about levels of a text column that differ only in case or in spaces at their ends.
 
-    The arguments are those of `_check_dates`."""
+    subject, levels : words for the column in the warning; its distinct texts
+    answer : whether the column is the response"""
     plain = [level.strip().lower() for level in levels]
     if len(set(plain)) < len(plain):
         counts = Counter(plain)
@@ -433,7 +430,9 @@ def _check_dates(subject, name, levels, answer):
 
 
 def _cure(name, levels, answer):
-    """Return advice on how to convert a text column (the response, if `answer`) to numbers."""
+    """Return advice for an error or warning: how to convert a text column to numbers.
+
+    levels, answer : distinct texts of the column; whether it is the response"""
     texts = [level for level in levels if _is_number(level)]
     commas = [level for level in texts if "," in level]
     decimal = not all(THOUSANDS.fullmatch(level) for level in commas)

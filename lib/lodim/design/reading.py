@@ -29,9 +29,7 @@ class Reading:
     client: Any = None
 
     def client_for(self, data):
-        """Return the Dask client that reads a Source; None if this process reads the data.
-
-        data : Frame or Source. Raise ArgumentError if a given client cannot be used."""
+        """Return the checked Dask client that reads `data`; None if this process reads them."""
         if self.client is False:
             return None
         if self.client is None:
@@ -52,9 +50,9 @@ class Reading:
     def draw(self, data, names, inputs):
         """Draw `self.sample` random rows, or take all if it is None; return rows and RowInputs.
 
-        data : Frame or Source; a sample of rows of a Source is returned as a Frame
-        names : columns to read, in addition to those of the inputs
-        inputs : RowInputs of all rows"""
+        data : Frame (in memory) or Source (read in chunks); a sample is returned as a Frame
+        names : columns to read, in addition to columns that `inputs` name
+        inputs : RowInputs (weights, offset etc.) of all rows; those of drawn rows are returned"""
         inputs.check_names(data.names)
         if self.sample is None:
             return data, inputs
@@ -132,11 +130,9 @@ def _add(counts):
 def scan(chunk, request, answers, inputs, missing):
     """Read a chunk of rows; return its Scan, and a dict name -> Column of all columns read.
 
-    request : ColumnRequest of the features
-    answers : names of the response's columns
-    inputs : RowInputs (weights, offset etc.)
+    request, answers : ColumnRequest of the features; names of the response's columns
     missing : treatment of missing features, "drop", "keep" or "indicator"
-    """
+    inputs : RowInputs (weights, offset etc.)"""
     read = chunks.read_chunk(chunk, list(dict.fromkeys([*request.names, *answers, *inputs.names])))
     n, first, place = len(chunk.frame), chunk.first, chunk.place
     frame = chunks.frame_of(read, chunks.Labels([(0, first, place)], range(n)))
@@ -150,7 +146,10 @@ def scan(chunk, request, answers, inputs, missing):
 
 
 def read_source_rows(source, request, answers, inputs, missing):
-    """Return the complete rows of a Source as Rows; the arguments are those of `read_rows`."""
+    """Read a Source (data not in memory) once; return its complete rows as Rows, without features.
+
+    request : ColumnRequest, the features' columns; answers : names of the response's columns
+    inputs : RowInputs, such as weights; missing : "drop", "keep" or "indicator", for features"""
     needed = list(dict.fromkeys([*request.names, *answers, *inputs.names]))
     chunks.check_names(source, needed)
     first = _FirstPass(request, answers, inputs.arrays(), missing)
@@ -173,7 +172,7 @@ class _FirstPass:
         self.open = np.empty(0, np.int64)  # positions of complete rows that are not summarized yet
 
     def scan(self, source, names):
-        """Read columns `names` of a source; yield (Scan, dict name -> Column) per chunk of rows."""
+        """Read a source; yield per chunk a Scan (missing values etc.) and a dict of its columns."""
         start = 0
         for piece in source.pieces:
             for chunk in piece.read(names):
@@ -185,7 +184,7 @@ class _FirstPass:
             self.starts.append(start)
 
     def add(self, found, read):
-        """Add a chunk of rows: its Scan `found`, and all its columns as a dict `read`."""
+        """Add a chunk of rows: its Scan (missing values etc.), and `read`, dict name -> Column."""
         start, stop, weights = self.n, self.n + found.n, self.inputs.weights
         stretch = {name: read[name] for name in self.request.names}
         if isinstance(weights, str):

@@ -103,7 +103,7 @@ class RowInputs:
         return read
 
     def arrays(self):
-        """Return the row inputs (weights, offset etc.) as arrays; column names stay unchanged."""
+        """Return the row inputs (weights etc.) as arrays; column names and single numbers stay."""
 
         def as_array(value, what):
             if np.ndim(value) == 0:
@@ -188,8 +188,7 @@ def _read_input(frame, value, what):
 def _codes(frame, values, input_name):
     """Convert `values` to codes 0, 1, ... for the rows, with NaN for missing values.
 
-    values : array, or name of a column of the Frame
-    input_name : "groups" or "clusters", for errors"""
+    values, input_name : array or column name; "groups" or "clusters", for errors"""
     if isinstance(values, str):
         column = read_column(frame, values)
         values = column.values
@@ -230,14 +229,15 @@ def _check_row_labels(frame, value, what):
 
 
 def read_complete(frame, features, answers, inputs, missing, *, learning=False, known=None):
-    """Return the complete rows of a Frame and what is missing in others.
+    """Read columns of a Frame; return its complete rows and what is missing in others.
 
-    features, answers : columns of features and response
-    inputs : RowInputs, such as weights
+    features, answers : names of the columns of the features, and of the response
+    inputs : RowInputs (weights, offset etc.), arrays for all rows
     missing : "drop" if rows need all features
     learning : whether fewer than two rows are an error
-    known : rules for new levels, from `known_levels`, or None
-    Return a Table of the rows, their positions, and the last three results of `complete_rows`."""
+    known : dict column -> (levels to keep, levels to set to missing; None for all others), or None
+    Return a Table of the rows, their positions, the numbers of dropped rows and of rows that miss
+    only features, and a dict column or input -> number of missing values."""
     n, read = len(frame.index), {}
     for name in dict.fromkeys([*features, *answers]):
         read[name] = read_column(frame, name)
@@ -266,8 +266,7 @@ class Flags:
 def flag_missing(read, answers, inputs, missing, index):
     """Find out which rows lack features, response, weights etc.; return Flags.
 
-    read : dict name -> Column
-    answers : columns of the response
+    read, answers : dict name -> Column; names of the columns of the response
     inputs : RowInputs (weights, offset etc.)
     missing : "keep" if rows without a response stay
     index : labels of the rows, for errors"""
@@ -323,11 +322,9 @@ def complete_rows(flags, weights, missing, learning):
 
 
 def _flag(column, bad, index):
-    """Set `bad` (n,) to True in the rows where a column is missing; return their number.
+    """Set `bad` (n,) to True in the rows where a Column is missing; return their number.
 
-    column : Column
-    index : labels of the rows, for the error
-    Raise DataError if a number is infinite."""
+    Raise DataError if a number is infinite; index : labels of the rows, for the error"""
     if column.kind == "level":
         missing = column.codes < 0
         bad[missing] = True  # never write False: several threads mark the same rows
@@ -350,8 +347,7 @@ def learn_response(response, family, table):
 
     response : Response, the left side; None returns (None, None, "none")
     family : name, or None to infer it
-    y : numbers or class codes, NaN if missing
-    The returned Response can code new data."""
+    y : numbers or class codes, NaN if missing; the returned Response can code new data"""
     if response is None:
         return None, None, "none"
     n = table.n
@@ -399,8 +395,7 @@ def _check_order(name, levels, in_order):
 def _are_proportions(source, rows, table):
     """Return whether a binomial response has proportions of trials, not classes.
 
-    source : Column of the response
-    rows : positions of the rows, empty for all
+    source, rows : Column of the response, and positions of the rows in it, empty for all
     table : Table of the rows; for proportions its weights are the numbers of trials
     Raise DataError for proportions without weights."""
     if source.kind == "level":
@@ -450,7 +445,9 @@ def code_response(response, table, family):
 
 
 def _source(response, table):
-    """Return the response's Column and the positions of its rows that `table` has (empty: all)."""
+    """Return the Response as a Column, and the positions of the table's rows in it (empty: all).
+
+    The Column is one of the table's, or has the values of the Response's expression."""
     if not response.called:
         source = table.columns[response.name]
         if source.kind == "date":
@@ -550,7 +547,10 @@ def _fill(column, value):
 
 
 def indicators(terms, fills):
-    """Return a 0/1 term per Fill with missing values, unless `terms` have a level for these."""
+    """Return terms that are 1 where a column is missing, for columns with missing training values.
+
+    terms : terms of the formula; a column whose levels are a term of their own needs no indicator
+    fills : Fill (replacement, number of missing values) per column"""
     coded = (term[0] for term in terms if len(term) == 1)
     own = {factors.column_with_levels(part) for part in coded}
     gaps = [f.name for f in fills if f.n_missing and f.name not in own]

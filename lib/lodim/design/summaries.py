@@ -100,11 +100,9 @@ def _moments(table, column, known):
 
 
 def _count(table, column, known):
-    """Count the rows of each level of a column; return a dict of levels, counts and mass.
+    """Count the rows of each level of a column; return a dict of levels, counts and total weights.
 
-    known : (n,) bool, rows to count, or None for all
-    mass : total weight of each level
-    Declared levels without rows are included."""
+    known : (n,) bool, rows to count, or None for all; declared levels without rows stay"""
     codes, weights = columns.take(column.codes, table.rows), table.weights
     if known is not None:
         codes, weights = codes[known], None if weights is None else weights[known]
@@ -121,8 +119,7 @@ def _count(table, column, known):
 def summarize_values(table, name, values, n):
     """Return a Summary of an expression's values, with each distinct number as a level.
 
-    table : Table of the rows with a value
-    name : text of the expression
+    table, name : Table of the rows with a value; text of the expression
     values : one per row of `table`
     n : number of all rows, with or without a value"""
     column = columns.Column(name, "number", values)
@@ -142,7 +139,9 @@ def merge(chunks):
 
 
 def _merge(parts, moments):
-    """Return the Summary of a column in all rows, given those of the chunks, and its moments."""
+    """Merge the Summaries `parts` of a column, one per chunk in order; return that of all rows.
+
+    moments : (5,) weight sum, mean, squared deviations, minimum, maximum of all rows; or None"""
     column = columns.join_kinds([part.column for part in parts])
     keys = ("n", "n_missing", "n_known", "n_gaps")
     summary = Summary(column, **{key: sum(getattr(part, key) for part in parts) for key in keys})

@@ -33,9 +33,7 @@ TAIL_SAMPLE = 100_000  # largest number of rows from which the constants are com
 
 
 def columns_of(keys):
-    """Return the data columns that terms need, each once.
-
-    keys : terms, as tuples of (column, None) or (None, text of a call)"""
+    """Return the data columns of terms, tuples of (column, None) or (None, call), each once."""
     every = dict.fromkeys(key for term in keys for key in term)
     return list(dict.fromkeys(name for key in every for name in factors.columns_of(key)))
 
@@ -83,8 +81,7 @@ def warn_of_identifiers(keys, parts, summaries, written):
     """Warn about columns that the formula's dot includes although they seem to number rows.
 
     keys : terms, as tuples of (column, None) or (None, text of a call)
-    parts : Chunks of the rows
-    summaries : dict column -> Summary
+    parts, summaries : Chunks of the rows; dict column -> Summary
     written : columns that the formula names itself, without warning"""
     for name in dict.fromkeys(name for term in keys for name, code in term if code is None):
         one, suspect = summaries[name], name not in written and factors.is_called_identifier(name)
@@ -104,13 +101,14 @@ def _identifies(name, _, table):
 def learn(keys, parts, summaries, fills, missing, reference_levels):
     """Learn the terms of a formula from training rows; return (terms, named, n_sampled).
 
-    keys : terms, as tuples of (column, None) or (None, text of a call)
+    keys : terms, as tuples of factors: (column, None), or (None, text of a call)
     parts : Chunks of the rows
-    summaries : dict column -> Summary
-    fills : Fills, which replace missing values, or ()
+    summaries : dict column -> Summary (levels, moments, missing values)
+    fills : Fill (replacement of missing values) per column, or ()
     missing : treatment of missing features, "drop", "keep" or "indicator"
-    reference_levels : whether to code factors as R does
-    named : dict with names, term_names and term_of of a Design
+    reference_levels : whether to code factors as R does, without a column for the first level
+    terms : tuple of terms, as tuples of factors that can code new data (Numeric, Levels etc.)
+    named : dict: "names" of features, "term_names", "term_of" (position of each feature's term)
     n_sampled : number of rows from which splines and means were learned, 0 for all"""
     check_size([math.prod(map(factors.least_width, term)) for term in keys], keys, parts.n)
     # Values of expressions, as in C(np.floor(x)), are counted in all rows.
@@ -162,7 +160,9 @@ def draw_rows(parts, ends, size):
 
 
 def _against_reference(keys):
-    """Return, per term, the set of factors to be coded without a column for the first level."""
+    """Return a dict term -> set of its factors that get no column for their first level.
+
+    keys : terms, as tuples of factors: (column, None), or (None, text of a call)"""
     # The product of the term's other factors, or the intercept, is in the model, too (Chambers &
     # Hastie 1992).
     reduced, covered = {}, {frozenset()}
@@ -198,9 +198,7 @@ def widths(terms):
 
 
 def names(terms, sizes):
-    """Return feature names, term names, and the position of each feature's term, (p,).
-
-    sizes : features per term"""
+    """Return feature and term names, and each feature's term number; sizes : features per term."""
     letters = sum(w * sum(map(factors.letters, t)) for w, t in zip(sizes, terms, strict=True))
     if letters > MAX_LETTERS:
         what = f"the names of the features would have {letters:,} letters"
@@ -220,7 +218,9 @@ def names(terms, sizes):
 
 
 def column_choices(term):
-    """Return one tuple per feature of a term: each factor's column number, as (1, 0) for a:b."""
+    """Return, as a tuple per feature of a term, which column of each factor it multiplies.
+
+    For a term a:b, (1, 0) means column 1 of a times column 0 of b."""
     widths = [range(factors.width(part)) for part in term]
     return [choice[::-1] for choice in itertools.product(*reversed(widths))]
 
@@ -234,9 +234,8 @@ def check_ways(monotone):
 
 
 def directions(monotone, design, family):
-    """Return 1, -1 or 0 (increasing, decreasing, free) per feature, from the dict `monotone`.
+    """Return 1 (increasing), -1 or 0 (free) per feature from the dict `monotone`; None if empty.
 
-    Return None if the dict is empty.
     Raise ArgumentError unless each column of `monotone` is numeric or ordered, and in one term."""
     if not monotone:
         return None
@@ -285,8 +284,7 @@ def compress(keys, written, parts, summaries):
 
     keys : terms, as tuples of (column, None) or (None, text of a call)
     written : columns that the formula names itself, which stay
-    parts : Chunks of the rows
-    summaries : dict column -> Summary"""
+    parts, summaries : Chunks of the rows; dict column -> Summary"""
     alone = {term[0][0] for term in keys if len(term) == 1 and term[0][1] is None} - written
     names = [n for n in summaries if n in alone and summaries[n].column.kind == "number"]
     if not names:
