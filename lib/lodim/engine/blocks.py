@@ -172,9 +172,10 @@ def over_rows(kernel, tiles, *args, threads=1, runs=None):
 def sum_blocks(kernel, tiles, shape, *args, threads=1, runs=None):
     """Return the sum over all rows that a compiled loop computes, such as a gradient.
 
-    kernel : called as kernel(lo, hi, partials, tiles, *args); writes the sum over block b, an
-        array of this `shape`, to partials[b], for b from lo to hi - 1
-    tiles : the rows in tiles of 64
+    kernel : kernel(lo, hi, partials, tiles, *args) writes the sum over the rows of block b, which
+        has 4,096 rows, to partials[b], for b from lo to hi - 1
+    tiles : features or other values in tiles of 64 rows, (n_tiles, ..., 64)
+    shape : shape of the sum, and of each partials[b]
     runs : ranges (lo, hi) of the blocks to process; None means all"""
     if not on_host(tiles):
         return tiles.sum_blocks(kernel, shape, *args)
@@ -268,7 +269,9 @@ def each_tile(work, tiles, *args):
 
 
 def sum_tiles(work, X, *arrays):
-    """Return the sum of work(X, *arrays) over parts of 65,536 rows; arrays are (n_tiles, ...)."""
+    """Return the sum of work(X, *arrays) over parts of 65,536 rows.
+
+    X, arrays : (n_tiles, ...), in tiles of 64 rows; `work` gets one part's tiles of each"""
     if not on_host(X):
         return reduce(np.add, X.map_tiles(work, *arrays))
     parts = map(of_rows, row_spans(len(X) * TILE))

@@ -114,10 +114,10 @@ class Cluster:
                 )
 
     def submit(self, work, *args, each=None, name=None):
-        """Start work(group, *args) for each worker's group of rows; return a list of futures.
+        """Start work(group, *args) on Dask workers, one call per Group of rows; return the futures.
 
-        args : arguments of all calls; an OnWorkers is replaced by the value for the call's group
-        each : list with a further last argument per group, or None
+        args : arguments of all calls; an OnWorkers (values on workers) gives each its Group's part
+        each : list of one more argument per call, the last one; or None
         name : title in Dask's displays, by default the name of `work`"""
         # No task names its worker: it would wait forever if all workers were replaced.
         held = {k: v.futures for k, v in enumerate(args, 1) if isinstance(v, OnWorkers)}
@@ -140,7 +140,7 @@ class OnWorkers:
 
 @dataclass(frozen=True)
 class Task:
-    """A call work(*args) on a Dask worker, which already holds the arguments at positions `at`."""
+    """Call of work(*args) on a Dask worker, which supplies args[k] itself for each k in `at`."""
 
     work: object
     args: tuple
@@ -173,9 +173,8 @@ def _aligned(v):
 
 
 def _submit(client, name, tasks, *held):
-    """Send tasks (Task) to Dask workers; return a list of futures, one per task.
+    """Send Tasks, with `name` in their keys, to Dask workers; return a list of futures, one each.
 
-    name : part of the tasks' keys
     held : lists of futures, one per task; their results become arguments of the task"""
     # Unique keys, so that no earlier result is used again
     keys = [f"lodim-{name.strip('_')}-{uuid4().hex}" for _ in tasks]

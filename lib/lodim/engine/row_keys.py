@@ -54,9 +54,10 @@ def keys(X, weight, y=None, n_classes=0):
 
 
 def of_batch(batch, n_classes):
-    """Return keys (n,) of a Batch's rows (see `keys`), and classes' mean keys, (n_classes,).
+    """Return a key per row of a Batch, (n,), and the mean key of each class, (n_classes,).
 
-    Rows of weight zero must be left out first, so that they change no draw."""
+    Keys are numbers that depend on the rows' values, not their order; random draws are based on
+    them. Rows of weight zero must be left out first, so that they change no draw."""
     X = tiles.unpack(batch.X, batch.n).astype(np.float64)
     key = keys(np.nan_to_num(X, copy=False), batch.weight, batch.y, n_classes)
     for known in (batch.weights, batch.offset, None if n_classes else batch.y):
@@ -82,7 +83,9 @@ def _standard(values, share, most):
 
 
 def waves(key, k, rng):
-    """Return the values (n, k) of k random waves cos(speed * key + phase) at the keys of n rows."""
+    """Return k random functions of a key, cos(speed * key + phase), at the keys of n rows, (n, k).
+
+    key : (n,) numbers that depend on the rows' values only; rng draws the speeds and phases"""
     phase, speed = rng.uniform(0.0, 2.0 * np.pi, k), WAVES * rng.normal(size=k)
     near = np.clip(key, -1e9, 1e9)  # those of rows of next to no weight may be infinite
     return np.cos(near[:, None] * speed + phase)
@@ -110,7 +113,7 @@ def lengths(X, n, threads=1):
 
 
 def sample_of(batch, count, seed, threads=1):
-    """Return positions (count,) of rows of a Batch, drawn by `spread_sample` and then cached."""
+    """Return `count` positions of a Batch's rows, evenly over squared row norms; cache them."""
     rows = batch.X, batch.weight
     return batch.once(
         (spread_sample, count, seed), lambda: spread_sample(*rows, count, seed, threads)
@@ -118,10 +121,7 @@ def sample_of(batch, count, seed, threads=1):
 
 
 def spread_sample(X, weight, count, seed, threads=1):
-    """Draw `count` rows, spread evenly over their sums of squared features; return positions.
-
-    X : features in tiles of 64 rows
-    Rows of weight zero are not drawn."""
+    """Return positions of `count` rows of positive weight, spread evenly over squared row norms."""
     length = lengths(X, len(weight), threads)
     place_bits = np.uint64(max(1, int(len(weight) - 1).bit_length()))
     place = (np.uint64(1) << place_bits) - np.uint64(1)

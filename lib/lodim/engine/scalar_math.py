@@ -55,7 +55,9 @@ def _like(number, x):
 
 @intrinsic
 def _scale_by_power(typingctx, q, t):
-    """Return q * 2**k, where the low bits of t hold the integer k; Numba passes `typingctx`."""
+    """Return q * 2**k for an integer k, which is given by the low bits of a float t.
+
+    t is k + 1.5 * 2**52 (in float32: k + 1.5 * 2**23); Numba passes `typingctx`"""
     wide = q == types.float64
     bits, mantissa = (64, 52) if wide else (32, 23)
 

@@ -43,11 +43,11 @@ class WorkerTiles(OnWorkers):
         return WorkerTiles(self.cluster, futures, self.n, shape, dtype or self.dtype)
 
     def add(self, kernel, onto, *args):
-        """Return `onto` plus values per row that a compiled loop computes on Dask workers.
+        """Let a compiled loop on Dask workers add values per row to a copy of `onto`; return it.
 
-        kernel : kernel(lo, hi, tiles, *args, out) adds to `out` for blocks lo to hi - 1
-        onto : WorkerTiles, left unchanged; or the shape (..., 64) of a tile, to start from zeros
-        The result is WorkerTiles."""
+        kernel : kernel(lo, hi, tiles, *args, out) adds to `out` in blocks lo to hi - 1 (4,096 rows)
+        onto : WorkerTiles; or the shape (..., 64) of a tile (64 rows), to start from zeros
+        args : further arguments; each worker passes its own rows of WorkerTiles"""
         shape = onto.shape if isinstance(onto, WorkerTiles) else (len(self), *onto)
         futures = self._run(_fill, kernel, onto, *args)
         return WorkerTiles(self.cluster, futures, self.n, shape, np.float64)
@@ -58,29 +58,34 @@ class WorkerTiles(OnWorkers):
         out += self.add(kernel, out.shape[1:], *args).gather()
 
     def sum_blocks(self, kernel, shape, *args):
-        """Return the sum over rows that a kernel (compiled loop) computes, an array (*shape,)."""
+        """Return the sum over rows, of this `shape`, that a compiled loop computes on Dask workers.
+
+        kernel : kernel(lo, hi, partials, tiles, *args) writes the sum over block b, of 4,096 rows,
+            to partials[b], for b from lo to hi - 1"""
         parts = self.cluster.results(self._run(_span_sums, kernel, shape, *args))
         return reduce(np.add, (span for part in parts for span in part))
 
     def spans(self, function, *args):
-        """Return a list of function(rows, X, *args), called on Dask workers for successive rows.
+        """Return a list of function(rows, X, *args), one per 65,536 rows, called on Dask workers.
 
-        function : gets a slice of rows and their features X; WorkerTiles in `args` are cut like X
-        """
+        function : gets a slice of rows, and their part of X and of the WorkerTiles in `args`"""
         in_tiles = [isinstance(v, WorkerTiles) for v in args]
         title = {"name": function.__name__}
         futures = self.cluster.submit(_by_span, self, function, in_tiles, *args, **title)
         return [span for part in self.cluster.results(futures) for span in part]
 
     def map_spans(self, work, *rows):
-        """Return a list of work(X, *rows), called on Dask workers for successive rows.
+        """Return a list of work(X, *rows), one per span of 65,536 rows, called on Dask workers.
 
-        rows : arrays (n, ...) in this process, or None; each is cut into the same rows as X"""
+        work : gets a span's rows of this array (X, in tiles of 64) and of each array in `rows`
+        rows : arrays (n, ...) in this process, or None"""
         columns = (None if v is None else self.column(v) for v in rows)
         return self.spans(_rowwise, work, *columns)
 
     def map_tiles(self, work, *arrays):
-        """Return a list of work(X, *arrays) per 65,536 rows; arrays : WorkerTiles, cut like X."""
+        """Return a list of work(X, *arrays), one per span of 65,536 rows, called on Dask workers.
+
+        work : gets a span's tiles of this array (X) and of each of the WorkerTiles `arrays`"""
         return self.spans(_tilewise, work, *arrays)
 
     def take(self, i):
@@ -152,9 +157,7 @@ class WorkerTiles(OnWorkers):
 
 
 def read_parts(client, make, n, p, dtype):
-    """Let Dask workers read n rows with p features; return the features as WorkerTiles.
-
-    make(k) returns chunk k of the rows as a Batch"""
+    """Let Dask workers read n rows as Batches make(k), one per chunk k; return X as WorkerTiles."""
     cluster = Cluster(client, n)
     cluster.check_room(p * np.dtype(dtype).itemsize)
     rows = WorkerTiles(cluster, cluster.submit(_read, make), n, (tiles.count(n),), dtype)
@@ -220,12 +223,11 @@ def _fill(group, X, name, onto, *args):
 
 
 def _span_sums(group, X, name, shape, *args):
-    """Return a worker's sums (n_spans, *shape) over each span of 65,536 rows, by a compiled loop.
+    """Return the sums over each span of 65,536 rows of one Dask worker, (n_spans, *shape).
 
-    group : Group, the worker's rows (not used)
-    X : the worker's features in tiles of 64 rows
-    name : (module, name) of the loop, which is called like the kernel of `sum_blocks`
-    shape : shape of a sum"""
+    group, X : the worker's Group (not used), and its features in tiles of 64 rows
+    name : (module, name) of a compiled loop(lo, hi, partials, X, *args), which writes the sum over
+        block b of 4,096 rows, an array of this `shape`, to partials[b], for b from lo to hi - 1"""
     n_blocks = count_blocks(X)
     partials = np.empty((n_blocks, *shape))
     for_blocks(_find(name), n_blocks, partials, X, *args, threads=available_threads())
@@ -234,11 +236,11 @@ def _span_sums(group, X, name, shape, *args):
 
 
 def _by_span(group, X, function, in_tiles, *args):
-    """Return a list of function(rows, X, *args), called for successive rows of one worker.
+    """Return a list of function(rows, X, *args), one per 65,536 rows of one Dask worker.
 
-    group, X : Group and features of the worker's rows
-    function : gets a slice of rows, and their part of X
-    in_tiles : bools, whether each of `args` is cut like X"""
+    group, X : Group and features, in tiles of 64 rows, of the worker's rows
+    function : gets a slice of positions among all rows, and the tiles of these rows
+    in_tiles : whether each of `args` is an array of tiles, of which `function` gets these rows"""
     out = []
     for first in range(0, len(X), PART_TILES):
         part, start = slice(first, first + PART_TILES), group.lo * ROWS_PER_CHUNK
