@@ -45,13 +45,14 @@ def invert_root(S, root):
 
 @njit(cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
 def prepare(lo, hi, active, V, Z, cov, h2, results):
-    """Project the rows and compute covariances of kernels, for projections q from lo to hi - 1.
+    """Project rows and get kernel covariances of pairs of classes, for projections lo to hi - 1.
 
-    V : projections, v = V[active[q]] (r, k); Z : (r, n) rows; h2 : (C,) squared bandwidths
-    cov : (C, r, r) class covariances; results : arrays to fill, (P, spread, root, log_det)
-    P[q] : v'Z; spread[q, A] : cov_A v
-    root[q, A, B], log_det[q, A, B] : inverse Cholesky factor and log determinant of the kernel
-        covariance h2_A v'cov_A v + h2_B v'cov_B v, for classes A <= B"""
+    V : (Q, r, k) projections of r coordinates to k dimensions, v = V[active[q]]; Z : (r, n) rows
+    cov : (C, r, r) class covariances; h2 : (C,) squared bandwidths
+    results : (P, spread, root, log_det), arrays to fill
+    P[q], spread[q, A] : (k, n) projected rows v'Z; (r, k) cov_A v
+    root[q, A, B], log_det[q, A, B] : inverse Cholesky factor (k, k) and log determinant of the
+        kernel covariance h2_A v'cov_A v + h2_B v'cov_B v, for classes A <= B"""
     P, spread, root, log_det = results
     r, k = V.shape[1:]
     C, S = h2.size, np.empty((k, k))
@@ -89,7 +90,7 @@ def prepare(lo, hi, active, V, Z, cov, h2, results):
 
 @njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
 def whiten(P, first, size, root, U):
-    """Set U[:, :size] to root @ P[:, first : first + size]; root (k, k) is lower triangular."""
+    """Whiten columns: set U[:, :size] to root @ P[:, first : first + size]; root is triangular."""
     for j in range(root.shape[0]):
         for i in range(size):
             U[j, i] = root[j, 0] * P[0, first + i]
@@ -124,9 +125,9 @@ def weigh_kernels(scale, w, shift, e):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def subtract_forces(x, U, e, T):
-    """Subtract terms e_i (x - U_i) of a gradient from T_i, and return the sum of the terms.
+    """Subtract e_i (x - U_i) from T_i for each of n points i, and return the sum of these n terms.
 
-    x, U : one coordinate of a point, and of others; e : kernels between x and the others"""
+    x, U : the same coordinate of one point and of the n points; e : (n,) kernels of the n pairs"""
     total = 0.0
     for i in range(e.size):
         t = e[i] * (x - U[i])
@@ -139,10 +140,10 @@ def subtract_forces(x, U, e, T):
 def row_sums(u, scale, U, w, after, size, shift, e, T, R):
     """Return the sum of kernels over pairs of a point u[:, a] and a point U[:, i].
 
-    Also add kernel * (u[:, a] - U[:, i]) to R[:, a], and subtract it from T[:, i].
-    A kernel is scale[a] w[i] exp(shift - distance^2 / 2).
-    after : only pairs with i >= after + a count. If u is a part of U, the position in U of the
-        second point of u, so that each pair counts once; -scale.size to count all pairs
+    The kernel of a pair is scale[a] w[i] exp(shift - distance^2 / 2). Kernel * (u[:, a] - U[:, i])
+    is added to R[:, a] and subtracted from T[:, i].
+    u, U, R, T : (k, points); scale, w : a factor per point of u and of U
+    after : pairs with i < after + a are left out; -scale.size to use all pairs
     size : number of points in U without padding; e : work array, a number per point of U"""
     k, total = len(u), 0.0
     for a in range(scale.size):
@@ -166,11 +167,11 @@ def row_sums(u, scale, U, w, after, size, shift, e, T, R):
 def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, forces_b):
     """Return the sum of kernels over pairs of a row of range a and one of b; add their forces.
 
-    The forces of a pair on its rows are kernel times difference of the rows, with opposite signs.
-    P, w : (k, n) projected rows, (n,) weights; root : inverse Cholesky factor of the kernel
-    span_a, span_b : (first, end) of the ranges; shift : added to the kernels' exponents
-    same : whether both ranges start at the same row; a pair of different rows then counts twice
-    scratch : work arrays; forces_a, forces_b : (k, n), to which forces on the rows are added"""
+    The kernel of rows i and j is w_i w_j exp(shift - |d|^2 / 2), with d = root (P_i - P_j). Forces
+    kernel * d on row i and -kernel * d on row j are added to forces_a and forces_b.
+    P, forces_a, forces_b : (k, n); w : (n,) weights; root : (k, k) inverse Cholesky factor
+    span_a, span_b : (first, end) of the ranges; scratch : seven work arrays
+    same : whether the ranges start at the same row; then pairs i < j count twice, i > j not"""
     (a0, a1), (b0, b1), (u, U, v, e, T, R, scale) = span_a, span_b, scratch
     k, total, rows = root.shape[0], 0.0, a1 - a0
     whiten(P, a0, rows, root, u)
@@ -203,14 +204,15 @@ def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, force
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
-    """Sum kernels, and kernels times differences, over pairs of projected rows.
+    """Sum kernels and forces over pairs of projected rows, in tasks lo to hi - 1.
 
-    Projection q has `stripes` tasks, each for some pairs; task t belongs to q = t // stripes. This
-    call does tasks lo to hi - 1. P[q] : projected rows (k, n); w : row weights
-    root[q] : inverse Cholesky factors of kernels; shift : added to the kernels' exponents
-    start : first row of each class
-    totals[t] (C, C) : filled with sums of kernels between classes
-    forces[t, c] (k, n) : filled with each row's sum of kernel * difference to rows of class c"""
+    Projection q has `stripes` tasks, each for some pairs; task t belongs to q = t // stripes. The
+    kernel of rows i and j is w_i w_j exp(shift - |d|^2 / 2), with d = root (P_i - P_j).
+    P : (Q, k, n) projected rows; w : (n,) weights; start : (C + 1,) first row of each class
+    root : (Q, C, C, k, k) inverse Cholesky factors of kernel covariances; shift : (Q, C, C)
+    totals[t] : (C, C), filled with sums of kernels between classes
+    forces[t, c] : (k, n), filled with each row's sum of kernel * d over rows of class c (twice for
+        its own class)"""
     k, C, wide = P.shape[1], start.size - 1, CHUNK + LANES
     u, R = np.empty((k, BLOCK)), np.empty((k, BLOCK))
     U, T = np.empty((k, wide)), np.empty((k, wide))
@@ -230,16 +232,15 @@ def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
 
 
 @njit(**INNER, fastmath=REASSOCIATE)
-def add_forces(P, F, first, stop, share, root, M, g):
-    """Add terms of the rows `first` to `stop` - 1 to g and M, from which a gradient is computed.
+def add_forces(P, F, first, stop, factor, root, M, g):
+    """Add terms of the rows `first` to `stop` - 1 to g and M, from which `finish` gets a gradient.
 
-    P, F : (k, n) projected rows, and each row's sum of kernel * difference to other rows
-    g : (k, n) gets share * root' F, derivatives by the projected rows; M : (k, k) gets P F'
-    root : (k, k) inverse Cholesky factor of the kernel
-    share : factor of F in the gradient, for a pair of classes"""
+    P : (k, n) projected rows; F : (k, n) sums of kernel * difference between a row and others
+    g : (k, n) gets factor * root' F, derivatives by the projected rows; M : (k, k) gets P F'
+    root : (k, k) inverse Cholesky factor of the kernel covariance; factor : a number"""
     for j in range(M.shape[0]):
         for m in range(M.shape[0]):
-            s, x = 0.0, share * root[m, j]
+            s, x = 0.0, factor * root[m, j]
             for i in range(first, stop):
                 s += P[j, i] * F[m, i]
                 g[j, i] += x * F[m, i]
@@ -250,11 +251,14 @@ def add_forces(P, F, first, stop, share, root, M, g):
 def finish(lo, hi, active, stripes, rows, sums, potential, gradient):
     """Compute log integrals of products of class densities, and the gradient of their weighted sum.
 
-    For q from lo to hi - 1, fill potential[q] (C, C) with the logs, and gradient[active[q]] (r, k)
-    with derivatives of sum(share * potential[q]) by the projection.
-    rows : (Z, P, start, class sizes, h2, share (C, C)), described in `prepare` and `pair_sums`
-    sums : (spread, root, log_det) of `prepare`, then (shift, totals, forces) of `pair_sums`
-    stripes : number of tasks per projection in `totals` and `forces`"""
+    For projections q from lo to hi - 1, fill potential[q] (C, C) with the logs, and
+    gradient[active[q]] (r, k) with derivatives of sum(share * potential[q]) by the projection.
+    rows : (Z, P, start, size, h2, share), which are coordinates (r, n), projected rows (Q, k, n),
+        first row, size and squared bandwidth of each class, weights (C, C) of pairs of classes
+    sums : (spread, root, log_det, shift, totals, forces), which are covariance times projection of
+        each class; inverse Cholesky factor and log determinant of the kernel covariance, shift of
+        exponents and sum of kernels of each pair; forces on rows
+    stripes : number of tasks per projection, whose totals and forces are added up"""
     Z, P, start, size, h2, share = rows
     spread, root, log_det, shift, totals, forces = sums
     C, (k, n) = size.size, P.shape[1:]
@@ -345,9 +349,9 @@ def gap(u, low, high):
 def log_sum(u, classes, c, tile, place, gaps, e):
     """Return the log of the sum of kernels w_i exp(-|u - U_i|^2 / 2) over the rows U_i of class c.
 
-    classes : (_, U, w, low, high, start), with rows U and weights w in blocks of 64 rows
-    low, high : smallest and largest coordinates per block; start : first block of each class
-    tile, place : a row to leave out: number of its block, and position in the block; -1 for none
+    classes : (unused, U, w, low, high, start): rows (T, k, 64) in T blocks, weights (T, 64),
+        smallest and largest coordinates (T, k) per block, first block of each class
+    u : (k,) point; tile, place : block and position in it of a row to leave out; -1 for none
     gaps, e : work arrays"""
     _, U, w, low, high, start = classes
     first, stop = start[c], start[c + 1]
@@ -381,9 +385,11 @@ def log_sum(u, classes, c, tile, place, gaps, e):
 def log_sums(lo, hi, step, P, classes, tile, place, out):
     """Fill out[i, c] with the log of the sum of class c's kernels at the point P[:, i].
 
-    Points lo * step to hi * step - 1 are processed.
-    classes : as in `log_sum`, but the first entry is `root`, a matrix per class that scales points
-    tile, place : (m,) for each point, the row to leave out, as in `log_sum`"""
+    P : (k, m) points, of which lo * step to hi * step - 1 are processed
+    classes : (root, U, w, low, high, start): matrices (C, k, k) that whiten points, whitened rows
+        (T, k, 64) in T blocks, weights (T, 64), smallest and largest coordinates (T, k) per block,
+        first block of each class
+    tile, place : (m,) for each point, block and position of a row to leave out; -1 for none"""
     root, _, _, _, _, start = classes
     k, m = P.shape
     u, at, e = np.empty((k, 1)), np.empty(k), np.empty(TILE)

@@ -21,7 +21,7 @@ PROBLEMS = 32  # most problems that run together
 
 
 def upload_classes(sample):
-    """Upload and return a Sample's weights (blocks, 64), blocks' classes, classes' first blocks."""
+    """Upload a Sample's weights (blocks, 64), each block's class and each class's first block."""
     bounds = list(pairwise(sample.start))
     counts = [tiles.count(stop - start) for start, stop in bounds]
     parts = zip(bounds, counts, strict=True)
@@ -32,18 +32,20 @@ def upload_classes(sample):
 
 
 def projections_at_once(n_tiles, C, k):
-    """Return how many projections to k dimensions run together; n_tiles : blocks of 64 rows."""
+    """Return how many projections (k axes, C classes, n_tiles * 64 rows) one GPU call may hold."""
     return int(min(PROBLEMS, max(1, MAX_BYTES // (16 * C * k * n_tiles * TILE))))
 
 
 def pair_sums(X, weight, owner, begin, V, root, shift):
-    """Sum kernels, and moments of their forces, over pairs of rows on the GPU; return both.
+    """Sum kernels over pairs of rows, and products of features and forces over rows; return both.
 
-    The force of class b on a row is the sum, over rows of class b, of kernel times difference.
-    Kernel sums (q, C, C) are by pair of classes. Moments (q, C, k, C r) are sums over rows: entry
-    [i, b, :, a r + d] sums, over rows of class a, feature d times the force of class b.
-    X : rows on the GPU; weight, owner, begin : from `upload_classes`; V : (q, r, k) projections
-    root : inverse Cholesky factors of kernels, per pair of classes; shift : added to exponents"""
+    The kernel of rows i and j is w_i w_j exp(shift - |d|^2 / 2), with d = root V'(x_i - x_j). The
+    force of class b on a row is the sum of kernel * d over rows of class b (twice in its own).
+    Kernel sums (q, C, C) are by pair of classes. In the second array, (q, C, k, C r), entry
+    [i, b, :, a r + d] sums feature d times the force of class b over rows of class a.
+    X : (blocks, r, 64) rows on the GPU; weight : (blocks, 64); V : (q, r, k) projections
+    owner, begin : class of each block, first block of each class
+    root : (q, C, C, k, k) inverse Cholesky factors of kernel covariances; shift : (q, C, C)"""
     (q, r, k), C = V.shape, root.shape[1]
     U = X.scratch("coordinates", (projections_at_once(len(X), C, k), C, k, len(X), TILE))
     maps = np.einsum("qdm,qabjm->qabdj", V, root)
@@ -61,12 +63,12 @@ def pair_sums(X, weight, owner, begin, V, root, shift):
 
 @cuda.jit(cache=True)
 def _coordinates(X, owner, maps, U):
-    """Fill U[i, c] with coordinates of rows, for kernels with the rows of class c in projection i.
+    """Fill U[i, c] with the rows' coordinates for kernels with rows of class c, in projection i.
 
-    A row x of class a gets maps[i, a, c]' x, or maps[i, c, a]' x if c < a. Two rows whose
-    coordinates have distance d have the kernel exp(-d^2 / 2).
+    A row x of class a gets maps[i, A, B]'x, where A <= B are the classes a and c in order. Two rows
+    of classes a and c whose coordinates have distance d have the kernel exp(-d^2 / 2).
     X : (blocks, r, 64) rows; owner : (blocks,) class of the rows in each block
-    maps : (projections, C, C, r, k); U : (projections or more, C, k, blocks, 64)"""
+    maps : (Q, C, C, r, k), to k whitened dimensions; U : (Q or more, C, k, blocks, 64)"""
     t, c, q = cuda.blockIdx.x, cuda.blockIdx.y, cuda.blockIdx.z
     row, tile_class = cuda.threadIdx.x, owner[t]
     a, b = min(tile_class, c), max(tile_class, c)
@@ -79,11 +81,11 @@ def _coordinates(X, owner, maps, U):
 
 @cuda.jit(device=True)
 def _squares(U, q, c, tile_class, t, s, last, point, E):
-    """Fill E with squared distances from this thread's row of block t to its rows of block s.
+    """Fill E (16,) with squared distances of this thread's row in block t to 16 rows of block s.
 
-    U : coordinates from `_coordinates`, for projection q; c, tile_class : classes of blocks s and t
-    point : shared memory, filled with some coordinates of block s at a time
-    last : number of the chunk of coordinates that is read last"""
+    U : (Q, C, k, blocks, 64) coordinates for kernels with each class, in projections q
+    c, tile_class : classes of blocks s and t
+    point : (8, 64) shared memory for 8 coordinates of block s at a time, finally part `last`"""
     thread, k = cuda.threadIdx.x, U.shape[2]
     row, first = thread % TILE, thread // TILE * PARTNERS_PER_THREAD
     chunks = (k + CHUNK - 1) // CHUNK
@@ -105,7 +107,7 @@ def _squares(U, q, c, tile_class, t, s, last, point, E):
 
 @cuda.jit(device=True)
 def _sum_over_segments(room, x):
-    """Return the sum of x over all threads that work on this thread's row; room : shared memory."""
+    """Return the sum of x over the 4 threads of this thread's row; room : (4, 64) shared memory."""
     row, segment = cuda.threadIdx.x % TILE, cuda.threadIdx.x // TILE
     cuda.syncthreads()
     room[segment, row] = x
@@ -120,9 +122,11 @@ def _sum_over_segments(room, x):
 def _pair_sums(U, weight, owner, begin, shift, forces, sums):
     """Compute the force of each class on each row, and sums of kernels by class and block of rows.
 
-    The force is the sum of kernel times difference of coordinates over the rows of the class.
-    U : from `_coordinates`; weight, owner, begin : of `upload_classes`; shift : added to exponents
-    forces, sums : arrays to fill, of the shape of U, and (q, C, blocks)"""
+    A kernel is exp(shift - distance^2 / 2) times both rows' weights. The force is the sum of kernel
+    times difference over rows of the class (twice in its own).
+    U : (Q, C, k, blocks, 64) coordinates for kernels with each class; weight : (blocks, 64)
+    owner, begin : class of each block, first block of each class; shift : (Q, C, C)
+    forces, sums : arrays to fill, of the shape of U, and (Q, C, blocks)"""
     point = cuda.shared.array((CHUNK, TILE), np.float64)
     room = cuda.shared.array((SEGMENTS, TILE), np.float64)
     E, pull = cuda.local.array(PARTNERS_PER_THREAD, np.float64), cuda.local.array(CHUNK, np.float64)
@@ -168,9 +172,9 @@ def _pair_sums(U, weight, owner, begin, shift, forces, sums):
 def _moments(X, forces, begin, out):
     """Sum products of features and forces over the rows of each class; write the sums to `out`.
 
-    forces[i, b] : force of class b on each row in projection i, as in `_pair_sums`
-    out[i, b, :, a r + d] : sum over rows of class a of feature d times the force of class b
-    begin : first block of each class"""
+    X : (blocks, r, 64) features; begin : first block of each class
+    forces[i, b] : (k, blocks, 64) force of class b on each row in projection i
+    out[i, b, j, a r + d] : sum over rows of class a of feature d times this force's coordinate j"""
     parts = cuda.shared.array((CHUNK, WARPS, LANES), np.float64)
     totals = cuda.local.array(CHUNK, np.float64)
     lane, warp, q = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES, cuda.blockIdx.z

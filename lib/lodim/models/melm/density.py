@@ -110,9 +110,9 @@ def _cells(u, w):
 
 
 def log_densities(densities, Z, threads=1, place=None):
-    """Return log densities (m, C) of the classes at points Z (m, k).
+    """Return log densities (m, C) of C classes, given as Densities, at points Z (m, k).
 
-    place : (2, m) positions from `fit_densities`, to leave each training row out, or None"""
+    place : (2, m), the kernel that each point omits, as block of 64 and position in it; or None"""
     d, P = densities, np.ascontiguousarray(np.clip(Z, -FARTHEST, FARTHEST).T)
     classes = d.root, d.U, d.w, d.low, d.high, d.start
     place = np.full((2, len(Z)), -1) if place is None else place
@@ -124,8 +124,7 @@ def log_densities(densities, Z, threads=1, place=None):
 def pack_neighbours(u, w):
     """Sort rows u (n, k) with weights w (n,) into tiles of 64 neighbours; return (order, fields).
 
-    Here order (n,) has positions of the rows; fields is a tuple (U, w, low, high) for `Densities`.
-    """
+    Here order (n,) has positions of rows; fields is a tuple (U, w, low, high) for `Densities`."""
     n, k = u.shape
     order, group = np.arange(n), np.zeros(n, np.int64)
     strips = max(1.0, (n / TILE) ** (1.0 / k))
@@ -148,10 +147,11 @@ def evaluation_weights(code, weight, equal):
 
 
 def leave_one_out_scores(rows, background, width, options, threads, known=None):
-    """Return log prior + log density (m, C) of training rows, each left out of its own density.
+    """Return log prior + log density (m, C) of m training rows, each left out of its own density.
 
-    rows : training Rows; background : Background to mix in; width : factor of kernel widths
-    options : DensityOptions; known : result of `fit_densities`, None to compute it"""
+    rows : Rows; background : Background, wide densities to mix in; options : DensityOptions
+    width : factor of kernel widths; known : Densities of the rows, and positions of their kernels
+        there; None to compute both"""
     known = known or fit_densities(rows.Z, rows.code, rows.weight, options, cells=False)
     (d, place), k = known, rows.Z.shape[1]
     spread = {name: getattr(d, name) / width for name in ("U", "low", "high", "root")}
@@ -167,9 +167,9 @@ def leave_one_out_scores(rows, background, width, options, threads, known=None):
 
 
 def select_width(rows, background, options, threads):
-    """Choose the factor of the kernel width with the lowest leave-one-out log-loss; return it.
+    """Return the factor of kernel widths that has the lowest leave-one-out log-loss.
 
-    rows : training Rows; background : mixed into the densities; options : DensityOptions"""
+    rows : Rows; background : Background, wide densities to mix in; options : DensityOptions"""
     of_class = np.arange(len(rows.Z)), rows.code
     share, loss = evaluation_weights(rows.code, rows.share, options.equal), []
     widths = WIDTHS / options.gamma

@@ -67,8 +67,7 @@ class Divergence:
     def __call__(self, theta, active):
         """Return minus the divergence of q projections (q,), and its gradients (q, r k).
 
-        theta : (q, r k), a projection (r, k) per row; active : positions to compute, others get 0
-        """
+        theta : (q, r k), a projection (r, k) per row; active : those to compute, others get 0"""
         V = theta.reshape(-1, self.r, self.k)
         value, gradient = np.zeros(len(V)), np.zeros_like(V)
         for first in range(0, len(active), self._together):
@@ -90,7 +89,7 @@ class Divergence:
     def _potentials(self, V, active, gradient):
         """Return logs of integrals of products of two class densities, (len(active), C, C).
 
-        V : (q, r, k) projections, of which those at positions `active` are used
+        V : (q, r, k) projections of r coordinates to k axes; active : those to use
         gradient : (q, r, k), filled at `active` with derivatives of sum(self._share * logs)"""
         s, q, k, r = self._sample, len(active), self.k, self.r
         C, n, units = s.n_classes, self._Z.shape[1], q * self._stripes
@@ -120,11 +119,11 @@ class Divergence:
     def _sum_pairs(self, rows, root, shift, totals, forces, threads):
         """Sum kernels over pairs of rows, for each projection and pair of classes.
 
-        rows : projected rows (q, k, n); on a GPU, the projections (q, r, k) instead
-        root : inverse Cholesky factors of the kernels; shift : added to the kernels' exponents
-        totals : (..., C, C), filled with the sums
-        forces : (..., C, k, n), filled with each row's sums of kernel times difference; on a GPU,
-            filled with the moments that `pair_sums` returns"""
+        rows : projected rows (q, k, n); on a GPU, projections (q, r, k) of r coordinates instead
+        root : (q, C, C, k, k) inverse Cholesky factors of kernel covariances
+        shift : (q, C, C), added to exponents; totals : (..., C, C), filled with the sums
+        forces : (..., C, k, n), filled with sums of kernel times difference from a row to the rows
+            of each class; on a GPU, with sums (q, C, k, C r) of coordinates times these forces"""
         if self._tiles is not None:
             totals[:], forces[:] = self._tiles.run(pair_sums, *self._classes, rows, root, shift)
             return

@@ -34,7 +34,7 @@ def fit_stages(batch, family, settings, eval_batch=None):
     """Fit a projection and its classifier; yield once (View, dict of results, None).
 
     The results are lists and arrays with an entry per start of the search. With `eval_batch`, yield
-    instead, for each kernel width, (None, None, linear predictors of `eval_batch` (n, K))."""
+    for each kernel width in settings.gamma (None, None, its linear predictors (n, K))."""
     if eval_batch is None:
         yield *fit_view(batch, settings, family), None
     else:
@@ -79,9 +79,7 @@ def count_classes(family):
 
 
 def validate(problem):
-    """Return the problem with k dimensions, by default 2, or 1 if rows vary in only one.
-
-    Raise an error if its data or arguments do not suit melm."""
+    """Check the problem; return it with k set, by default to 2, or 1 if rows vary in only one."""
     batch, k, design = problem.batch, problem.settings.k, problem.design
     if problem.arguments["offset"] is not None:
         raise ArgumentError("melm cannot use an offset: leave offset= out")
@@ -158,7 +156,7 @@ class ClassRows:
 
         first_gamma : kernel width of the first search; None to choose one of `gammas`
         warm_start : projection (p, k) at which the first search starts; None for many starts
-        settings : Settings of the melm fit, for a Plan; tolerances : further fields of the Plan"""
+        settings : Settings of the fit; tolerances : fields of the search's Plan, such as ftol"""
         own = {f.name: getattr(settings, f.name) for f in fields(Plan) if hasattr(settings, f.name)}
         plan, starts = Plan(**own | tolerances), (first_gamma, warm_start, self.within)
         return search_gammas(self.X, self.code, self.weight, plan, gammas, *starts)
@@ -211,7 +209,8 @@ def _rows(batch):
 def _view(V, Z, rule, rows, manifold, settings):
     """Make the View of a projection V (p, k): statistics of rows and classes, and the classifier.
 
-    rows : ClassRows with coordinates Z (m, k); manifold : search result; rule : classifier"""
+    rows : ClassRows, whose coordinates are Z (m, k); rule : the classifier, a Rule
+    manifold : Manifold that the search returned; settings : Settings of the fit"""
     code, weight, share = rows.code, rows.weight, rows.weight / rows.weight.sum()
     X, centred = rows.X - share @ rows.X, Z - share @ Z
     deviation, spread = np.sqrt(share @ X**2), np.sqrt(share @ centred**2)
@@ -278,10 +277,10 @@ def training_measures(problem, view):
 
 
 def calibrate(problem, view, log):
-    """Calibrate the class probabilities of `view` by held-out rows; return a new Rule and a dict.
+    """Calibrate the class probabilities of a View by held-out rows; return a Rule and a dict.
 
-    The dict has the deviance and balanced accuracy of held-out rows.
-    log : dict of results of the search for the view, as from `fit_view`"""
+    The Rule (classifier) has a new factor of its log-odds; the dict has the deviance and balanced
+    accuracy of held-out rows. problem : data and settings; log : dict of results of the search"""
     problem = for_folds(problem)
     settings, family = problem.settings, problem.family
     y, weight, score, part, draw = _held_out(problem, view, log)
@@ -305,13 +304,13 @@ def calibrate(problem, view, log):
 
 
 def _held_out(problem, view, log):
-    """Predict held-out rows; return (y, weights, linear predictors (n, K), fold, draw).
+    """Predict rows by refits without them; return (y, weight, linear predictor (n, K), fold, draw).
 
-    Arrays fold (n,) and draw (n,) number the fold and the division into folds of each row. Few
-    rows are held out one by one, and searches start at the projection of `view`. More rows are held
-    out in random folds; searches have many starts, first for kernel width log["gamma"] if there is
-    one.
-    log : dict of results of the search for the view"""
+    Arrays fold (n,) and draw (n,) number each row's fold, and the random division that it is part
+    of. Up to 250 rows (or groups) of at most 5 classes are held out singly, and searches start at
+    the projection of `view`. Otherwise folds are random and searches have many starts, first for
+    kernel width log["gamma"] if there is one.
+    problem : data and settings; log : dict of results of the search for the view"""
     batch, settings = problem.batch, problem.settings
     units, few_classes = folds.count_units(batch), count_classes(problem.family) <= FEW_CLASSES
     if few_classes and len(batch.positive_weight) <= QUICK_ROWS and FOLDS < units <= ALONE:

@@ -217,10 +217,12 @@ class MelmFit(Fit):
     def glance(self) -> pd.DataFrame:
         """Return one row: family, n, p, k, gamma, divergence and its terms, df, deviances.
 
-        divergence = fitting - regularizing. For deviance and balanced_accuracy, each training row
-        is predicted by densities without it. df = k (rank - k), where `rank` is the number of
-        directions in which rows vary. Without a response, the row has the entropy and dev_ratio,
-        the explained share of the features' variance.
+        gamma is the kernel width in the divergence, relative to Silverman's. divergence = fitting -
+        regularizing: fitting is large if class densities overlap little, regularizing (entropies)
+        if they are wide. Except for a scikit-learn classifier, deviance and balanced_accuracy leave
+        each training row out of the densities that predict it. df = k (rank - k) if rows vary in
+        `rank` directions. Without a response, the row has the entropy and dev_ratio, the explained
+        share of the features' variance.
 
         See Also
         --------

@@ -149,9 +149,7 @@ def _ground(fit, rule, ends):
 
 
 def _contour_levels(density, rows):
-    """Return two levels per class, (C, 2): its density exceeds them at 90% and 50% of its rows.
-
-    density : (n, C) class densities at the rows"""
+    """Return levels (C, 2) that each class's density (n, C) exceeds at 90% and 50% of its rows."""
     levels, quantiles = np.empty((density.shape[1], len(legend.HELD))), 1.0 - np.array(legend.HELD)
     for c in range(density.shape[1]):
         of_class = rows.code == c
@@ -163,10 +161,10 @@ def _contour_levels(density, rows):
 def _curves(fit, rule, rows, shown):
     """Compute the curves of a one-dimensional view; return them in a dict.
 
-    "x" : (n,) points on the axis; "density" : (n, C) class densities there
-    "best" : (n,) likeliest class, -1 where all densities are small; None without classes
-    rule : Rule of this view; rows : biplot.Rows to draw
-    shown : (m, 1) coordinates of training rows, which are also used as points"""
+    "x" : (n,) points on the axis; "density" : (n, C) densities of the C classes there
+    "best" : (n,) likeliest class, -1 at densities below 0.1% of the peak; None without classes
+    fit : MelmFit; rule : Rule that classifies; rows : biplot.Rows to draw
+    shown : (m, 1) coordinates of training rows, added to "x" because narrow classes peak there"""
     ends = biplot.frame(np.vstack([shown, rows.xy]))[:, 0]
     # A class narrower than the spacing has its peak only at its rows.
     x = np.union1d(np.linspace(*ends, LINE), shown[(shown >= ends[0]) & (shown <= ends[1])])

@@ -56,9 +56,7 @@ class Rows:
 
 
 def sample_rows(Z, code, weight, n_rows, seed):
-    """Draw about `n_rows` rows of Z at random within each class; return their increasing positions.
-
-    code : (n,) classes"""
+    """Draw about `n_rows` rows of Z at random by class `code` (n,); return increasing positions."""
     n, k = Z.shape
     if n <= n_rows:
         return np.arange(n)
@@ -88,7 +86,7 @@ class Background:
         return cls(mean, root, float(share))
 
     def mixed(self, log_density, Z):
-        """Return log_density (n, C) at coordinates Z (n, k), with the background mixed in."""
+        """Return log_density (n, C) of points Z (n, k), mixed with this object's wide densities."""
         apart = (Z[:, None] - self.mean) @ self.root.T
         unit = np.linalg.slogdet(self.root)[1] - 0.5 * Z.shape[1] * np.log(2.0 * np.pi)
         log_g = unit - 0.5 * (apart**2).sum(axis=2)
@@ -211,7 +209,7 @@ def density_options(settings):
 
 
 def losses_by_temperature(family, y, weight, score):
-    """Return weighted deviances (n, n_factors) for b * score, with b in INVERSE_TEMPERATURES."""
+    """Return rows' weighted deviances (n, n_factors) at predictors b * score, for each tried b."""
     return np.stack([weight * family.deviance(y, b * score) for b in INVERSE_TEMPERATURES], axis=1)
 
 
@@ -235,7 +233,7 @@ def balanced_accuracy(y, weight, score):
 
 
 def score_nodes(rule, Z):
-    """Return a Rule's linear predictors as expressions of Z; raise for a user's estimator."""
+    """Return expressions of the linear predictors, given those of coordinates Z; only for 'kde'."""
     if rule.other is not None:
         raise ArgumentError(
             "a fit with another classifier than 'kde' cannot be exported: fit it with "
@@ -252,7 +250,7 @@ def score_nodes(rule, Z):
 
 
 def _log_density(rule, c, Z):
-    """Return a Rule's log density of class c, with background, as expression of coordinates Z."""
+    """Return an expression of class c's log density, mixed with a wide normal, given those of Z."""
     densities, background = rule.densities, rule.background
     tiles = slice(*densities.start[c : c + 2])
     points = densities.U[tiles].transpose(0, 2, 1).reshape(-1, len(Z))

@@ -63,10 +63,10 @@ class Manifold:
 
 
 def search_gammas(X, code, weight, plan, gammas, first_gamma=None, warm_start=None, within=None):
-    """Search for the best projection at each of several kernel widths; return {gamma: Manifold}.
+    """Search for the projection of largest divergence per kernel width; return {gamma: Manifold}.
 
-    code : (n,) classes; plan : other settings; within : Basis of X, None to compute it
-    gammas : factors of kernel widths; first_gamma : the one to search first, None to choose it
+    code : (n,) classes of rows X; plan : Plan; within : Basis of X, None to compute it
+    gammas : kernel widths, relative to Silverman's; first_gamma : searched first, None to choose it
     warm_start : (p, k) projection where the first search starts, None for many starts"""
     # The search for another gamma starts from the result for its neighbour.
     with single_blas(), progress.bar(len({*gammas, first_gamma} - {None}), "views") as shown:
@@ -109,11 +109,10 @@ def make_basis(X, code, weight, settings):
 
 
 def _search(sample, basis, plan, theta, names):
-    """Search for the best projection from several starts; return the best result, a Manifold.
+    """Search for the projection of largest divergence from several starts; return the best.
 
-    sample : Sample in coordinates of `basis`; theta : (starts, r, k) projections at which to start
-    names : kind of each start, such as "pca"
-    """
+    sample : Sample in r coordinates of `basis`, a Basis; plan : Plan. The result is a Manifold.
+    theta : (starts, r, k) projections at which to start; names : their kinds ("pca", ...)"""
     few = sample.thinned(COARSE, plan.seed)
     objective = make_objective(few, plan)
     once = few is sample and len(theta) == 1
@@ -151,14 +150,14 @@ def _minimize(objective, theta, plan, ftol):
 
 
 def make_objective(sample, plan):
-    """Return the function to minimize: minus a Sample's divergence, with the settings of a Plan."""
+    """Return the function to minimize, minus a Sample's divergence for projections of its rows."""
     h2 = bandwidths(sample.size, plan.k, plan.gamma)
     share = shares(sample.size, average=plan.divergence == "mean")
     return Divergence(sample, share, h2, plan.k, plan.n_threads, plan.engine)
 
 
 def principal_axes(V, basis, sample):
-    """Rotate V (p, k) within its span to the principal axes of projected rows; return these axes.
+    """Return orthonormal principal axes (p, k) of rows projected by V (p, k), with the span of V.
 
     The largest loading of each is positive. sample : Sample of rows, in coordinates of `basis`"""
     Q = np.linalg.qr(V)[0]
@@ -169,9 +168,9 @@ def principal_axes(V, basis, sample):
 
 
 def _extreme_entropy(sample, basis, plan):
-    """Find the subspace in which one class has the largest or smallest entropy (plan.entropy).
+    """Find the plan.k dimensions in which one class has the largest entropy; return a Manifold.
 
-    sample : rows of the class; basis : directions to search in. Return a Manifold."""
+    If plan.entropy is "min", the smallest. sample : rows in coordinates of `basis`, a Basis"""
     theta = _principal_components(sample, basis, plan.k, smallest=plan.entropy == "min")
     V = principal_axes(basis.into @ theta, basis, sample)
     entropy = normal_entropy(sample.cov[0], basis.back @ V)
@@ -186,8 +185,8 @@ def _extreme_entropy(sample, basis, plan):
 def starting_projections(sample, basis, plan):
     """Return q orthonormal projections (q, r, k) to start a search, and the list of their kinds.
 
-    They map r coordinates of `basis` to plan.k dimensions: principal components of the Sample,
-    directions in which class means or covariances differ, and random sums of rows."""
+    They map a Sample's r coordinates (of `basis`) to plan.k dimensions: principal components,
+    directions in which class means or covariances differ, and randomly weighted sums of rows."""
     k, share, (within, between) = plan.k, sample.share, sample.covariances()
     # Directions in which class means or covariances differ, best first.
     of_means = np.linalg.eigh(between)[1][:, ::-1][:, : sample.n_classes - 1]

@@ -137,8 +137,9 @@ def _intensity(mean, square, fourth, n, p):
 def class_covariance(X, weight, kind, into, kept=1.0, added=0.0):
     """Return a class's shrunk covariance (r, r) of coordinates X @ into, given its rows X (n, p).
 
-    kind : "ledoit-wolf" shrinks the covariance of X towards a multiple of the identity; "shrunk"
-        does the same to kept * C + added, where C is the covariance of the coordinates"""
+    kind : "ledoit-wolf" shrinks the covariance of X towards a multiple of the identity, then maps
+        it; "shrunk" so shrinks kept * C + added, with C the covariance of coordinates
+    into : (p, r) map to coordinates; kept, added : a number, and a matrix (r, r) or 0"""
     if kind == LEDOIT_WOLF:
         cov = into.T @ ledoit_wolf(X, weight) @ into
     else:
@@ -190,9 +191,7 @@ class Sample:
         return np.stack(mean), np.stack(cov)
 
     def covariances(self):
-        """Return the covariances (r, r) of rows within classes, and of the class means.
-
-        Their sum is the covariance of all rows."""
+        """Return covariances (r, r) within classes and of class means; they add up to all rows'."""
         (mean, cov), share = self.moments, self.share
         centred = mean - share @ mean
         return np.einsum("c,cij->ij", share, cov), (centred.T * share) @ centred
@@ -204,9 +203,10 @@ class Sample:
 
     @classmethod
     def from_rows(cls, X, code, weight, basis, covariance=SHRUNK):
-        """Return the rows X (n, p) of positive weight as a Sample, in the coordinates of a Basis.
+        """Return rows X (n, p) of positive weight as a Sample, in the r coordinates of a Basis.
 
-        code : (n,) classes; covariance : kind of class covariance, "shrunk" or "ledoit-wolf" """
+        code : (n,) classes; covariance : "shrunk" if classes' covariances are shrunk in these
+            coordinates, "ledoit-wolf" if in the features"""
         order = np.argsort(code, kind="stable")
         order = order[weight[order] > 0]
         C = int(code.max()) + 1
