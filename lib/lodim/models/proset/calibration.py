@@ -83,7 +83,7 @@ def _growth(problem):
 
 
 def _cdf_at_response(state, prototypes):
-    """Return P(Y <= y_i) for each training row's response y_i, estimated without row i, (n,)."""
+    """Return the fit's P(Y <= y_i), (n,), at each training response y_i, with row i left out."""
     X, n = state.batch.X, state.batch.n
     F = distribution.cdf(prototypes, X, n, state.y, state.threads)
     rows, w = state.prototype_rows(prototypes)

@@ -41,10 +41,10 @@ def allocate(sizes, n_candidates, max_fraction):
 
 
 def draw_split(groups, weight, content, settings, seed):
-    """Draw candidate prototypes, and scoring rows whose loss counts, from each group of rows.
+    """Draw candidates (possible prototypes) and scoring rows (whose loss counts); return a Split.
 
-    Return a Split. If settings.max_fraction is given, no candidate is a scoring row.
-    groups, weight : (n,) per row; content : (n,) numbers that depend only on each row's content"""
+    They are drawn in each group. With settings.max_fraction, no candidate is a scoring row.
+    groups, weight : (n,); content : (n,) number computed from each row's values, to sort rows by"""
     within = [np.flatnonzero(groups == g) for g in np.unique(groups)]
     # Groups of equal size are ordered by content, not by class names.
     within.sort(key=lambda rows: content[rows].sum())

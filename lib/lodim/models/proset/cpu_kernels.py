@@ -102,7 +102,7 @@ def similarities(tile, points, T, G):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def leave_out(own, G):
-    """Set the similarity G of rows with themselves to zero; own[i] is row i's candidate, or -1."""
+    """Zero the similarity of each of 64 rows with itself in G; own : their numbers in G, or -1."""
     for i in range(TILE):
         if own[i] >= 0:
             G[own[i] * TILE + i] = 0.0
@@ -110,10 +110,10 @@ def leave_out(own, G):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def agreement(y, target, u, loss, h):
-    """Fill h (64,) with the agreement of responses y of 64 rows with a prototype's, `target`.
+    """Fill h (64,) with what a prototype of response `target` predicts for 64 rows' responses y.
 
-    loss : CLASSES means 1 if equal, else 0; DENSITY, the normal density of y around the target
-        with SD 1 / u; SQUARED, the target itself, so that estimates are means"""
+    loss : CLASSES, the probability of y, 1 or 0; DENSITY, a normal density at y with mean `target`
+        and SD 1 / u; SQUARED, the mean, `target`. Estimates average h over prototypes."""
     zero, one = h.dtype.type(0), h.dtype.type(1)
     if loss == DENSITY:
         half, height = h.dtype.type(0.5), u / h.dtype.type(ROOT_TAU)
@@ -152,11 +152,11 @@ def slopes(y, weight, A, B, loss, alpha, beta):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def add_impacts(G, first, stop, w, h, A, B):
-    """Add points `first` to `stop` - 1 to the weighted means A / B of 64 rows.
+    """Add prototypes `first` to `stop` - 1 to the weighted means A / B of 64 rows.
 
-    Row i's denominator B_i grows by sum_j w_j G_ij, its numerator A_i by h_i times this.
-    w : weights of points; G : similarities, 64 per point
-    h : (64,) agreement of each row's response with that of the points, which is the same for all"""
+    Row i's denominator B_i grows by sum_j w_j G_ij, its numerator A_i by h_i sum_j w_j G_ij.
+    w : (J,) weights of prototypes; G : flat, 64 rows' similarities to each prototype
+    h : (64,) values to average; in row i, h_i is the same for all these prototypes"""
     for j in range(first, stop):
         row, wj = G[j * TILE : (j + 1) * TILE], w[j]
         for i in range(TILE):
@@ -169,8 +169,8 @@ def add_impacts(G, first, stop, w, h, A, B):
 def weight_slope(G, j, w, slope):
     """Return the derivative of the loss of 64 rows by the weight w of candidate j.
 
-    G : similarities, 64 per candidate; slope : (64,) derivative of each row's loss by w * G
-    The values of candidate j in G become w * slope * G, for the gradient by feature weights."""
+    G : flat, 64 similarities per candidate; slope : (64,) derivatives of losses by w * similarity
+    Similarities to j in G become w * similarity * slope, for the gradient by feature weights."""
     row, s = G[j * TILE : (j + 1) * TILE], w - w
     for i in range(TILE):
         c = row[i] * slope[i]
@@ -181,10 +181,11 @@ def weight_slope(G, j, w, slope):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def width_slope(G, j, y, target, u, h, alpha):
-    """Return what prototype j adds, per unit of weight, to the derivative of 64 rows' loss by u.
+    """Return the derivative by u of 64 rows' loss through prototype j, per unit of its weight.
 
-    u : inverse SD of normal densities; h : (64,) density of responses y around `target`
-    G : similarities, 64 per prototype; alpha : (64,) derivatives by the estimates' numerators"""
+    u : inverse SD of normal densities; h : (64,) density at responses y around `target`
+    G : flat, 64 similarities per prototype; alpha : (64,) derivatives of losses by the numerator A
+        of a row's estimate A / B"""
     row, narrow, s = G[j * TILE : (j + 1) * TILE], h.dtype.type(1) / u, u - u
     for i in range(TILE):
         d = y[i] - target
@@ -194,12 +195,12 @@ def width_slope(G, j, y, target, u, h, alpha):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def feature_sum(T, Y, k, last):
-    """Return a part of the loss gradient by the weight of feature k, over 64 rows and all points.
+    """Return sum_ij C_ij (t_ik^2 - 2 t_ik z_jk) for feature k, over 64 rows i and all points j.
 
-    It is sum_ij C_ij (t_ik^2 - 2 t_ik z_jk), where t and z are weighted features of row i and of
-    point j, and C_ij is w_j times the derivative of row i's loss by the weight w_j of point j.
-    T : t, 64 values per feature
-    Y : sum_j C_ij z_jk, 64 values per feature; in row `last`, sum_j C_ij"""
+    With sum_ij C_ij z_jk^2 added, it is -v_k times the loss gradient by v_k, the feature's weight.
+    t and z are weighted features; C_ij is w_j times the derivative of row i's loss by weight w_j.
+    T : flat, t, 64 per feature
+    Y : flat, sum_j C_ij z_jk, 64 per feature; in row `last`, sum_j C_ij"""
     t, y = T[k * TILE : (k + 1) * TILE], Y[k * TILE : (k + 1) * TILE]
     reach, s = Y[last * TILE : (last + 1) * TILE], T[0] - T[0]
     for i in range(TILE):
@@ -212,14 +213,13 @@ def loss_gradient(lo, hi, partials, scoring, step, points, runs, u, loss):
     """Write the loss of the scoring rows and its gradient (Ruf 2022, Eqs. 2.8-2.12) to `partials`.
 
     Candidate j has a weight w_j, a similarity G_ij to row i (0 if it is row i), which depends on
-    the feature weights v_d, and an agreement h_ij of its response with that of row i. The estimate
-    of row i is A_i / B_i, A_i = a_i + sum_j w_j h_ij G_ij, B_i = b_i + sum_j w_j G_ij.
-    scoring : ScoringRows, where a_i and b_i are from earlier batches
+    the feature weights v_d, and a prediction h_ij: P(y_i), a density at y_i, or a mean. The
+    estimate of row i is A_i / B_i, A_i = a_i + sum_j w_j h_ij G_ij, B_i = b_i + sum_j w_j G_ij.
+    scoring : ScoringRows, with a_i and b_i from prototypes fitted before
     points : Points of the candidates, positive weights first
-    runs : limits of runs of candidates with the same response and sign of the weight, from 0 on
-    u, loss : inverse SD of a normal density, and kind of loss, for `agreement`
-
-    Row k of `partials`, for k from lo to hi - 1, has sums over `step` blocks of 64 rows:
+    runs : where runs of candidates with the same response and sign of the weight start, and J
+    u, loss : inverse SD of a normal density, and kind of loss, which define h_ij
+    partials[k] : sums over blocks k * step to (k + 1) * step - 1 of 64 rows, for lo <= k < hi
     0, 1 : loss, and its derivative by u
     2 + d : sum_ij C_ij v_d^2 (x_id^2 - 2 x_id x_jd) for each feature d, where C_ij is w_j times the
         derivative of row i's loss by w_j
@@ -267,8 +267,8 @@ def kernel_sums(lo, hi, X, step, points, values, out):
     """Add up values of prototypes, weighted by their similarities with each row, into `out`.
 
     out[t, q, i] grows by sum_j values[q, j] G_ij, with similarity G_ij of row i of block t to
-    prototype j of `points`. values : (Q, J), padded with zeros to multiples of four
-    Blocks of 64 rows from lo * step to hi * step - 1 are processed."""
+    prototype j. X : (blocks, p, 64), blocks lo * step to hi * step - 1 are processed
+    points : Points, the J prototypes; values : (Q, J), padded with zeros to multiples of four"""
     V, kind = points.V, X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.zeros(V.shape[0] * TILE, kind)
     S = np.empty(values.shape[0] * TILE, kind)
@@ -282,11 +282,11 @@ def kernel_sums(lo, hi, X, step, points, values, out):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def agreement_sums(lo, hi, X, step, y, points, u, loss, A, B):
-    """Add prototypes to the numerators A and denominators B of the rows' estimates A / B.
+    """Add the prototypes `points` to numerators A and denominators B of the rows' estimates A / B.
 
-    B_i grows by sum_j w_j G_ij, and A_i by sum_j w_j h_ij G_ij; w : weights; G : similarities
-    h : agreement with responses y, depends on u and loss; points : prototypes
-    X, y, A, B : in blocks of 64 rows; blocks lo * step to hi * step - 1 are processed"""
+    B_i grows by sum_j w_j G_ij, A_i by sum_j w_j h_ij G_ij, with weight w_j, similarity G_ij to row
+    i and prediction h_ij: by loss, P(y_i), a normal density at y_i with SD 1 / u, or a mean
+    X : (blocks, D, 64); y, A, B : (blocks, 64); blocks lo * step to hi * step - 1 are processed"""
     V, w, kind = points.V, points.w, X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.empty(V.shape[0] * TILE, kind)
     h = np.empty(TILE, kind)
@@ -299,9 +299,9 @@ def agreement_sums(lo, hi, X, step, y, points, u, loss, A, B):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def kernel_rows(lo, hi, X, step, points, out):
-    """Fill out[t, j, i] with weight times similarity of prototype j, for row i of block t of X.
+    """Fill out[t, j, i] with weight times similarity of prototype j in `points`, row i of block t.
 
-    points : the prototypes; blocks of 64 rows, t = lo * step to hi * step - 1, are processed"""
+    X : (blocks, p, 64) features, of which blocks lo * step to hi * step - 1 are processed"""
     V, w, kind = points.V, points.w, X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.empty(V.shape[0] * TILE, kind)
     for t in range(lo * step, min(hi * step, X.shape[0])):

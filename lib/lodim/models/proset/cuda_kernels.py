@@ -38,7 +38,8 @@ def padded_size(J):
 def loss_gradient(X, rows, own, candidates, points, v, w, u, active, order, loss):
     """Return one array: the loss of the scoring rows, and its derivatives by u, v (D,) and w (J,).
 
-    X : features on the GPU; rows, own, candidates, points : arrays that `upload_rows` returns
+    X, rows, own : features; responses, estimates so far, weights; which candidate is the same row
+    candidates, points : features and responses of possible prototypes; memory for those used
     v : weights of the features at positions `active`; u : inverse SD of normal densities
     w : weights of the candidates at positions `order`, positive weights first
     loss : CLASSES, SQUARED or DENSITY, the kind of loss"""
@@ -64,7 +65,7 @@ def kernel_sums(X, points, values, out):
     """Add up values of prototypes, weighted by their similarities with each row, into `out`.
 
     out[t, q, i] grows by sum_j values[q, j] G_ij, with similarity G_ij of row i of block t to
-    prototype j of `points`."""
+    prototype j. X : blocks of rows on the GPU; points : Points, the prototypes; values : (Q, J)"""
     active, v, V, w, _ = points
     D, J, Q = active.size, w.size, out.shape[1]
     x, weights = np.zeros((D, padded_size(J)), X.dtype), np.zeros((Q, padded_size(J)), X.dtype)
@@ -77,10 +78,11 @@ def kernel_sums(X, points, values, out):
 
 @cuda.jit(cache=True)
 def _gather_points(candidates, theta, index, D, J, points):
-    """Fill column j of `points` with candidate j: weighted features (D), weight and response.
+    """Fill column j of `points` with candidate j: D weighted features, weight, response.
 
-    theta : weights of D features, then of J candidates; columns from J on become zero
-    index : positions of the features, then of the candidates"""
+    candidates : (p + 1, n) features and, last, responses. Columns of `points` from J on become
+        zero.
+    index, theta : positions and weights of D features, then of J candidates"""
     j, k = cuda.grid(1), cuda.blockIdx.y
     if j >= J:
         points[k, j] = 0.0
@@ -94,12 +96,11 @@ def _gather_points(candidates, theta, index, D, J, points):
 
 @cuda.jit(device=True)
 def _stage(tile, j, first, size, stage):
-    """Copy features of 64 rows (times their weights) and of 64 points to shared memory.
+    """Copy `size` features, from `first` on, of 64 rows and of 64 points to shared memory.
 
-    tile : (X, number of the block of rows, positions of D features, their weights, points, D),
-        where `points` contains features times weights already
-    j : first point; first, size : first feature, number of features
-    stage : two arrays in shared memory, for rows and for points"""
+    tile : (X, t, active, v, points, D): rows X[t], whose features at the D positions `active` are
+        multiplied by the feature weights v, and points, whose features are multiplied already
+    j : first point; stage : two arrays (8, 64), for rows and for points"""
     (X, t, active, v, points, _), (row, point) = tile, stage
     for e in range(cuda.threadIdx.x, size * TILE, THREADS):
         k, i = e // TILE, e % TILE
@@ -109,9 +110,10 @@ def _stage(tile, j, first, size, stage):
 
 @cuda.jit(device=True)
 def _similarities(tile, j, stage, G):
-    """Fill this thread's G (4, 4) with the similarities of four rows in `tile` and four points.
+    """Fill this thread's G (4, 4) with similarities of every 16th row to every 16th of 64 points.
 
-    tile : described in `_stage`; j : first of 64 points; stage : shared memory"""
+    tile : (X, t, active, v, points, D): rows X[t], of which features `active` are multiplied by v,
+        and points with D such features; j : first point; stage : shared memory"""
     D, (row, point) = tile[5], stage
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     for r in range(ROWS_PER_THREAD):
@@ -137,8 +139,8 @@ def _leave_out(own, t, index, D, J, first, G):
     """Set this thread's similarities G (4, 4) to zero where row and candidate are the same row.
 
     own[t, i] : number of the candidate that is row i of block t, or -1
-    index : D numbers of features, then the numbers of the J candidates
-    first : position of the first of the 64 candidates that are compared"""
+    index : D numbers of features, then the numbers of J candidates
+    G : every 16th of 64 rows, by every 16th of the 64 candidates from `first` on"""
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     for c in range(ROWS_PER_THREAD):
         j = first + yours + SIDE * c
@@ -150,11 +152,11 @@ def _leave_out(own, t, index, D, J, first, G):
 
 @cuda.jit(device=True)
 def _agreement(y, target, normal, loss):
-    """Return the agreement h of a row's response y with a point's response `target`, and dh/du.
+    """Return what a prototype of response `target` predicts for a row's response y, h, and dh/du.
 
-    Classes: h is 1 if y equals `target`, else 0. Squared loss: h is `target`. Density: h is the
-    normal density of y with mean `target` and SD 1 / u.
-    normal : (1, u / sqrt(2), u / sqrt(2 pi), 1 / sqrt(2 pi))"""
+    Classes: h is P(y), 1 if y equals `target`, else 0. Squared loss: h is `target`. Density: h is
+    the normal density at y with mean `target` and SD 1 / u, a parameter of the fit.
+    normal : (1, u / sqrt(2), u / sqrt(2 pi), 1 / sqrt(2 pi)), for this density"""
     one, narrow, height, peak = normal
     if loss == CLASSES:
         return one if y == target else one - one, one - one
@@ -167,7 +169,7 @@ def _agreement(y, target, normal, loss):
 
 @cuda.jit(device=True)
 def _slopes(y, a, b, weight, loss):
-    """Return the loss of a row with estimate a / b, and its derivatives by a and b."""
+    """Return a row's loss for a mean (SQUARED) or probability a / b, and its slopes by a and b."""
     if weight == 0.0:
         return 0.0, 0.0, 0.0
     if loss == SQUARED:
@@ -181,9 +183,10 @@ def _estimates(tile, rows, own, J, live, normal, loss, stage, G, A, B, room):
     """Compute this thread's part of the sums A_i and B_i for 64 rows i; write it to `room`.
 
     The estimate of row i is A_i / B_i: A_i = sum_j w_j G_ij h_ij, B_i = sum_j w_j G_ij over the
-    first `live` of J points j, with weights w_j, similarities G_ij and agreements h_ij.
-    tile : see `_stage`; own : see `_leave_out`; normal, loss : see `_agreement`
-    stage, room : shared memory; A, B, G : this thread's arrays"""
+    first `live` of J points j, with weights w_j, similarities G_ij and predictions h_ij.
+    tile : (X, t, index, v, points, D), with rows X[t]; rows[t, 0] : their responses; own[t] : for
+        each, the point that is the same row, or -1; normal, loss : constants and kind of h_ij
+    stage, room : shared memory, for features and for sums; A, B, G : arrays of this thread"""
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     _, t, index, _, points, D = tile
     for r in range(ROWS_PER_THREAD):
@@ -218,10 +221,10 @@ def _column_sum(room, start, i):
 def _feature_sums(tile, j, stage, C, zero, room, out):
     """Add to out (D,) a part of the gradient by feature weights, over 64 rows and 64 points.
 
-    out[d] grows by sum_ij C_ij (v_d (x_id - x_jd))^2 / 2, with C_ij = w_j dL_i/dw_j.
-    L_i : loss of row i; w_j : weight of point j; C : (4, 4), this thread's part of C_ij
-    tile : see `_stage`; j : first point; stage, room : shared memory
-    zero : 0 in the precision of the sums"""
+    out[d] grows by sum_ij C_ij (v_d (x_id - x_jd))^2 / 2, with C_ij = w_j dL_i/dw_j, for loss L_i
+    of row i, weight w_j of point j, features x and feature weights v.
+    C : (4, 4) this thread's C_ij; tile : (X, t, active, v, points, D), rows X[t], and points from j
+    stage, room : shared memory, for features and sums; zero : 0 in the precision of the sums"""
     D, (row, point) = tile[5], stage
     thread = cuda.threadIdx.x
     mine, yours = thread % SIDE, thread // SIDE
@@ -258,9 +261,11 @@ def _feature_sums(tile, j, stage, C, zero, room, out):
 def _loss_gradient(X, rows, own, index, theta, points, D, J, live, loss, partials):
     """Compute the loss of a thread block's rows, and its derivatives; fill a row of `partials`.
 
-    The row gets the loss, its derivative by u, a sum from `_feature_sums` for each of D features,
-    and J derivatives by the candidates' weights.
-    theta : D feature weights, the J candidates' weights, and the four numbers `normal`
+    The row gets the loss, its derivative by u (inverse SD of normal densities), a sum by
+    `_feature_sums` for each of D features, and J derivatives by the candidates' weights.
+    rows : (blocks, 4, 64) response, numerator, denominator, weight; own : candidate that is the row
+    points : D weighted features, weight and response of candidates; theta : D feature weights, the
+        J candidates' weights, and the four constants `normal` of a density with inverse SD u
     index : positions of D features, then of J candidates; live : number of positive weights"""
     row = cuda.shared.array((CHUNK, TILE), X.dtype)
     point = cuda.shared.array((CHUNK, TILE), X.dtype)
@@ -332,8 +337,8 @@ def _add_partials(partials, sums):
 def _kernel_sums(X, active, v, points, values, out):
     """Add up values of prototypes, weighted by their similarities with each row, into `out`.
 
-    out[t, q, i] grows by sum_j values[q, j] G_ij, with similarity G_ij of row i of block t to
-    prototype j. points[:, j] : features `active` of prototype j, times v"""
+    out[t, q, i] grows by sum_j values[q, j] G_ij, with similarity G_ij of row i of X[t] to
+    prototype j. points[:, j] : its features at positions `active` of X, times feature weights v"""
     row = cuda.shared.array((CHUNK, TILE), X.dtype)
     point = cuda.shared.array((CHUNK, TILE), X.dtype)
     held = cuda.shared.array((TILE, TILE), X.dtype)
@@ -358,7 +363,7 @@ def _kernel_sums(X, active, v, points, values, out):
 def upload_rows(X, scoring, x, target):
     """Copy rows and candidate prototypes to the GPU; return (rows, own, candidates, points).
 
-    rows : (blocks, 4, 64) fields y, a, b and weight of the ScoringRows `scoring`
+    rows : (blocks, 4, 64) response, numerator and denominator of the estimate so far, and weight
     own : (blocks, 64) position of each row among the J candidates, or -1
     candidates : (p + 1, J) of features x (J, p) and responses `target`; points : zeros to fill"""
     rows = np.stack([scoring.y, scoring.a, scoring.b, scoring.weight], axis=1)

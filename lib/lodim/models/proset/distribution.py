@@ -50,7 +50,7 @@ def mean_and_variance(prototypes, calibration, X, n, threads):
 
 
 def quantiles(prototypes, calibration, X, n, levels, threads):
-    """Return quantiles (n, n_levels) of the standardized response at `levels` for n rows of X."""
+    """Return calibrated quantiles (n, len(levels)) of the standardized response for n rows of X."""
     calibrated = np.interp(levels, np.arange(101) / 100, calibration.levels)
     if prototypes.loss != DENSITY:
         mean, variance = mean_and_variance(prototypes, calibration, X, n, threads)
@@ -66,10 +66,9 @@ def quantiles(prototypes, calibration, X, n, levels, threads):
 
 
 def _inverse_cdf(prototypes, W, total, p):
-    """Return the quantile at level p of each row's mixture of normals, (r,).
+    """Return the quantile at level p of a mixture of normals for each of r rows, (r,).
 
-    W, total : weights of the mixtures, as from `_mixtures`"""
-    # The 1 is the weight of the null model's normal.
+    W : (r, M) weights of the prototypes' normals; total : (r,) their sum, plus 1 for N(0, 1)"""
     y, width = prototypes.y, _widths(prototypes)
     # A mixture's quantile lies between the quantiles of its normals. Bisection in arcsinh keeps
     # steps fine for narrow normals although others are wide.
@@ -98,10 +97,10 @@ def density(prototypes, X, n, y, threads):
 
 
 def _mixed(prototypes, X, n, y, threads, normal):
-    """Return the weighted mean of a function over the normals in each row's mixture, (n,).
+    """Return the mean of a function over the mixture of normals that each row's response has, (n,).
 
-    normal : normal(z, SD), the function, where z = (y - mean) / SD for mean and SD of a normal
-    y : (n,) standardized responses"""
+    normal : the function, normal(z, SD), where z = (y - mean) / SD for mean and SD of a normal
+    X : tiles with n rows; y : (n,) standardized responses"""
     width, out = _widths(prototypes), np.empty(n)
     for rows, W, total in _mixtures(prototypes, X, n, threads):
         values = normal((y[rows, None] - prototypes.y) / width, width)
@@ -110,11 +109,10 @@ def _mixed(prototypes, X, n, y, threads, normal):
 
 
 def _mixtures(prototypes, X, n, threads):
-    """Yield blocks of rows with their mixtures of normals: (slice of rows, W, total).
+    """Yield, for blocks of r of the n rows of X, mixtures of normals: (slice of rows, W, total).
 
-    W : (r, M) weights of the prototypes' normals; the null model's normal has weight 1
-    total : (r,) sum of all weights, including the 1"""
-    # The 1 is the weight of the null model's normal.
+    The response has a mixture of N(0, 1), of weight 1 (the null model), and a normal per prototype.
+    W : (r, M) weights of the prototypes' normals; total : (r,) sum of all weights, with the 1"""
     for lo in range(0, len(X), CHUNK):
         rows = slice(lo * TILE, min(n, (lo + CHUNK) * TILE))
         W = impacts(prototypes, X[lo : lo + CHUNK], rows.stop - rows.start, threads)

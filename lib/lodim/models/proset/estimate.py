@@ -32,11 +32,11 @@ ROUNDS = 10, 10, 10, 20, 30, 60, 100, 200  # evaluations per round of `_descend`
 def fit_stages(batch, family, settings, eval_batch=None, previous=None):
     """Fit batches of prototypes one by one; yield (Prototypes, results, predictors) after each.
 
-    The new batch, in Prototypes, minimizes Eq. 2.8 of Ruf (2022) given the earlier ones; results is
-    a dict. The generator does not end: after an empty batch, both are None.
-    Predictors are the linear predictors (n, K) of `eval_batch` by all batches so far.
+    Each new set minimizes Eq. 2.8 of Ruf (2022) given the earlier ones; results is a dict. After an
+    empty set, it yields None for Prototypes and results, without end.
+    Predictors are the linear predictors (n, K) of `eval_batch` by all sets so far.
     batch : training rows; eval_batch : rows to predict; if it is None, predictors are None
-    previous : (Prototypes, results) of a fit to the same rows, whose batches come first; or None"""
+    previous : (Prototypes, results) of a fit to the same rows, whose sets come first; or None"""
     state = BatchState(batch, family, settings)
     used, ended, base, sums = np.zeros(len(state.varies), bool), False, None, None
     if eval_batch is not None:
@@ -72,9 +72,10 @@ def combine(parts):
 
 
 def _fit_batch(state, c, used):
-    """Fit batch c of prototypes, given the earlier ones; return Prototypes and a dict of results.
+    """Fit set c of prototypes, given the earlier sets; return Prototypes and a dict of results.
 
-    used : (p,) bool, features of earlier batches; others must lower the loss significantly"""
+    state : BatchState, training rows with their estimates by the earlier sets
+    used : (p,) bool, features of earlier sets; others must lower the loss significantly"""
     split = state.split(c)
     part, end = _fit_features(state, split, state.varies)
     if used.any() and (part.v[0, ~used] > 0).any():
@@ -92,10 +93,10 @@ def _fit_batch(state, c, used):
 
 
 def _fit_features(state, split, features):
-    """Fit a batch of prototypes; return Prototypes, and the optimizer's results, a Minimum.
+    """Fit a batch (set) of prototypes; return Prototypes and the optimizer's result, a Minimum.
 
-    state : BatchState with the earlier batches; features : (p,) bool, features to use
-    split : positions of candidate rows, and of the rows whose loss is minimized"""
+    state : BatchState, rows and estimates by earlier batches; features : (p,) bool, features to use
+    split : Split, rows that may become prototypes, and rows whose loss is minimized"""
     s, j = state.settings, split.candidates
     X, p, J = state.batch.X, len(features), len(split.candidates)
     x = tiles.rows(X, j)
@@ -142,8 +143,8 @@ def _previous_batch(prototypes, c, state):
 def minimize(objective, loss, features, J, settings):
     """Minimize the loss of one batch of prototypes; return parameters (p + J + 1,) and a Minimum.
 
-    The parameters are p feature weights, weights of J candidates, and an inverse SD.
-    objective : BatchObjective; loss : code, such as CLASSES
+    The parameters are p feature weights, weights of J candidate prototypes, and the inverse SD of
+    their normal densities. objective : BatchObjective; loss : code, such as CLASSES
     features : (p,) bool, whether a feature may be used; other feature weights are 0"""
     D, p = int(features.sum()), len(features)
     w_unit = np.sqrt(J) * (10.0 if loss == CLASSES else 1.0)
@@ -185,11 +186,12 @@ def minimize(objective, loss, features, J, settings):
 
 
 def _descend(function, t, lower, D, max_iter, stop):
-    """Minimize `function` over t >= `lower` from the starting point t; return a Minimum.
+    """Minimize `function` over parameters >= `lower`, from the start t; return a Minimum.
 
-    function : function(t, kept) returns value and gradient; `kept` is a bool mask that marks the
-        parameters that vary in this call, or None if all do
-    D : number of feature weights, the first parameters; stop : dict of optimizer tolerances"""
+    function : function(t, kept) returns value and gradient; `kept` is a bool mask of the parameters
+        that vary at this stage (the others are at their bounds), or None if all do
+    D : number of feature weights, the first parameters, which all vary in the second round
+    max_iter : most evaluations; stop : dict of optimizer tolerances"""
     t = np.maximum(to_multiples(t, stop["spacing"]), lower)
     (value, gradient), n_eval, n_iter, steps = function(t, None), 1, 0, Steps(len(t))
     keep = (t > lower) | (gradient < 0.0)
@@ -226,7 +228,7 @@ def _descend(function, t, lower, D, max_iter, stop):
 
 
 def largest_v(batch, family, settings):
-    """Return a lambda_v (penalty of feature weights) at which the fit is nearly the null model."""
+    """Return a lambda_v that penalizes a feature weight of 0.3 with the null model's whole loss."""
     state = BatchState(batch, family, settings)
     loss = state.weight @ state.losses(state.a, state.b)
     least = 0.3  # smaller feature weights make similarities nearly constant

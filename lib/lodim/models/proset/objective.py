@@ -31,7 +31,9 @@ class ScoringRows(NamedTuple):
 
     @classmethod
     def from_tiles(cls, packed, y, a, b, weight, own):
-        """Return ScoringRows of features `packed` (tiles of 64 rows), with other arrays padded."""
+        """Return ScoringRows of features `packed` (tiles of 64 rows), with other arrays padded.
+
+        y : responses; a, b : estimates a / b so far; own : positions among the candidates, or -1"""
         dtype = packed.dtype.type
         y, a, weight = (tiles.pad(z, len(packed), dtype) for z in (y, a, weight))
         # Padding has no weight, but the logarithm of its estimate must exist.
@@ -49,9 +51,9 @@ def penalize(p, J, settings):
 
 
 class BatchObjective:
-    """Penalized loss of a batch of prototypes to minimize, as a function of v (p,), w (J,) and u.
+    """Penalized loss of a batch (set) of prototypes, as a function of v (p,), w (J,) and u.
 
-    v : feature weights; w : weights of candidate prototypes; u : inverse SD of densities
+    v : feature weights; w : weights of candidate prototypes; u : inverse SD of their densities
     scoring : rows whose loss counts; x, target : features (J, p), responses (J,) of candidates"""
 
     def __init__(self, scoring, x, target, loss, penalty, threads, engine="cpu"):
@@ -66,8 +68,9 @@ class BatchObjective:
             self._on_device = upload_rows(self._X, scoring, self._x, self._target)
 
     def __call__(self, theta, among=None):
-        """Return the penalized loss and its gradient at theta (p + J + 1,), which joins v, w and u.
+        """Return the penalized loss and its gradient at theta (p + J + 1,).
 
+        theta : p feature weights, J prototypes' weights, and the inverse SD of their densities
         among : (J,) bool, candidates to use, None for all; the others must have weight zero"""
         p, J = self._x.shape[1], len(self._x)
         v, w, u = theta[:p], theta[p : p + J], theta[-1]
@@ -92,8 +95,8 @@ class BatchObjective:
     def _sums(self, v, w, u, active, order, loss):
         """Return one array: loss without penalty, derivatives by u (a number), v (D,) and w (J,).
 
-        v, active : weights of D features, and their positions; u : 1 / SD of the density
-        w, order : weights of J candidates, and their positions; loss : code of the loss"""
+        v, active : weights of D features, and their positions; u : 1 / SD of densities
+        w, order : weights of J candidate prototypes, and positions; loss : code of the loss"""
         rows, kind, D = self._scoring, self._X.dtype, len(active)
         small_w, small_v, target = w.astype(kind), v.astype(kind), self._target[order]
         V = similarity_matrix(self._x, small_v, order, active)

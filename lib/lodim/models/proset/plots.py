@@ -60,7 +60,10 @@ def scatter(fit, ax, *, features=None, data=None, row=None, named=0):
 
 
 def surface(fit, ax, *, features=None, reference=None, level=None):
-    """Draw estimates, or P(level), over two active features; the others are as in `reference`."""
+    """Draw estimates, or the probability of class `level`, over two active features.
+
+    features : two, None for the most important; reference : row with values of the others, None for
+        the typical training row; level : None for the second of two classes, else the likeliest"""
     t, names, response = fit.estimates, active_names(fit), fit.design.response
     two, r = _two_features(fit, features), reference_values(fit, reference)
     x, y, Z, mass = surface_over(fit, two, r)
@@ -127,26 +130,26 @@ def shapley(fit, ax, *, data, row=0, reference=None, level=None, top=15):
 # Prototypes in a plane ---------------------------------------------------------------------------
 
 
-def _plane(fit, ax, to_plane, names, of, data, row, named, title=None):
-    """Draw prototypes in a plane, and if given, the rows of `data` and one `row`.
+def _plane(fit, ax, to_plane, names, positions, data, row, named, title=None):
+    """Draw prototypes in a plane, and if given, rows `data` and one `row` (frames).
 
-    of : positions of the prototypes; named : number of prototypes to label, the largest ones
-    to_plane : function from features (n, A) to coordinates (n, 2); names : labels of the axes"""
+    positions : those of the prototypes; named : number of prototypes to label, the largest ones
+    to_plane : function from A active features (n, A) to coordinates (n, 2); names : axis labels"""
     t, levels = fit.estimates, fit.levels
-    size, meaning, star, faint = t.w[of], "prototype weight", None, None
+    size, meaning, star, faint = t.w[positions], "prototype weight", None, None
     if row is not None:
         query = read_query(fit, row, zero_offset(fit))
-        size, meaning = fit._impacts(query.batch)[0, of], "impact"
+        size, meaning = fit._impacts(query.batch)[0, positions], "impact"
         star = (f"row {query.label}", to_plane(query.x[None])[0])
-    values = shown = t.y[of] if levels is not None else t.y[of] * t.scale + t.level[0]
+    values = shown = t.y[positions] if levels is not None else t.y[positions] * t.scale + t.level[0]
     if data is not None:
         batch = fit.design.rows_to_show(data, offset=zero_offset(fit))
         faint = points.Points(to_plane(active_values(fit, batch)), batch.y)
         shown = np.concatenate([values, batch.y])
     key = points.Key.from_response(fit.design.response.name, levels, shown, meaning)
     largest = np.argsort(-size, kind="stable")[:named]
-    tags = {int(k): str(fit.labels[of[k]]) for k in largest}
-    prototypes = points.Points(to_plane(t.x[of]), values, size)
+    tags = {int(k): str(fit.labels[positions[k]]) for k in largest}
+    prototypes = points.Points(to_plane(t.x[positions]), values, size)
     more = {"faint": faint, "star": star, "title": title, "tags": tags}
     return points.plane(prototypes, key, names, ax, **more, square=title is not None)
 

@@ -165,7 +165,7 @@ def impacts(prototypes, X, n, threads=1):
 
 
 def batch_points(prototypes, c, at):
-    """Return batch c (first: 1) as Points for kernels; at : positions of the batch's prototypes."""
+    """Return batch (set) c = 1, 2, ... of prototypes, which are at positions `at`, as Points."""
     t, v = prototypes, prototypes.v[c - 1]
     on = np.flatnonzero(v)
     x = np.ascontiguousarray(t.x)  # avoids another compilation of `similarity_matrix`
@@ -198,10 +198,10 @@ def response_values(prototypes):
 
 
 def null_sums(null, base):
-    """Return the null model's part of the sums (n, Q) that `link_scores` needs.
+    """Return what the null model adds to the sums over prototypes (n, Q) that give predictions.
 
-    For K classes, these are class probabilities. For a numeric response, they are 1 and 0: the null
-    model's weight, and its weighted response.
+    For K classes, these are class probabilities (Q = K). For a numeric response, they are 1, the
+    null model's weight, and 0, its weight times response (Q = 2).
     null : Prototypes or BatchState, with the null intercepts; base : (n, n_scores) offsets"""
     if null.loss == CLASSES:
         return prior(null.level, base, null.n_classes)
@@ -211,7 +211,7 @@ def null_sums(null, base):
 def link_scores(null, sums, base):
     """Turn sums over prototypes into linear predictors (n, n_scores) (Eq. 2.6 of Ruf 2022).
 
-    sums : (n, Q), result of `null_sums` plus the weighted sums of `response_values`
+    sums : (n, Q), null model's and prototypes' weighted sums of Q class indicators, or of 1 and y
     null : Prototypes or BatchState, with the null intercepts; base : (n, n_scores) offsets"""
     if null.loss != CLASSES:
         return base + null.level + null.scale * (sums[:, 1:] / sums[:, :1])
@@ -243,7 +243,7 @@ class Mixture:
 
     @classmethod
     def from_prototypes(cls, prototypes, base):
-        """Return the Mixture of these prototypes for n rows with offsets base (n, n_scores)."""
+        """Return the Mixture of null model and prototypes for n rows with offsets (n, n_scores)."""
         if prototypes.loss == CLASSES:
             p0 = null_sums(prototypes, base)
             return cls(np.zeros_like(p0), p0, response_values(prototypes))
@@ -268,9 +268,7 @@ def estimates_at(prototypes, x, threads):
 
 
 def score_nodes(prototypes, features, offset):
-    """Return the linear predictors for export, a list of expressions.
-
-    features, offset : expressions for the inputs"""
+    """Return the linear predictors for export, expressions of `features` and of the `offset`."""
     t = prototypes
     values = response_values(t)
     sums = [_kernel_sum(t, values[:, q], features) for q in range(values.shape[1])]
@@ -293,9 +291,9 @@ def score_nodes(prototypes, features, offset):
 
 
 def _kernel_sum(t, values, features):
-    """Return an export expression: the sum of values over prototypes, weighted by similarity.
+    """Return an export expression: the sum of weight * value * similarity over prototypes.
 
-    t : Prototypes; values : (M,), also multiplied by weights; features : expressions"""
+    t : Prototypes; values : (M,), per prototype; features : expressions of the features"""
     parts = []
     for c in range(1, t.n_batches + 1):
         of = t.of_batch(c)

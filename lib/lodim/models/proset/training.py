@@ -21,10 +21,10 @@ from lodim.models.proset.prototypes import TILES_ON_GPU, batch_points, prior, ru
 
 
 class BatchState:
-    """Training rows of a fit, and each row's estimate a / b from the prototypes so far.
+    """Training rows of a fit, with estimates a / b by the null model and the prototypes so far.
 
-    A row that is a prototype does not count in its own estimate.
-    In small data, rows of weight zero are dropped."""
+    a / b is a mean, or the probability or density of the response. A row that is a prototype does
+    not count in its own estimate. In small data, rows of weight zero are dropped."""
 
     # A prototype's row is left out of its own estimate, so that later batches also fit it.
 
@@ -64,7 +64,7 @@ class BatchState:
         return self.y.astype(int) if self.loss == CLASSES else np.zeros(len(self.y), int)
 
     def losses(self, a, b):
-        """Return the loss of each row, (n,), given numerators a and denominators b of estimates."""
+        """Return row losses (n,): squared error of a mean a / b, or -log of a probability a / b."""
         if self.loss == SQUARED:
             return (a / b - self.y) ** 2
         return np.log(b) - np.log(a)
@@ -114,11 +114,11 @@ class BatchState:
         return a if self.loss == SQUARED else np.maximum(a, self.a), np.maximum(b, self.b)
 
     def _with_sums(self, prototypes, loss, numerators):
-        """Return numerators and denominators (n,) of the estimates a / b with prototypes added.
+        """Return numerators and denominators (n,) of estimates a / b with these prototypes added.
 
         A row that is a prototype does not count in its own estimate. The state does not change.
         loss : CLASSES, SQUARED or DENSITY; a / b is P(class), mean, or density at the response
-        numerators : (n,) those without the new prototypes; the denominators are self.b"""
+        numerators : (n,) numerators before; the denominators before are self.b"""
         X, n = self.batch.X, self.batch.n
         y, a, b = (tiles.pad(z, len(X)) for z in (self.y, numerators, self.b))
         points = batch_points(prototypes, 1, np.arange(len(prototypes)))

@@ -287,8 +287,7 @@ def explain(
 def _nearest_rows(fit, query, data, on):
     """Return a table of the five rows of `data` that are nearest to another row, `query`.
 
-    on : positions of the features to show
-    Distances use features in SD, times their largest weights over batches of prototypes."""
+    on : positions of features to show. Distances use SD units times largest feature weights."""
     batch = fit.design.rows_to_show(data, offset=zero_offset(fit), needs_response=True)
     x, labels = active_values(fit, batch), batch.index[batch.rows]
     v = fit.estimates.v.max(axis=0, initial=0.0)
@@ -306,10 +305,9 @@ def _nearest_rows(fit, query, data, on):
 def _table(fit, query, mixture, estimate, impact, dominant, shown):
     """Return the table of an explanation: the row `query`, then the parts of its estimate.
 
-    Parts are the null model, the prototypes at `shown`, and the sum of the other prototypes.
-    mixture : Mixture of the row; estimate : (K,) sum of the parts
-    impact : (M,) prototypes' weights times similarities; dominant : (M,) bool, from `dominant_set`
-    """
+    Parts are the null model, the prototypes at positions `shown`, and the sum of the others.
+    mixture : Mixture, weights and values of parts; estimate : (K,) their sum; query : Query
+    impact : (M,) prototypes' weights times similarities; dominant : (M,) bool, whether decisive"""
     t, mass, unknown = fit.estimates, impact.sum(), [None]
     rest = np.setdiff1d(np.arange(len(t)), shown)
     known = None if np.isnan(query.y) else query.y
@@ -356,9 +354,9 @@ def _feature_columns(fit, x, on, frame):
 def dominant_set(impact, y, prior=None):
     """Return which of M prototypes suffice to decide an estimate, bool (M,).
 
-    They are the fewest prototypes of largest impact that fix the most probable class, whatever the
-    classes of the others (Algorithm 4.1). For a numeric response, they fix on which side of the
-    null mean the estimate is, whatever the other responses within the range of y and 0. If no such
+    They are the fewest prototypes of largest impact such that no classes of the other prototypes
+    would change the most probable class (Algorithm 4.1). For a numeric response, no responses of
+    the others, in the range of y and 0, would move the estimate across the null mean. If no such
     set exists, none is marked.
     impact : (M,) weight times similarity; prior : (K,) class probabilities in the null model
     y : (M,) class codes, or without `prior` responses minus the null mean"""
@@ -432,9 +430,9 @@ def _equal(column, values):
 
 
 def _other_columns(fit, data, taken):
-    """Return the columns of the training data that a fit does not store, for the prototypes' rows.
+    """Return columns of the training data that a fit lacks, in the rows that are prototypes.
 
-    data : training data; raise DataError if it is not; taken : column names of the table so far"""
+    data : the training data, otherwise a DataError; taken : column names of the table so far"""
     t = fit.estimates
     if not isinstance(data, pd.DataFrame) or len(data) <= t.row.max(initial=-1):
         raise DataError("data must be the pandas DataFrame that the model was fitted to")

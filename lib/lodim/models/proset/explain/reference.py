@@ -32,9 +32,9 @@ class Typical:
 
     @classmethod
     def from_batch(cls, batch, prototypes, threads, seed=None):
-        """Return the row of a Batch that is most central in features and estimates (Algorithm 4.2).
+        """Return a Batch's most central row in features and estimates (Ruf 2022, Algorithm 4.2).
 
-        seed : if there are more than 20,000 rows, seed to draw this many; None to use all rows"""
+        seed : draws 20,000 rows if there are more, None uses all; prototypes : for estimates"""
         rows = batch.positive_weight
         if seed is not None and len(rows) > MOST_ROWS:
             rows = np.sort(np.random.default_rng(seed).choice(rows, MOST_ROWS, replace=False))
@@ -117,9 +117,7 @@ def _typical(fit):
 
 
 def reference_point(x, estimate, tie_breaker):
-    """Return the position of the row that is most central in features x and estimates together.
-
-    tie_breaker : (n,), of equally central rows the one with the largest value is taken"""
+    """Return the position of the row most central in x and estimates; ties: largest tie_breaker."""
     # The sum of two ranks by mean distance to all rows decides.
     points = _borda_points(x) + _borda_points(estimate)
     best = np.flatnonzero(points == points.max())

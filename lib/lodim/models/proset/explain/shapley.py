@@ -113,7 +113,7 @@ def _values_of_row(fit, terms, x, r, base, n_permutations, rng):
     at_row, at_reference = at_row[:, moving], at_reference[:, moving]
 
     def value(S):
-        """Predict (C, K) for sets S (C, P) of terms with the row's values, not the reference's."""
+        """Predict (C, K) with a row's values of terms in sets S (C, P), else the reference's."""
         predictions = np.empty((len(S), mixture.targets.shape[1]))
         step = max(1, 2**22 // max(1, len(w)))  # bounds the memory
         for lo in range(0, len(S), step):
@@ -133,8 +133,7 @@ def _values_of_row(fit, terms, x, r, base, n_permutations, rng):
 def exact_values(value, P):
     """Return the exact Shapley values (P, K) of P terms, from predictions for all sets of terms.
 
-    value : value(S) returns predictions (C, K) for C sets of terms, the rows of the bool matrix S
-    """
+    value : value(S) returns predictions (C, K) for C sets of terms, the rows of a bool matrix S"""
     code = np.arange(2**P)
     S = (code[:, None] >> np.arange(P)) & 1 == 1
     v, size = value(S), S.sum(axis=1)
@@ -149,8 +148,7 @@ def exact_values(value, P):
 def sampled_values(value, P, n_permutations, rng):
     """Estimate Shapley values of P terms from random orders; return them and their SE, (P, K) each.
 
-    value : value(S) returns predictions (C, K) for C sets of terms, the rows of the bool matrix S
-    """
+    value : value(S) returns predictions (C, K) for C sets of terms, the rows of a bool matrix S"""
     pairs = []
     for _ in range(n_permutations):
         order = rng.permutation(P)
@@ -163,8 +161,7 @@ def sampled_values(value, P, n_permutations, rng):
 def _steps(value, order):
     """Add P terms one by one in `order`; return how much each changes the prediction, (P, K).
 
-    value : value(S) returns predictions (C, K) for C sets of terms, the rows of the bool matrix S
-    """
+    value : value(S) returns predictions (C, K) for C sets of terms, the rows of a bool matrix S"""
     P = len(order)
     S = np.zeros((P + 1, P), bool)
     S[:, order] = np.arange(P + 1)[:, None] > np.arange(P)
