@@ -308,8 +308,7 @@ def used_levels(column, rows):
 def recode(column, levels, rows, cure="", known=None):
     """Return the code of each row: the position of its value in `levels`, or -1 if missing.
 
-    column : Column with the values
-    rows : positions of the rows, empty for all
+    column, rows : Column with the values; positions of the rows, empty for all
     cure : advice at the end of the DataError about a value that is not in `levels`
     known : dict level -> position in `levels`, or None to compute it"""
     if column.kind == "date":

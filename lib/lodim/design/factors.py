@@ -99,8 +99,7 @@ LEARNT = forms.Form(_read_learnt, list)
 class Expression:
     """Factor of a formula that is a call such as bs(x), with what the call learned from the data.
 
-    name : text of the call
-    states : pairs (name of a function, dict of numbers and arrays such as knots)"""
+    name, states : text of the call; pairs (function name, dict of its knots, means etc.)"""
 
     name: str = forms.text()
     width: int = forms.whole(least=1)
@@ -371,8 +370,7 @@ def _is_number(value):
 def _categorical(code, name, used):
     """Return the Levels factor that a call of C() or I() in a formula defines.
 
-    code : text of the call
-    name : name of the column in error messages
+    code, name : text of the call; name of the column in error messages
     used : levels that occur in the data"""
     node = tree(code)
     keywords = {word.arg: word.value for word in node.keywords}

@@ -288,8 +288,7 @@ class Features:
 def columns_within(summaries, parts):
     """Return a Summary per column, as a list, whose moments ignore extreme outliers.
 
-    summaries : dict column -> Summary of all values
-    parts : Chunks, to read columns with outliers again"""
+    summaries, parts : dict column -> Summary of all values; Chunks, to read columns again"""
     numbers = [name for name, known in summaries.items() if known.moments is not None]
     columns = Features(tuple((factors.Numeric(name),) for name in numbers), (), parts, "keep")
     within = zip(numbers, columns.moments(numbers, summaries)[0], strict=True)

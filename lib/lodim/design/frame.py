@@ -414,8 +414,7 @@ def _is_number(level):
 def _check_dates(subject, name, levels, answer):
     """Raise DataError if nearly all levels of a text column are dates.
 
-    subject : words for the column in the error
-    levels : distinct texts; few levels raise no error
+    subject, levels : words for the column in the error; its distinct texts (10 or fewer: no error)
     answer : whether the column is the response"""
     others = [level for level in levels if not columns.ISO_DATE.fullmatch(level)]
     if len(levels) <= SOME_LEVELS or _are_many(levels, others):
