@@ -334,8 +334,7 @@ INFLATED = 10.0  # variance inflation factor above which a feature is reported
 def repeats(rows, X):
     """Return the positions of rows that equal an earlier row; none if chance explains them.
 
-    rows : (n, q) features and response
-    X : features alone, from which to estimate how many rows are equal by chance"""
+    rows : (n, q) features and response; X : features alone, to estimate the number by chance"""
     n = len(rows)
     again = np.flatnonzero(pd.DataFrame(rows).duplicated().to_numpy())
     if len(again) < max(2, REPEATED * n):

@@ -157,8 +157,7 @@ def calibration(subject):
 def _numbers(fit, y, score):
     """Describe where predictions of a numeric response are wrong on average, as a list of texts.
 
-    score : linear predictors of the rows with responses y
-    The list is empty if predictions are well calibrated."""
+    score : linear predictors of rows with responses y; if they are calibrated, the list is empty"""
     # The text is on the fifth of rows that is predicted worst.
     mean, family = fit.family.mean(score), fit.family
     residual = family.bounded(y - mean)
@@ -256,8 +255,7 @@ def dominant(deviance, weight):
 def is_lost(explained_before, explained_now, error):
     """Return whether a fit explains less than half as much deviance in other rows as in training.
 
-    explained_before, explained_now : shares explained in training and in other rows
-    error : SE of the difference
+    explained_before, explained_now : shares in training and other rows; error : SE of the change
     The result is False for differences within chance, and if the first share is near 0."""
     gap = explained_before - explained_now
     least = max(LOST * explained_before, ERRORS * error)

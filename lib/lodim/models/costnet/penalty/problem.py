@@ -148,8 +148,7 @@ class ReducedQuadratic:
     H : (J, J, A, A) Hessian; J predictors have A penalized and F unpenalized coefficients each
     alone : (A,) bool, False for columns that the unpenalized ones explain; H is 0 there
     elimination : (J F, J A); the unpenalized ones change by -elimination v if the A change by v
-    inverse : (J F, J F) pseudo-inverse of the Hessian in the unpenalized coefficients
-    least : smallest eigenvalue of that Hessian, as a share of the largest"""
+    inverse, least : pseudo-inverse of the unpenalized Hessian; its smallest / largest eigenvalue"""
 
     def __init__(self, G, n_free):
         """Make the loss from its Hessian G (J, J, C, C), for C columns and J linear predictors.
@@ -177,8 +176,7 @@ class ReducedQuadratic:
     def free_step(self, free, step):
         """Return the optimal step (J, F) of the unpenalized coefficients for a step of the others.
 
-        free : (J, F) minus the gradient with respect to F unpenalized coefficients
-        step : (J, A) step of A penalized coefficients"""
+        free : (J, F) minus the gradient in F unpenalized ones; step : (J, A) of A penalized ones"""
         return self._multiply(free, self.inverse) - self._multiply(step, self.elimination)
 
     def decrement(self, free):
@@ -194,8 +192,7 @@ class ReducedQuadratic:
 def _pseudo_inverse(M, J):
     """Return the pseudo-inverse of a semidefinite M, and its smallest eigenvalue over its largest.
 
-    Eigenvalues near 0 are ignored in both results.
-    M : matrix of J x J blocks, one per pair of linear predictors"""
+    Eigenvalues near 0 are ignored. M : J x J blocks, one per pair of J linear predictors"""
     unit = np.tile(np.sqrt(np.diag(M).reshape(J, -1).mean(axis=0)), J)
     unit = 1.0 / np.where(unit > 0.0, unit, np.inf)
     value, vector = np.linalg.eigh(0.5 * (M + M.T) * unit * unit[:, None])

@@ -86,8 +86,7 @@ def _dual_ascent(u, dual, t, lam, on, groups, g0, g1, tol):
 
     u : (K, A), x minus t times the sum of the dual vectors; becomes the proximal map of x
     dual : (K, members) dual vector of each group, of norm up to lam cost_g; updated
-    groups : GroupArrays, of which g0 to g1 - 1 count
-    on : (g1 - g0,) bool, groups whose dual vectors are optimized; the others stay
+    on : bool per group g0 to g1 - 1 of GroupArrays `groups`, whether its dual vector may change
     t, lam : step length of the proximal map, and factor of the group penalty
     tol : largest change of the dual vectors' entries at which to stop"""
     start, member, cost = groups.start, groups.member, groups.cost

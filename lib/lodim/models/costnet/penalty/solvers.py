@@ -25,8 +25,7 @@ class QuadraticModel:
     def __init__(self, G, n_free, keep, layout):
         """Make the model of the penalized coefficients marked in `keep`, (A,) bool.
 
-        G : (J, J, C, C) Hessian of the loss: n_free unpenalized columns first, then the kept ones
-        layout : Layout of only the kept coefficients"""
+        G : (J, J, C, C) Hessian, n_free unpenalized columns first; layout : Layout of kept ones"""
         self.keep, self.layout, self.ridge = keep, layout, 0.0
         self.reduced = ReducedQuadratic(G, n_free)
         bounds = [largest_eigenvalue(self.reduced.H, *end) for end in pairwise(layout.block)]
@@ -231,8 +230,7 @@ class NewtonSolver:
         """Return the duality gap of the current coefficients w, and a residual, 0 at the optimum.
 
         The residual (K, A) is the negative gradient minus a subgradient of the group penalty.
-        lam, ridge : factors of the group penalty and of |w|^2 / 2
-        target : desired gap, which sets the precision of the subgradient"""
+        lam, ridge : factors of the group penalty, |w|^2 / 2; target : gap that sets precision"""
         layout, squares = self.problem.layout, ridge * float((self.w * self.w).sum())
         left, norms = np.empty_like(self.w), self.problem.penalty(self.w, lam)
         value, c = self.loss + norms + 0.5 * squares, self.c - ridge * self.w
@@ -257,8 +255,7 @@ class NewtonSolver:
     def _renew_model(self, keep, ridge):
         """Make the QuadraticModel at the current coefficients; return True: the model is current.
 
-        keep : (A,) bool, penalized coefficients to include; the others do not change
-        ridge : factor of |w|^2 / 2, with penalized coefficients w"""
+        keep : (A,) bool, penalized coefficients w to include; ridge : factor of |w|^2 / 2"""
         p, model = self.problem, self._model
         G = p.moments_at(self.f, np.r_[p.free_columns, p.columns[keep]], self._least)
         same = model is not None and np.array_equal(keep, model.keep)

@@ -116,9 +116,7 @@ def with_free_columns(network, p):
 
 
 def _sources(network, nodes):
-    """Return the source (node) that each of `nodes` needs per set of alternatives, (nodes, S).
-
-    An entry is -1 if the node needs none of the alternatives."""
+    """Return the source (a node, or -1) that `nodes` need per set of alternatives, (nodes, S)."""
     numbers = np.unique(network.series[network.series >= 0])
     out = np.full((len(nodes), len(numbers)), -1)
     for s, number in enumerate(numbers):

@@ -33,8 +33,7 @@ class RuleResults:
     def models_along(self, rule, choice):
         """Return the L models on a rule's path: which of m candidates each uses, (L, m); prices.
 
-        rule : search rule, "group" or "lasso"
-        choice : tuple, the source (node number) of each quantity with several sources, or -1;
+        rule : "group" or "lasso"; choice : source (node, or -1) of each quantity with several;
             candidates that need another source are not used"""
         if (rule, choice) not in self._known:
             space = self.search.space

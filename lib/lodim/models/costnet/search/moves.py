@@ -81,9 +81,7 @@ class Moves:
     value : (a, b) criterion after each move, approximate unless gaussian; inf if impossible"""
 
     def __init__(self, search, state, budget, drop=True):
-        """Find the moves from the model `state` to models with a price of at most `budget`.
-
-        drop : whether moves may drop candidates of the model"""
+        """Find moves from a SearchState within a budget; drop : whether they may drop columns."""
         space, data = search.space, search.refits.data
         on = space.columns_of(state.used)
         at = search.refits.quadratic(on)

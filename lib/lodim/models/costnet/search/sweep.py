@@ -29,10 +29,8 @@ class ColumnSets(NamedTuple):
 def sweep(gram, target, k):
     """Add column k to a least-squares model, in place; or remove column k if the model has it.
 
-    gram : (q, q), X'X without any column in the model; then residual products of the other columns,
-        and minus the inverse of X'X for the model's columns
-    target : (q, K), X'y for K responses without any column in the model; then residual products of
-        the other columns, and the coefficients of the model's columns"""
+    gram : (q, q), X'X; minus its inverse for columns in the model, residual products for others
+    target : (q, K), X'y; coefficients for columns in the model, residual products for others"""
     q, K = target.shape
     pivot = gram[k, k]
     entering = 1.0 if pivot > 0.0 else -1.0
