@@ -70,9 +70,8 @@ class Items:
     def pay(self, paid, sets):
         """Return the purchases that are paid after buying a set of columns, for each set by itself.
 
-        paid : (purchases,) bool, purchases paid before, which stay paid
-        sets : (sets, columns) bool; the result is (sets, purchases) bool
-        If there are several ways to get a column, the cheapest is paid."""
+        paid : (purchases,) bool, those paid before; sets : (sets, columns) bool
+        The result is (sets, purchases) bool. The cheapest way to get a column is paid."""
         options, first = self._options
         count, single, needs = self._single
         paid = paid | ((sets[:, single].astype(np.float32) @ needs) > 0.0)

@@ -232,8 +232,7 @@ def learn(X, y, weight, n_classes, seed, per_class, pooling, independence):
     """Fit a Gaussian mixture of the features to each class of y; return a Mixture.
 
     n_classes : 0 for a numeric y; per_class : largest number of components per class
-    pooling : number of rows that the mean covariance matrix counts for in each component
-    independence : covariances, but not variances, are multiplied by 1 - independence"""
+    pooling, independence : shrinkage of covariances towards their mean, and towards zero"""
     parts = group(X, y, weight, n_classes, seed, per_class)
     return shrink(parts, X.shape[1], pooling, independence)
 

@@ -146,8 +146,7 @@ def uniform_references(X, rows, seed, draw=0):
     """Return X, followed by as many uniform random points as `rows`, to compare their densities.
 
     rows : positions in X of the rows to compare; the points are drawn in the bounding box of these
-    Values that occur repeatedly in `rows` are moved at random, to break ties.
-    draw : number of the random sample; each number gives another sample from the same seed"""
+    Values that occur repeatedly in `rows` are moved at random. draw : number of the sample"""
     spread, sample, order, seen = X.copy(), np.empty((len(rows), X.shape[1])), None, {}
     for f in by_content(X[rows]):
         known = rows[~np.isnan(X[rows, f])]
@@ -173,8 +172,7 @@ def uniform_references(X, rows, seed, draw=0):
 def reference_volumes(X, views):
     """Return the relative volume of rows X in each feature set, (views,); below 1 if correlated.
 
-    It is the volume of the rows' bounding box with sides along the principal components, divided by
-    that of the box with sides along the features."""
+    It is the volume of the rows' box along principal components, divided by one along features."""
     # Tibshirani, Walther and Hastie (2001).
     out = np.ones(len(views))
     for j, view in enumerate(views):
@@ -240,10 +238,9 @@ def cluster_ratios(Q, X, views, volumes, k=None, *, seed=0, n_samples=1, eligibl
 
 
 def nearest_view(ratios):
-    """Return each row's view (feature set) with the smallest log ratio of any class, (rows,).
+    """Return each row's view (feature set) in which a class has the smallest ratio, (rows,), or -1.
 
-    ratios : (rows, views, classes), small if the class is near; infinite if a feature is missing
-        in the row. A row with only infinite ratios gets -1"""
+    ratios : (rows, views, classes), small if the class is near; infinite if a feature is missing"""
     if not ratios.size:
         return np.full(len(ratios), -1)
     smallest = ratios.min(axis=2)

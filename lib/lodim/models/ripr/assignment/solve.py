@@ -108,9 +108,8 @@ def solve_rows(L, delta, lambda_, threads=1):
     """Choose one or two views (feature sets) for each row, with low losses and low penalties.
 
     The choice minimizes (mean loss - smallest loss of the row)^2 + lambda_ * mean penalty, with
-    weighted means over the chosen views. Return the first view, the second (equal to the first if
-    one is best) and the weight of the second, (rows,) each.
-    L : (rows, views) losses; delta : (views,) penalties"""
+    weighted means over the chosen views. Return the first view, the second (or the first again) and
+    the weight of the second, (rows,) each. L : (rows, views) losses; delta : (views,) penalties"""
     n = len(L)
     first, second, share = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
 

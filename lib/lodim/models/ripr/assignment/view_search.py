@@ -164,10 +164,9 @@ class ViewSearch:
     def held_out_errors(self, L, views, pairs):
         """Return leave-one-out errors (pairs, rows) of predictions by subsets of the `views`.
 
-        Errors of numbers are squared, with y standardized; those of classes are 0 to 1.
-        L : (rows, views) losses
+        Errors of classes are 0 to 1; those of numbers are squared, with y standardized.
         pairs : list of (Assignment to `views`, positions of the subset); to predict numbers, rows
-            are first reassigned to the views of the subset"""
+            are first reassigned to the views of the subset by the losses L (rows, views)"""
         (X, y), columns = self.rows_used, np.unique(np.concatenate([J for _, J in pairs]))
         if self.task == CLASSES:
             ratios = self.log_ratios(self.k, views[columns])
