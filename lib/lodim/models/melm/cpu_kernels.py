@@ -211,8 +211,7 @@ def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
     P : (Q, k, n) projected rows; w : (n,) weights; start : (C + 1,) first row of each class
     root : (Q, C, C, k, k) inverse Cholesky factors of kernel covariances; shift : (Q, C, C)
     totals[t] : (C, C), filled with sums of kernels between classes
-    forces[t, c] : (k, n), filled with each row's sum of kernel * d over rows of class c (twice for
-        its own class)"""
+    forces[t, c] : (k, n), filled with sums of kernel * d over rows of class c (twice if in c)"""
     k, C, wide = P.shape[1], start.size - 1, CHUNK + LANES
     u, R = np.empty((k, BLOCK)), np.empty((k, BLOCK))
     U, T = np.empty((k, wide)), np.empty((k, wide))
@@ -351,8 +350,7 @@ def log_sum(u, classes, c, tile, place, gaps, e):
 
     classes : (unused, U, w, low, high, start): rows (T, k, 64) in T blocks, weights (T, 64),
         smallest and largest coordinates (T, k) per block, first block of each class
-    u : (k,) point; tile, place : block and position in it of a row to leave out; -1 for none
-    gaps, e : work arrays"""
+    u : (k,) point; gaps, e : work arrays; tile, place : block, position of a row to omit, or -1"""
     _, U, w, low, high, start = classes
     first, stop = start[c], start[c + 1]
     nearest = first
@@ -386,9 +384,8 @@ def log_sums(lo, hi, step, P, classes, tile, place, out):
     """Fill out[i, c] with the log of the sum of class c's kernels at the point P[:, i].
 
     P : (k, m) points, of which lo * step to hi * step - 1 are processed
-    classes : (root, U, w, low, high, start): matrices (C, k, k) that whiten points, whitened rows
-        (T, k, 64) in T blocks, weights (T, 64), smallest and largest coordinates (T, k) per block,
-        first block of each class
+    classes : (root, U, w, low, high, start): matrices (C, k, k) that whiten points; per block,
+        whitened rows (k, 64), weights, smallest and largest coordinates; first block of each class
     tile, place : (m,) for each point, block and position of a row to leave out; -1 for none"""
     root, _, _, _, _, start = classes
     k, m = P.shape

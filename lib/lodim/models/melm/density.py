@@ -150,8 +150,7 @@ def leave_one_out_scores(rows, background, width, options, threads, known=None):
     """Return log prior + log density (m, C) of m training rows, each left out of its own density.
 
     rows : Rows; background : Background, wide densities to mix in; options : DensityOptions
-    width : factor of kernel widths; known : Densities of the rows, and positions of their kernels
-        there; None to compute both"""
+    width : factor of kernel widths; known : Densities and positions of rows' kernels, or None"""
     known = known or fit_densities(rows.Z, rows.code, rows.weight, options, cells=False)
     (d, place), k = known, rows.Z.shape[1]
     spread = {name: getattr(d, name) / width for name in ("U", "low", "high", "root")}

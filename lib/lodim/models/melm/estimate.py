@@ -166,8 +166,7 @@ def fit_view(batch, settings, family, first_gamma=None):
     """Find the projection in which classes overlap least; return a View and a dict of results.
 
     The View has a fitted classifier; without classes, it shows principal components.
-    first_gamma : kernel width of a first search, from whose result the search for settings.gamma
-        starts; None for many starts"""
+    first_gamma : kernel width of a search whose result starts the final one; None: many starts"""
     n_classes = count_classes(family)
     if n_classes == 1 and settings.gamma is not None:
         raise ArgumentError("gamma= needs a response with classes; the formula has no response")

@@ -32,8 +32,7 @@ class MelmFit(Fit):
     estimates : View
         Directions for standardized features, and the classifier.
     log : dict of arrays (n_starts,)
-        Results of the starts, the best first: start (its kind), divergence (without a response the
-        entropy), n_iter, converged.
+        Per start, the best first: start (kind), divergence (or entropy), n_iter, converged.
     measures : dict
         deviance, null_deviance, balanced_accuracy of the training rows (each left out of the
         densities), and held_deviance and held_balanced_accuracy of held-out rows, if calibrated.
@@ -117,8 +116,7 @@ class MelmFit(Fit):
             "response" (the default): probability of the second of two classes, or of each class.
             "link": linear predictors, such as log-odds. "class": most probable class. "prob":
             probability of each class. "projection": coordinates x1, ..., xk, the default without a
-            response. "density": log density of each class (without a response: of all rows) in the
-            projection.
+            response. "density": log density there of each class (without a response: of all rows).
         offset : None
             Not allowed, since there is no score to which it could be added.
         new_levels, threshold
@@ -221,8 +219,7 @@ class MelmFit(Fit):
         regularizing: fitting is large if class densities overlap little, regularizing (entropies)
         if they are wide. Except for a scikit-learn classifier, deviance and balanced_accuracy leave
         each training row out of the densities that predict it. df = k (rank - k) if rows vary in
-        `rank` directions. Without a response, the row has the entropy and dev_ratio, the explained
-        share of the features' variance.
+        `rank` directions. Without a response: entropy, and dev_ratio, the share of variance.
 
         See Also
         --------
@@ -311,8 +308,7 @@ class MelmFit(Fit):
         Raises
         ------
         ArgumentError, DataError
-            If the formula has no response, an offset is given, or no row with positive weight is
-            complete.
+            If the formula has no response, an offset is given, or no row of weight > 0 is complete.
 
         See Also
         --------

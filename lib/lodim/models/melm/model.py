@@ -141,8 +141,7 @@ def melm(
     k : int, optional
         Dimension of the view; by default 2, or 1 if the rows vary in one direction only.
     gamma : float, optional
-        Width of the kernels relative to Silverman's rule; wider kernels show less detail. By
-        default chosen by cross-validation.
+        Kernel width relative to Silverman's; wider shows less detail. By default cross-validated.
     covariance : {"shrunk", "ledoit-wolf"}, default="shrunk"
         Covariance of a class, shrunk by the rule of Ledoit and Wolf. "shrunk": towards the pooled
         covariance within classes, itself shrunk towards its diagonal, so that the divergence does
@@ -170,8 +169,7 @@ def melm(
     groups : column name or array (n,), optional
         Rows with equal values are held out together in cross-validation.
     standardize : bool, default=True
-        Scale features to unit standard deviation; they are always centred. This only affects
-        principal components, not the divergence.
+        Scale centred features to unit SD; this affects principal components, not the divergence.
     dtype : {"float64", "float32"}, default="float64"
         Precision of the stored features; computations use float64.
     seed : int, default=0

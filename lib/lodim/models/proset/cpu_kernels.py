@@ -199,8 +199,7 @@ def feature_sum(T, Y, k, last):
 
     With sum_ij C_ij z_jk^2 added, it is -v_k times the loss gradient by v_k, the feature's weight.
     t and z are weighted features; C_ij is w_j times the derivative of row i's loss by weight w_j.
-    T : flat, t, 64 per feature
-    Y : flat, sum_j C_ij z_jk, 64 per feature; in row `last`, sum_j C_ij"""
+    T, Y : flat, 64 per feature, t_ik and sum_j C_ij z_jk; in row `last` of Y, sum_j C_ij"""
     t, y = T[k * TILE : (k + 1) * TILE], Y[k * TILE : (k + 1) * TILE]
     reach, s = Y[last * TILE : (last + 1) * TILE], T[0] - T[0]
     for i in range(TILE):

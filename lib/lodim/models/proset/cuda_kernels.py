@@ -78,10 +78,9 @@ def kernel_sums(X, points, values, out):
 
 @cuda.jit(cache=True)
 def _gather_points(candidates, theta, index, D, J, points):
-    """Fill column j of `points` with candidate j: D weighted features, weight, response.
+    """Fill columns of `points` with J candidates, then 0: D weighted features, weight, response.
 
-    candidates : (p + 1, n) features and, last, responses. Columns of `points` from J on become
-        zero.
+    candidates : (p + 1, n) features and, last, responses
     index, theta : positions and weights of D features, then of J candidates"""
     j, k = cuda.grid(1), cuda.blockIdx.y
     if j >= J:

@@ -220,8 +220,7 @@ def explain(
     features : int or list of names, optional
         Features of positive weight to show: number, most important first, or names; default: all.
     least : float, default=0.001
-        Prototypes with a smaller share of the estimate are summed up in one row, unless they help
-        to decide it (the dominant set).
+        Prototypes with a smaller share of the estimate are summed up, unless they help decide it.
     train : frame, optional
         Training data, or other rows with known responses; the five nearest are shown too.
     offset : array (1,) or column name, optional
@@ -388,8 +387,7 @@ def export(fit: Any, data: Data | None = None) -> pd.DataFrame:
     Parameters
     ----------
     data : DataFrame, optional
-        The training data (otherwise a DataError), whose other columns are added; a fit only keeps
-        features of positive weight.
+        Training data (otherwise a DataError), to add columns that the fit does not keep.
 
     Returns
     -------
