@@ -154,6 +154,7 @@ class ClassRows:
     def search(self, settings, gammas, first_gamma=None, warm_start=None, **tolerances):
         """Search for the best projection per kernel width in `gammas`; return {gamma: Manifold}.
 
+        A Manifold is a projection and the results of the search from each start.
         first_gamma : kernel width of the first search; None to choose one of `gammas`
         warm_start : projection (p, k) at which the first search starts; None for many starts
         settings : Settings of the fit; tolerances : fields of the search's Plan, such as ftol"""

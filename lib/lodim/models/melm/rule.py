@@ -233,7 +233,9 @@ def balanced_accuracy(y, weight, score):
 
 
 def score_nodes(rule, Z):
-    """Return expressions of the linear predictors, given those of coordinates Z; only for 'kde'."""
+    """Return the linear predictors of a Rule as export expressions; Z : those of the coordinates.
+
+    Raise ArgumentError if a scikit-learn estimator classifies instead of kernel densities."""
     if rule.other is not None:
         raise ArgumentError(
             "a fit with another classifier than 'kde' cannot be exported: fit it with "

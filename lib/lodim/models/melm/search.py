@@ -65,7 +65,8 @@ class Manifold:
 def search_gammas(X, code, weight, plan, gammas, first_gamma=None, warm_start=None, within=None):
     """Search for the projection of largest divergence per kernel width; return {gamma: Manifold}.
 
-    code : (n,) classes of rows X; plan : Plan; within : Basis of X, None to compute it
+    A Manifold is a projection and the results of the search. plan : Plan, settings of the search
+    code : (n,) classes of rows X; within : Basis of X (search coordinates), None to compute it
     gammas : kernel widths, relative to Silverman's; first_gamma : searched first, None to choose it
     warm_start : (p, k) projection where the first search starts, None for many starts"""
     # The search for another gamma starts from the result for its neighbour.

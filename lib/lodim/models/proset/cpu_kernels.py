@@ -102,7 +102,9 @@ def similarities(tile, points, T, G):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def leave_out(own, G):
-    """Zero the similarity of each of 64 rows with itself in G; own : their numbers in G, or -1."""
+    """Set the similarities of 64 rows with themselves in G to zero.
+
+    G : flat, 64 similarities per candidate; own : (64,) number of the same row in G, or -1"""
     for i in range(TILE):
         if own[i] >= 0:
             G[own[i] * TILE + i] = 0.0

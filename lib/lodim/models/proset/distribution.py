@@ -50,7 +50,9 @@ def mean_and_variance(prototypes, calibration, X, n, threads):
 
 
 def quantiles(prototypes, calibration, X, n, levels, threads):
-    """Return calibrated quantiles (n, len(levels)) of the standardized response for n rows of X."""
+    """Return quantiles (n, len(levels)) of the standardized response for n rows of X (in tiles).
+
+    calibration : Calibration, which corrects `levels` by the errors of training rows"""
     calibrated = np.interp(levels, np.arange(101) / 100, calibration.levels)
     if prototypes.loss != DENSITY:
         mean, variance = mean_and_variance(prototypes, calibration, X, n, threads)

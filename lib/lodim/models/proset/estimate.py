@@ -228,7 +228,10 @@ def _descend(function, t, lower, D, max_iter, stop):
 
 
 def largest_v(batch, family, settings):
-    """Return a lambda_v that penalizes a feature weight of 0.3 with the null model's whole loss."""
+    """Return a penalty lambda_v of feature weights at which the fit is nearly the null model.
+
+    A weight of 0.3 then costs as much as the null model's whole loss; smaller ones hardly matter.
+    """
     state = BatchState(batch, family, settings)
     loss = state.weight @ state.losses(state.a, state.b)
     least = 0.3  # smaller feature weights make similarities nearly constant

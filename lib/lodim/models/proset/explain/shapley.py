@@ -113,7 +113,9 @@ def _values_of_row(fit, terms, x, r, base, n_permutations, rng):
     at_row, at_reference = at_row[:, moving], at_reference[:, moving]
 
     def value(S):
-        """Predict (C, K) with a row's values of terms in sets S (C, P), else the reference's."""
+        """Return predictions (C, K) for C mixtures of the explained row and the reference row.
+
+        S : (C, P) bool, terms with the values of the explained row; others have the reference's"""
         predictions = np.empty((len(S), mixture.targets.shape[1]))
         step = max(1, 2**22 // max(1, len(w)))  # bounds the memory
         for lo in range(0, len(S), step):
