@@ -50,7 +50,7 @@ class Binomial(Family):
         return mean * (1.0 - mean)
 
     def most_deviance(self, y):
-        """Return the cap of a held-out row's deviance: -2 log(1e-5), as in glmnet."""
+        """Return the limit of a held-out row's deviance, -2 log(1e-5) for any y, as in glmnet."""
         return -2.0 * np.log(LEAST_PROBABILITY)
 
     def null_intercept(self, y, weight, offset):

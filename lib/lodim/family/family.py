@@ -17,8 +17,7 @@ class Family:
     """Base class of families: the distribution of a response with its link function.
 
     Arguments of methods:
-    y : (n,) responses
-    weight : (n,) with sum one
+    y : (n,) responses; weight : (n,) with sum one
     score, offset : (n, K) linear predictors and offset"""
 
     n_scores = 1
@@ -85,7 +84,7 @@ class Family:
         return self
 
     def kernel_loss(self, y, weight):
-        """Return the tuple that describes a row's loss to compiled functions; see `losses`."""
+        """Return the loss, given all rows (n,), as a tuple (code, least curvature, parameters)."""
         raise NotImplementedError
 
     def saturated(self, y):
@@ -176,11 +175,9 @@ def hits(y, score):
 
 
 def beside_offset(family, y, weight, offset, start):
-    """Return the intercepts (K,) that minimize the mean deviance for a given offset.
+    """Return the intercepts (K,) that minimize the mean deviance for a given offset (n, K).
 
-    weight : (n,) with sum one
-    offset : (n, K)
-    start : (K,) intercepts without the offset"""
+    weight : (n,) with sum one; start : (K,) intercepts without the offset"""
     if not offset.any():
         return start
     from scipy.optimize import minimize  # slow to import (0.2 s) and rarely used

@@ -27,7 +27,7 @@ _SQUARED = SQUARED[0]
 
 @scalar
 def _loss_slope(loss, y, f, weight):
-    """Return a row's weighted loss and its derivative in f, for a `loss` that is not ordinal."""
+    """Return weighted loss and derivative by the linear predictor f; loss[0] is not ORDERED."""
     if loss[0] == _SQUARED:
         return squared(y, f, weight)
     if loss[0] == POWER:
@@ -41,7 +41,9 @@ def _loss_slope(loss, y, f, weight):
 
 @scalar
 def loss_slope(loss, y, f, weight):
-    """Return a row's weighted loss, which the tuple `loss` describes, and its derivative in f."""
+    """Return a row's weighted loss and its derivative by f.
+
+    loss : tuple (code, least curvature, three parameters); y, f : response, linear predictor"""
     return ordered(y, f, weight) if loss[0] == ORDERED else _loss_slope(loss, y, f, weight)
 
 
@@ -81,7 +83,9 @@ def tile_curvature(loss, y, f, weight, out):
 
 
 def rows(loss, y, f, weight):
-    """Return rows' weighted losses (given by tuple `loss`), first and second derivatives by f."""
+    """Return weighted losses of rows, and two derivatives by f, as arrays of the shape of f.
+
+    loss : tuple (code, least curvature, three parameters); y, f : responses, linear predictors"""
     found = _rows(loss, *(np.ascontiguousarray(v, np.float64).ravel() for v in (y, f, weight)))
     return tuple(v.reshape(np.shape(f)) for v in found)
 

@@ -15,8 +15,7 @@ STEPS = 100
 def learned_theta(y, weight, mean=None):
     """Estimate theta of negative binomial counts y, whose variance is mu + mu^2 / theta.
 
-    weight : (n,) with sum one
-    mean : (n,) means mu of the counts; None if all are equal"""
+    weight : (n,) with sum one; mean : (n,) means mu of the counts; None if all are equal"""
     mean = np.full(len(y), max(dot(weight, y), RAREST)) if mean is None else mean
     ratio = dot(weight, ((y - mean) ** 2 - mean) / np.maximum(mean, RAREST) ** 2)
     return float(np.clip(1.0 / ratio if ratio > 0.0 else MOST, 1e-2, 1e3))

@@ -20,12 +20,12 @@ WIDEST = 69.0  # largest h of `loss_slope`, whose exp(-h) must not underflow in 
 
 @scalar
 def loss_slope(y, f, weight):
-    """Return a row's weighted ordinal loss -log P(class), and its derivative in f.
+    """Return weight * -log P(class) for one of several ordered classes, and its derivative by f.
 
-    y, f : code of the class, and linear predictor plus shift; `class_table` has codes and shifts"""
-    # The first class has y = 0 and P = 1 / (1 + exp(f)); the last has y = 1 and
-    # P = 1 / (1 + exp(-f)). A class between two thresholds 2 h apart has y = -exp(-h) and
-    # P = 1 / (1 + exp(-f - h)) - 1 / (1 + exp(h - f)).
+    y : 0 in the first class, 1 in the last, else -exp(-h), with its two boundaries 2 h apart
+    f : linear predictor without intercept, plus the mean intercept of the class's boundaries"""
+    # P is 1 / (1 + exp(f)) for the first class, 1 / (1 + exp(-f)) for the last, and for others
+    # 1 / (1 + exp(-f - h)) - 1 / (1 + exp(h - f)).
     one, zero = like(1.0, f), like(0.0, f)
     if y >= zero:
         return logistic(y, f, weight)
@@ -81,9 +81,9 @@ class Ordinal(Family):
         return ORDERED, 0.05, 0.0, 0.0, 0.0
 
     def class_table(self, boundaries):
-        """Return each class's code y for `loss_slope` and shift of the linear predictor, (2, K).
+        """Return a table (2, K): each class's code as a response, and shift of its predictors.
 
-        boundaries : (K - 1,); the shift of a class is the mean of its one or two boundaries"""
+        boundaries : (K - 1,) intercepts of log-odds; a shift is the mean of a class's one or two"""
         above, below = np.append(boundaries[0], boundaries), np.append(boundaries, boundaries[-1])
         response = -np.exp(np.maximum(0.5 * (below - above), -WIDEST))
         response[[0, -1]] = 0.0, 1.0

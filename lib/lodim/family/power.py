@@ -101,6 +101,6 @@ def _log(y):
         return np.log(y)
 
 
-def _log_sum(log, weight):
-    """Return log(sum(weight * exp(v))) without overflow, where log(i) is v[i] for a slice i."""
-    return sum_rows(lambda i: logsumexp(log(i), b=weight[i]), len(weight), np.logaddexp)
+def _log_sum(values, weight):
+    """Return log(sum(weight * exp(v))) without overflow; values(i) returns v[i] for a slice i."""
+    return sum_rows(lambda i: logsumexp(values(i), b=weight[i]), len(weight), np.logaddexp)

@@ -35,8 +35,7 @@ def best_thresholds(sums, shares, thresholds):
     """Return the thresholds (K - 1,) between ordered classes that minimize the mean deviance.
 
     sums : sums(thresholds) returns each threshold's loss, first and second derivative, (K - 1, 3)
-    shares : (K,) total weights of the classes
-    thresholds : start values"""
+    shares : (K,) total weights of the classes; thresholds : start values"""
     present = shares > 0.0
     if present.sum() < 2:
         return thresholds
