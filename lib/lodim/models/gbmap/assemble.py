@@ -64,7 +64,9 @@ def assemble(problem, learners, log, selection, for_path):
 
 
 def _calibrate(problem):
-    """Return a dict kind -> percentiles (101,) of held-out drift indicators; None for few rows."""
+    """Return percentiles (101,) of drift indicators of held-out rows; None if folds are too small.
+
+    The keys are "difference" and "distance". Indicators are large for rows unlike training rows."""
     splits, most = quick_splits(problem), problem.settings.reference_rows
     if any(min(len(train.positive_weight), most) < NEIGHBOURS for train, _ in splits):
         return None
@@ -81,8 +83,7 @@ def _calibrate(problem):
 def _held_out_drift(problem, train, test):
     """Fit gbmap to the rows `train`; return drift indicators of the rows `test`.
 
-    The result is a dict: kind of indicator -> one value per row of `test`, large for rows that are
-    unlike the training rows."""
+    The result is a dict: kind of indicator -> values per row of `test`, large if unlike `train`."""
     numeric, settings = problem.family.link == "identity", replace(problem.settings, threads=1)
     family = problem.model.learn_family(train, problem.family, settings)
     stages = refit.fit_stages(train, family, settings.for_comparison(train.n, train.X.shape[1]))

@@ -97,7 +97,7 @@ def with_learners(score, learners, batch, threads):
 
 
 def combine(parts):
-    """Join pairs (learners, log) of all steps; after step 1, drop softplus learners with w = 0."""
+    """Join pairs (learners, result dict) of steps, less constant softplus learners after step 1."""
     learners, logs = zip(*parts, strict=True)
     every = WeakLearners.concatenate(learners)
     keep = every.w.any(axis=1) | (every.stage == 1) | (every.activation == IDENTITY)
@@ -106,7 +106,7 @@ def combine(parts):
 
 
 def _newton_problem(state):
-    """Return the Problem that `newton` solves for learners of few rows."""
+    """Return the rows of a BoostState, their loss, the penalty and limits, as input of `newton`."""
     settings, dtype, stop = state.settings, state.X.dtype, _limits(state)
     ridge = penalize(settings, state.X.shape[1], state.p).ridge
     shape = float(settings.beta), state.loss, ridge, state.unit
@@ -143,12 +143,12 @@ def _fit_small_data(state, problem, stage, rng, warm_start):
 
 
 def _fit_in_turn(state, stage, rng, warm_start, rejected, X):
-    """Fit the learners of boosting step `stage`, class by class; return (learners, log).
+    """Fit the learners of boosting step `stage`, class by class; return learners and result dict.
 
-    X : features of the rows, not rotated; rng : draws random starting points
+    state : BoostState, gets the learners added; X : features, not rotated; rng : for random starts
     warm_start : learners of another fit, from which the optimizer also starts, or None
-    rejected : list with (theta, sign) of each class's worse learner in the previous step, or None;
-        this step's worse learners replace them"""
+    rejected : list, per class the fitted learner (parameters, sign) whose sign lost in the previous
+        step, or None; this step's replace them"""
     learners, logs = [None] * state.family.n_functions, [{}] * state.family.n_functions
     with single_blas():
         for k in state.starts.class_order:
@@ -161,10 +161,10 @@ def _fit_in_turn(state, stage, rng, warm_start, rejected, X):
 
 
 def _fit_learner(state, stage, k, rng, warm_start, rejected):
-    """Fit class k's learner of step `stage` with each sign; return (better one, log, worse one).
+    """Fit class k's learner of a step with sign 1 and -1; return (better, result dict, worse).
 
-    The better learner is a WeakLearners, the worse one a tuple (theta, sign).
-    rng : draws random starting points
+    The better learner is a WeakLearners, the worse one a tuple: parameters (1, d), sign (1,).
+    state : BoostState of the earlier learners; rng : draws random starting points
     warm_start : learners of another fit, from which the optimizer also starts, or None
     rejected : the worse learner of the previous step, as another starting point, or None"""
     penalty = penalize(state.settings, state.X.shape[1], state.p)
@@ -201,7 +201,9 @@ def _learners(state, theta, sign, target, stage):
 
 
 def _warm_starts(warm_start, stage, k, state):
-    """Return (theta, sign) of those learners in `warm_start` that have this `stage` and class k."""
+    """Return (theta, sign) of the learners in `warm_start` with this step `stage` and class k.
+
+    theta has rows (a, intercept, w) for the features and null model of `state`, a BoostState."""
     if warm_start is None:
         return np.zeros((0, 2 + state.X.shape[1])), np.zeros(0)
     warm = warm_start.select((warm_start.stage == stage) & (warm_start.target == k))
@@ -233,13 +235,12 @@ def _preconditioned(state):
 
 
 def _minimize(objective, curved, state, start, stop):
-    """Fit one learner per sign; return (theta, sign, log, rejected).
+    """Fit a learner with sign 1 and one with sign -1; return (theta, sign, log, rejected).
 
-    theta, sign : (1, d), (1,), the better learner; one that predicts 0 if neither lowers the loss
+    theta, sign : (1, d), (1,), the better learner; it predicts 0 if both hardly lower the loss
     log : dict of optimizer results; rejected : (theta, sign) of the worse learner
-
-    objective : objective(signs) returns the loss to minimize, of learners with these signs
-    curved : curved(signs) returns the loss whose Hessian preconditions L-BFGS; or None
+    objective : function of signs (q,) that returns the BoostObjective of learners with these signs
+    curved : likewise, for the loss whose Hessian preconditions L-BFGS; or None
     state : BoostState of the earlier learners; stop : dict of the optimizer's limits
     start : Start with the starting point of each sign"""
     settings, sign, null_value = state.settings, start.sign, start.null_value
@@ -272,10 +273,10 @@ def _minimize(objective, curved, state, start, stop):
 
 
 def _refine(objective, preconditioner, theta, stop, state):
-    """Minimize `objective`, the loss of all rows, by L-BFGS from theta (q, d); return a Minimum.
+    """Minimize q learners' losses over all rows, `objective`, by L-BFGS; return a Minimum.
 
-    preconditioner : loss, of all or fewer rows, whose Hessian preconditions L-BFGS, or None
-    stop : dict of the limits max_iter, tol etc. of `lbfgs`"""
+    theta : (q, d) starting parameters; state : BoostState; stop : limits max_iter, tol etc.
+    preconditioner : losses over all or some rows, whose Hessians precondition L-BFGS, or None"""
     exact = state.exact
     way, damping = {"best_only": not exact}, DAMPING
     if state.in_subspace:  # the Hessian is that of few rows
@@ -297,9 +298,9 @@ def _refine(objective, preconditioner, theta, stop, state):
 
 
 def _descent_bounds(state, k):
-    """Return how fast class k's loss can fall at most per unit of each feature's weight, (p,).
+    """Return bounds (p,) on absolute derivatives of class k's loss by weights of a new learner.
 
-    The bound is the absolute value; for linear learners, values are derivatives with their sign."""
+    For linear learners, return the derivatives themselves. state : BoostState, the fit so far"""
     # A bound is sum_i |s_i x_ij| for softplus learners and sum_i s_i x_ij for linear ones, where
     # s_i is the derivative of row i's weighted loss by the row's linear predictor.
     shape = state.loss, state.settings.softplus

@@ -128,8 +128,7 @@ def activate(z, beta, activation):
 def add_learner(f, v, b, form, rows):
     """Compute linear predictors f + a + b g(z) of 64 rows, and slopes g'(z), for one more learner.
 
-    f : (64,) sum of earlier learners; v, b : the learner's (a, intercept, w), and its sign
-    form : defines g
+    f : (64,) sum of earlier learners; v, b : (a, intercept, w), and sign; form : Form, defines g
     rows : TileRows; rows.z holds z = intercept + w'x, rows.score and rows.slope get the results"""
     for i in range(TILE):
         g, rows.slope[i] = activate(rows.z[i], form.beta, form.activation)
@@ -138,12 +137,11 @@ def add_learner(f, v, b, form, rows):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def add_loss_gradient(tile, y, f, weight, v, b, form, rows, out):
-    """Add the loss of 64 rows, and its gradient by a learner's parameters v, to out (3 + p,).
+    """Add the loss of 64 rows with one more learner, and its gradient by v, to out (3 + p,).
 
-    out[0] gets the loss, out[1:] the derivatives by v = (a, intercept, w).
-    tile : (p, 64) features; f : (64,) sum of earlier learners
-    b : sign of the learner a + b g(intercept + w'x); form : defines g and the loss
-    rows : work arrays, a TileRows"""
+    tile : (p, 64) features; y, f, weight : (64,), f is the sum of earlier learners
+    v, b : (a, intercept, w), and sign, of the learner a + b g(intercept + w'x)
+    form : Form, which defines g and the loss; rows : TileRows, work arrays"""
     rows.z[:] = v[1]
     project(tile, v[2:], rows.z)
     add_projected(tile, y, f, weight, v, b, form, rows, out)
@@ -151,7 +149,11 @@ def add_loss_gradient(tile, y, f, weight, v, b, form, rows, out):
 
 @inlined(cache=True, error_model="numpy", fastmath=REASSOCIATE)
 def add_projected(tile, y, f, weight, v, b, form, rows, out):
-    """Do the same as `add_loss_gradient`, for rows whose rows.z is already intercept + w'x."""
+    """Add the loss of 64 rows with one more learner, and its gradient by v, to out (3 + p,).
+
+    tile : (p, 64) features; y, f, weight : (64,), f is the sum of earlier learners
+    v, b : (a, intercept, w), and sign, of the learner a + b g(z), z = intercept + w'x
+    form : Form, which defines g and the loss; rows : TileRows, of which rows.z holds z"""
     slope, value, r = rows.slope, rows.value, rows.r
     add_learner(f, v, b, form, rows)
     tile_loss_slope(form.loss, y, rows.score, weight, value, r)
@@ -170,13 +172,12 @@ def add_projected(tile, y, f, weight, v, b, form, rows, out):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def loss_gradient(lo, hi, partials, X, y, f, weight, theta, active, sign, form):
-    """Compute each learner's loss and its gradient, per block of rows, for blocks lo to hi - 1.
+    """Compute q losses and gradients, summed per block of 4,096 rows, for blocks lo to hi - 1.
 
-    partials : (n_blocks, q, 3 + p), gets for each block and learner the loss and the derivatives by
-        (a, intercept, w)
-    f : sum of earlier learners, to which one learner a + b g(intercept + w'x) is added
-    theta, sign : (q, 2 + p) rows (a, intercept, w), and (q,) signs b; form : defines g and the loss
-    active : positions of the learners to compute; weight : zero for padding"""
+    Each loss has one more learner, a + b g(intercept + w'x), added to f, the sum of earlier ones.
+    partials : (n_blocks, q, 3 + p), gets the losses, and derivatives by (a, intercept, w)
+    X : (n_tiles, p, 64); y, f, weight : (n_tiles, 64); form : Form, defines g and the loss
+    theta, sign : (q, 2 + p) rows (a, intercept, w), and (q,) b; active : learners to compute"""
     dtype = X.dtype
     v, b = theta.astype(dtype), sign.astype(dtype)
     rows, form = tile_rows(X), Form(dtype.type(form.beta), form.activation, form.loss)
@@ -224,11 +225,11 @@ def add_gram(tile, c, scaled, out):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def add_hessian(tile, y, weight, b, form, convex, rows, column, H):
-    """Add the Hessian of 64 rows' loss, by a learner's parameters, to H (d, d), lower triangle.
+    """Add second derivatives of 64 rows' loss by (a, intercept, w) to the lower triangle of H.
 
     tile : (p, 64) features; form : defines g in the learner a + b g(z), z = intercept + w'x
-    rows : TileRows with score, slope = g'(z), and r, derivatives of the loss by z
-    convex : whether to leave out negative terms with g''(z); column : (p,) work array"""
+    rows : TileRows: score is the linear predictor, slope g'(z), r the loss's first derivative by z
+    convex : whether to omit negative terms with g''(z); column : (p,) work array"""
     slope, r, z, c, beta = rows.slope, rows.r, rows.z, rows.c, form.beta
     one, zero = slope.dtype.type(1), slope.dtype.type(0)
     tile_curvature(form.loss, y, rows.score, weight, c)
@@ -251,12 +252,12 @@ def add_hessian(tile, y, weight, b, form, convex, rows, column, H):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def hessian(lo, hi, partials, X, y, f, weight, theta, sign, form, convex):
-    """Sum the Hessian of each learner's loss by its parameters over blocks lo to hi - 1 of rows.
+    """Sum the Hessians of q learners' losses per block of 4,096 rows, for blocks lo to hi - 1.
 
-    partials : (n_blocks, q, d, d), gets the lower triangles of q learners, d = 2 + p
-    theta, sign : rows (a, intercept, w), and b, of learners a + b g(intercept + w'x)
-    f : sum of earlier learners; form : defines g and loss
-    convex : whether to leave out negative terms with g''"""
+    partials : (n_blocks, q, d, d), gets the lower triangles; d = 2 + p, for (a, intercept, w)
+    X : (n_tiles, p, 64); y, f, weight : (n_tiles, 64), f is the sum of earlier learners
+    theta, sign : (q, d) rows (a, intercept, w), and (q,) b, of learners a + b g(intercept + w'x)
+    form : Form, which defines g and the loss; convex : whether to omit negative terms with g''"""
     v, b, column = theta.astype(X.dtype), sign.astype(X.dtype), np.empty(X.shape[1])
     rows, form = tile_rows(X), Form(X.dtype.type(form.beta), form.activation, form.loss)
     r = rows.r
@@ -300,10 +301,10 @@ def forward(lo, hi, X, theta, sign, beta, activation, derivative, into, out):
 def joint_gradient(lo, hi, partials, X, y, offset, weight, theta, sign, target, beta, loss):
     """Sum the loss of all M learners together, and its gradient, over blocks lo to hi - 1 of rows.
 
-    theta, sign : rows (a, intercept, w), and b, of learners a + b g(intercept + w'x)
-    target : class of each learner; beta : sharpness of the softplus g
-    offset : linear predictors without learners; loss : constants of the loss
-    partials : [block, j, 2:] gets derivatives by theta[j]; [block, 0, :2] sums of loss, loss^2"""
+    partials : gets derivatives by theta in [block, j, 2:]; sums of loss, loss^2 in [block, 0, :2]
+    X : (n_tiles, p, 64); y, weight : (n_tiles, 64); offset : (n_tiles, K, 64), without learners
+    theta, sign : rows (a, intercept, w), and b, of learners a + b softplus(intercept + w'x)
+    target : class of each learner; beta : sharpness; loss : (code, least curvature, parameters)"""
     dtype = X.dtype
     v, b, sharpness = theta.astype(dtype), sign.astype(dtype), dtype.type(beta)
     M, K = len(theta), offset.shape[1]

@@ -37,11 +37,11 @@ def count_blocks(shape, itemsize):
 
 
 def loss_gradient(X, y, f, weight, theta, active, sign, form):
-    """Return each learner's loss and gradient by (a, intercept, w), as an array (q, 3 + p).
+    """Return q losses and their gradients by (a, intercept, w), as an array (q, 3 + p).
 
-    theta, sign : rows (a, intercept, w), and b, of q learners a + b g(intercept + w'x)
-    active : positions of learners to evaluate; the others get zeros
-    f : sum of earlier learners; form : defines g and loss"""
+    Each loss has one more learner, a + b g(intercept + w'x), added to f, the sum of earlier ones.
+    X : (n_tiles, p, 64); y, f, weight : (n_tiles, 64); form : Form, defines g and the loss
+    theta, sign : (q, 2 + p) rows (a, intercept, w), and (q,) b; active : learners to compute"""
     q, d = theta.shape
     groups = -(-active.size // GROUP)
     width = LANES if X.shape[1] <= LANES else STAGE
@@ -61,12 +61,12 @@ def loss_gradient(X, y, f, weight, theta, active, sign, form):
 
 
 def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
-    """Return the loss of all M learners together and its gradient by theta, an array (M, 4 + p).
+    """Return the loss of all M learners together and its gradient, as an array (M, 4 + p).
 
-    [0, :2] of the result has the sums of loss and loss^2, [:, 2:] the gradient.
-    theta : (M, 2 + p) rows (a, intercept, w) of learners a + b g(intercept + w'x); sign : (M,) b
-    target : class of each learner; beta : sharpness of g
-    offset : linear predictors without learners"""
+    Its [:, 2:] is the gradient by theta, its [0, :2] the sums of weighted losses and their squares.
+    X : (n_tiles, p, 64); y, weight : (n_tiles, 64); offset : (n_tiles, K, 64), without learners
+    theta, sign : rows (a, intercept, w), and b, of learners a + b softplus(intercept + w'x)
+    target : class of each learner; beta : sharpness; loss : (code, least curvature, parameters)"""
     (M, d), K = theta.shape, offset.shape[1]
     blocks = count_blocks(X.shape, X.dtype.itemsize)
     learners, target = upload(np.column_stack([sign, theta])), upload(target)
@@ -80,16 +80,20 @@ def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
 
 
 def forward(X, theta, sign, beta, activation, derivative, into, out):
-    """Add the values of learners a + b g(z) at the rows X to `out`, an array in main memory.
+    """Add values of learners a + b g(intercept + w'x) to out (n_tiles, width, 64) in main memory.
 
-    Learner j is added to out[:, into[j]]; derivative : whether to add b g'(z) instead"""
+    theta, sign : rows (a, intercept, w), and b; beta, activation : sharpness and code of g
+    into : column of `out` for each learner; derivative : True adds derivatives b g' instead"""
     there = upload(out)
     add_learners(X, theta, sign, beta, activation, derivative, into, there)
     there.copy_to_host(out)
 
 
 def add_learners(X, theta, sign, beta, activation, derivative, into, out):
-    """Do the same as `forward`, for an array `out` on the GPU."""
+    """Add values of learners a + b g(intercept + w'x) to out (n_tiles, width, 64) on the GPU.
+
+    theta, sign : rows (a, intercept, w), and b; beta, activation : sharpness and code of g
+    into : column of `out` for each learner; derivative : True adds derivatives b g' instead"""
     learners = upload(np.column_stack([sign, theta]))
     blocks = max(1, min(16 * PROCESSORS, X.shape[0] // (THREADS // TILE)))
     rest = beta, activation, derivative, upload(into), out
@@ -97,10 +101,10 @@ def add_learners(X, theta, sign, beta, activation, derivative, into, out):
 
 
 def margin(code, score, k, class_table, y, base):
-    """Write responses y and linear predictors `base`, to which a learner of class k will be added.
+    """Fill y and `base` with responses and predictors to which a learner of class k is added.
 
-    For unordered classes, y is 1 for rows of class k, else 0, and base is the logit of class k.
-    For ordered classes, y = class_table[0, c] and base = score + class_table[1, c] in class c.
+    Unordered classes: y is 1 in class k, else 0, and base is the logit of class k.
+    Ordered classes: y = class_table[0, c] and base = score + class_table[1, c] in class c.
     y, base : (n_tiles, 64) GPU arrays; code : class codes of the rows
     score : (n_tiles, K, 64) linear predictors; class_table : (2, K), or (2, 0) if unordered"""
     kernel, rest = (_ordered_margin, upload(class_table)) if class_table.size else (_margin, k)
@@ -111,9 +115,9 @@ def margin(code, score, k, class_table, y, base):
 def _project(X, t, first, size, w, stage, low, high):
     """Copy `size` features of 64 rows to shared memory; add their part of w'x to `low` and `high`.
 
-    X[t] : the rows; first : position of the first feature; stage : shared memory, filled
+    X[t] : (p, 64) features; first : the first one to copy; stage : shared memory, filled
     w : (2, size) weights of two learners
-    low, high : (2,) this thread's sums for both learners, for one row and for the row 32 later"""
+    low, high : (2,) this thread's sums for both learners, at row i = 0 to 31 and at row i + 32"""
     lane, warp = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES
     for k in range(warp, size, WARPS):
         a, b = X[t, first + k, lane], X[t, first + k, lane + LANES]
@@ -133,12 +137,12 @@ def _restage(X, t, first, size, stage):
 
 @cuda.jit(device=True)
 def _back_project(stage, r, first, size, width, start, partials, slot):
-    """Add derivatives of a loss by the weights w of two learners, over 64 rows, to `partials`.
+    """Add derivatives of a loss by `size` weights w of two learners, over 64 rows, to `partials`.
 
-    stage : (size, 64) features of the rows; first : position of the first of these features
-    r : (2, 64) derivatives of the loss by w'x; start : whether to overwrite instead of adding
-    width : threads per group: each sums one feature, over the rows of its group
-    partials : (thread groups, learners, 3 + p), weights last; slot : first of the two learners"""
+    stage : (size, 64) features of the rows, from position `first` on
+    r : (2, 64) derivatives of the rows' losses by w'x; start : whether to overwrite, not add
+    width : threads per group; each thread sums one feature over the rows of its group
+    partials : (groups, learners, 3 + p), weights last; slot : position of the first learner"""
     # The groups share the rows.
     k, segment = cuda.threadIdx.x % width, cuda.threadIdx.x // width
     if k >= size:
@@ -158,11 +162,11 @@ def _back_project(stage, r, first, size, width, start, partials, slot):
 
 @cuda.jit(cache=True, **limit_registers(REGISTERS))
 def _loss_gradient(X, y, f, weight, learners, beta, activation, loss, width, partials):
-    """Write the loss and gradient of each learner to `partials`, summed per GPU thread block.
+    """Write the loss and gradient of each learner to `partials`, summed per group of GPU threads.
 
-    partials : gets loss and derivatives by (a, intercept, w) of each learner, 3 + p numbers
-    learners : rows (b, a, intercept, w) for a + b g(intercept + w'x); beta : sharpness of g
-    f : sum of earlier learners; width : threads per group, one per feature"""
+    partials : (groups, learners, 3 + p), gets losses and derivatives by (a, intercept, w)
+    learners : rows (b, a, intercept, w) for a + b g(intercept + w'x); width : threads per group
+    f : sum of earlier learners; beta, activation : sharpness and code of g"""
     # The groups of a thread block share the rows.
     stage = cuda.shared.array((STAGE, PITCH), X.dtype)
     w = cuda.shared.array((GROUP, STAGE), np.float64)
@@ -243,8 +247,9 @@ def _add_partials(partials, sums):
 def _joint_gradient(X, y, offset, weight, learners, target, beta, loss, room, partials):
     """Write loss and gradient of all learners together to `partials`, summed per thread block.
 
-    learners : rows (b, a, intercept, w) for a + b g(intercept + w'x); target : their classes
-    beta : sharpness of g; room : work array; offset : linear predictors without learners"""
+    learners : rows (b, a, intercept, w) for a + b softplus(intercept + w'x); room : work array
+    offset : linear predictors without learners; target : class of each learner; beta : sharpness
+    partials : gets the gradient in [block, j, 2:], sums of loss and loss^2 in [block, 0, :2]"""
     ends = cuda.shared.array((2, TILE), np.float64)
     block, i, M, K = cuda.blockIdx.x, cuda.threadIdx.x, learners.shape[0], offset.shape[1]
     d = learners.shape[1] - 1

@@ -22,10 +22,10 @@ class DeviceRows:
 
     @classmethod
     def from_host(cls, X, y, weight, score, several_classes):
-        """Return DeviceRows from features X that are on the GPU already, and arrays in main memory.
+        """Copy arrays to the GPU; return DeviceRows. Features X are on the GPU already.
 
-        y, weight : (n,); score : (n_tiles, K, 64)
-        several_classes : whether `margin` needs work arrays"""
+        y, weight : (n,); score : (n_tiles, K, 64) linear predictors, in blocks of 64 rows
+        several_classes : whether there are three or more, for which `margin` needs work arrays"""
         y, weight = (upload(tiles.pad(v, len(X))) for v in (y, weight))
         problem = (zeros(y.shape), zeros(y.shape)) if several_classes else None
         return cls(X, y, weight, upload(score), problem)
@@ -33,8 +33,8 @@ class DeviceRows:
     def margin(self, k, class_table):
         """Return response and linear predictor to fit a learner of class k, (n_tiles, 64) each.
 
-        class_table : (2, K) codes and shifts of ordered classes, or (2, 0)
-        Unordered classes: response 1 for rows of class k, else 0, and the logit of class k."""
+        Three or more unordered classes: 1 in class k, else 0, and the logit of class k.
+        class_table : (2, K) responses of ordered classes, numbers added to predictors; or (2, 0)"""
         if self.problem is None:
             return self.y, self.score.reshape(*self.y.shape)
         cuda_kernels.margin(self.y, self.score, k, class_table, *self.problem)

@@ -32,9 +32,8 @@ def drift_split(formula: str, data: Data, *, seed: int = 0, **arguments: Any) ->
     """Split data so that a model fitted to one part meets drift in another.
 
     The rows are split at the median of a numeric feature into a and b, and a is halved at random
-    into a1 and a2. The feature is then dropped. Of all numeric features, the one is chosen for
-    which a gbmap fit to a1 has the largest loss on b minus loss on a2 (Patron et al. 2024,
-    Sect. 4.1).
+    into a1 and a2. The feature is then dropped. It is the feature for which a gbmap fit to a1 has
+    the largest loss on b minus loss on a2 (Patron et al. 2024, Sect. 4.1).
 
     Parameters
     ----------

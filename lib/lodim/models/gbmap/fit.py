@@ -34,8 +34,7 @@ class GbmapFit(Fit):
         Weak learners, for standardized features.
     log : dict of arrays (M,)
         Per learner: objective, deviance (before a joint fit), grad_norm, n_iter, n_eval, converged,
-        newton (False for L-BFGS). For many rows also resolution: the optimizer stops when it
-        predicts a smaller gain.
+        newton (False for L-BFGS). For many rows also resolution, the smallest gain pursued.
     effects : Effects
         Averages of the local coefficients over the training rows.
     reference : Reference or None
@@ -45,11 +44,11 @@ class GbmapFit(Fit):
         Percentiles of the drift indicators "difference" and "distance" of held-out rows. None
         without `reference`, and if both m and lambda_ were given.
     response_range : array (2,) or None
-        Range of the training response minus its offset. It is None for classes and for a log
-        link, in the result of `first`, and with control={"reference_rows": 0}.
+        Range of the training response minus its offset. It is None for classes, with a log link,
+        in a fit returned by its method `first`, and with control={"reference_rows": 0}.
     refit_log : dict or None
-        Joint fit, if any: objective, deviance, grad_norm, n_iter, n_eval, converged, and gain, the
-        relative decrease of the held-out deviance (NaN if not measured).
+        Joint fit, if any: value (objective), deviance, grad_norm, n_iter, n_eval, converged, and
+        gain, the relative decrease of the held-out deviance (NaN if not measured).
     selection : DataFrame or None
         The cross-validation that chose m or lambda_.
 

@@ -58,12 +58,11 @@ def _project(X, Q, k, Z):
 
 @njit(**OPTIONS, nogil=True)
 def find_directions(X, slope, curvature, waves):
-    """Return directions (k, p) along which to search for hinges.
+    """Return k directions, (k, p), along which to search for hinges.
 
-    They are the gradient of the loss, random sums of rows, and approximate principal Hessian
-    directions (Li 1992).
-    X : (p, n) features; slope, curvature : (n,) loss derivatives
-    waves : (n, sums) random numbers; row i has weight curvature_i waves_ij in random sum j"""
+    They are the loss gradient, random sums of rows, and principal Hessian directions (Li 1992).
+    X : (p, n) features; slope, curvature : (n,) derivatives of losses by linear predictors
+    waves : (n, r) random numbers; row i has weight curvature_i waves_ij in sum j of r"""
     first = 1 + waves.shape[1]
     U, Q = np.zeros((2 * first, X.shape[0])), np.empty((first, X.shape[0]))
     P, k = np.empty((first, slope.size)), first
@@ -103,10 +102,10 @@ def find_directions(X, slope, curvature, waves):
 
 @njit(**OPTIONS, inline="always")
 def _to_unit_variance(U, Z, curvature):
-    """Scale directions U (k, p), in place, so that projections Z (k, n) of rows have variance 1.
+    """Scale directions U (k, p) and rows' projections Z (k, n) on them, in place, to mean square 1.
 
-    Directions with constant projections are dropped, unless all are constant. Return how many are
-    kept; they are the first rows of U and Z. curvature : (n,) weights of the rows"""
+    Directions on which all rows project to 0 are dropped, unless all are. Return how many are kept;
+    they are the first rows of U and Z. curvature : (n,) weights of the rows"""
     deviation, total = np.zeros(len(U)), 0.0
     for i in range(curvature.size):
         total += curvature[i]
@@ -153,9 +152,8 @@ def place_hinges(U, X, slope, curvature, ridge, hinges, n_starts):
     """Find the hinges max(u'x - knot, 0) along k directions u that lower the loss most.
 
     Return at most n_starts learners per sign, rows (constant, intercept, p weights), and the signs.
-    U : (k, p) directions, scaled in place; X : (p, n) features
-    slope, curvature : (n,) loss derivatives; ridge : penalty of squared weights
-    hinges : False for linear learners"""
+    U : (k, p) directions, scaled in place; X : (p, n) features; hinges : False for linear learners
+    slope, curvature : (n,) loss derivatives; ridge : penalty of squared weights"""
     Z = np.empty((len(U), slope.size))
     _project(X, U, len(U), Z)
     k = _to_unit_variance(U, Z, curvature)

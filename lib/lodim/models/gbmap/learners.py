@@ -101,7 +101,7 @@ class WeakLearners:
         return self._forward(tiles, n, np.arange(len(self)), len(self), True, threads)
 
     def active(self, slopes):
-        """Return which learners are beyond their bend in each row (bool), from `slopes`, (n, M)."""
+        """Return where slopes (n, M) are over half a learner's steepest slope: beyond its bend."""
         return slopes * self.sign > 0.5 * self.scale
 
     def gradients(self, slopes):
@@ -117,11 +117,11 @@ class WeakLearners:
         return (E - self.theta[:, 0]) * self.sign
 
     def add_to(self, out, tiles, into, derivative=False, threads=1, runs=None):
-        """Add each learner's values, without the factor `scale`, to out (n_tiles, width, 64).
+        """Add the values a_j + b_j g(intercept_j + w_j'x) of learners to out (n_tiles, width, 64).
 
-        into : (M,) column of `out` for each learner; derivative : add derivatives by w_j'x instead
-        tiles : features (n_tiles, p, 64); runs : ranges (lo, hi) of 4,096-row blocks, None for all
-        """
+        tiles : (n_tiles, p, 64) features; into : (M,) column of `out` for each learner
+        derivative : whether to add derivatives b_j g' instead
+        runs : ranges (lo, hi) of blocks of 4,096 rows to process; None for all"""
         shape = self.beta, self.activation, derivative
         how = {"threads": threads, "runs": runs}
         over_rows(forward, tiles, self.theta, self.sign, *shape, into, out, **how)
@@ -167,7 +167,8 @@ class Effects:
 def effect_sums(learners, tiles, weight):
     """Return weighted sums over rows: of slopes (M,), activity (M,) and absolute gradients (K, p).
 
-    The activity of a learner at a row is 1 beyond its bend, else 0. weight : (n,) of the rows"""
+    Slopes are derivatives of learners by w_j'x. Activity is 1 where a slope exceeds half of the
+    steepest one, else 0. Gradients are those of K linear predictors. weight : (n,) of the rows"""
     slope, active, size = 0.0, 0.0, 0.0
     for rows, part in _chunks(tiles, len(weight), learners.n_scores * tiles.shape[1]):
         w = weight[rows]

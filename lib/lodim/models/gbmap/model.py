@@ -87,7 +87,8 @@ MODEL = Gbmap()
 def _choose(problem):
     """Choose `m`, `lambda_`, `refit` by held-out deviance; return the new Problem, losses and gain.
 
-    gain : relative decrease of held-out deviance by the joint fit; NaN unless both are tried"""
+    losses : DataFrame of the settings tried with the chosen `refit`
+    gain : relative fall of held-out deviance by a joint fit of all learners; NaN if not compared"""
     settings, K, losses, found = problem.settings, problem.family.n_functions, {}, {}
     m, first_guess = settings.m or refit.count_learners(problem.batch, K), None
     kinds = {"none": settings.m, "joint": m} if settings.refittable and m else {"none": settings.m}
@@ -160,8 +161,7 @@ def gbmap(
     """Fit a gradient boosting mapping (Patron et al. 2024): a sum of boosted bends.
 
     Each learner is flat on one side of a hyperplane and linear on the other, with a rounded bend.
-    So every row has a slope for each feature, and the learners' values are an embedding of the rows
-    (Eqs. 5-8).
+    So every row has a slope for each feature, and the learners' values embed the rows (Eqs. 5-8).
 
     f(x) = offset + sum_{j=1..m} f_j(x). Learner j is f_j(x) = a_j + b_j g(w_j'x~), where
     x~ = (1, x), b_j is -1 or 1, and g(z) = log(1 + exp(beta z)) / beta (Eqs. 1-2). Boost j

@@ -30,8 +30,7 @@ def distance(
         "embedding": sum_j |f_j(x) - f_j(x')| (Eq. 7 of Patron et al. 2024). "path": the total
         change of f on the segment from x to x' (Eq. 6). |f(x) - f(x')| <= path <= embedding.
     tolerance : float, optional
-        Largest error of a path distance, in units of the link; by default 1e-6 (standard
-        deviations of a numeric response).
+        Largest error of a path distance, by default 1e-6 (times the SD of a numeric response).
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Newton's method: compiled, for learners of few rows and columns; and refining L-BFGS results."""
+"""Compiled Newton's method for fits to few rows and columns, and polishing of L-BFGS results."""
 
 import math
 from dataclasses import replace
@@ -83,12 +83,12 @@ def _newton_step(H, damping, slope, L, step):
 
 
 @njit(cache=True, error_model="numpy", inline="always")
-def _straighten(H, slope, b, beta, intercept, convex):
-    """Convert derivatives by (a, intercept, w) to those by (c, intercept, w), in place.
+def _change_parameters(H, slope, b, beta, intercept, convex):
+    """Convert loss derivatives by (a, intercept, w) to those by (c, intercept, w), in place.
 
-    Here c = a + b softplus(intercept) replaces a.
+    c = a + b softplus(intercept), the value at x = 0 of a learner a + b softplus(intercept + w'x)
     H, slope : Hessian and gradient of the loss; beta : sharpness of the softplus
-    convex : whether to leave out the softplus's curvature if it makes H[1, 1] smaller"""
+    convex : whether to omit the term with the softplus's second derivative if it is negative"""
     e = math.exp(-abs(beta * intercept))
     share = 1.0 / (1.0 + e) if intercept > 0.0 else e / (1.0 + e)
     t = b * share
@@ -109,8 +109,8 @@ def _softplus(z, beta):
 def _set_trial(theta, step, b, beta, unit, exact, trial):
     """Write a learner's parameters after a Newton step to `trial`, rounded unless `exact`.
 
-    theta, trial : (a, intercept, w) before and after the step
-    step : decrease of (c, intercept, w), where c = a + b softplus(intercept)
+    theta, trial : (a, intercept, w) before and after, of a + b softplus(intercept + w'x)
+    step : decreases of (c, intercept, w), where c = a + b softplus(intercept); they determine a
     beta : sharpness of the softplus; unit : (d,) powers of two, units for the rounding
     Rounded parameters are multiples of about 2^-12 of the length of the step."""
     longest = 1e-150
@@ -147,13 +147,13 @@ def _tile_rows(kept, tiles, t):
 def newton(problem, responses, scores, theta, sign, ftol, of_one):
     """Minimize the losses of r learners on few rows by damped Newton steps; theta changes in place.
 
-    Return, for each learner, the lowest loss, the largest absolute derivative there, the numbers of
-    iterations and of passes over the rows, and 1 if the search converged, else 0, (r, 5).
+    Return (r, 5): the lowest loss, the largest absolute derivative there, the numbers of iterations
+    and of passes over the rows, and 1 if the search converged, else 0.
     Learner j is a + b softplus(intercept + w'x), with (a, intercept, w) in theta[j] and b in
     sign[j]. Steps follow Nocedal & Wright (2006), Sects. 3.4 and 10.3.
-    problem : Problem; scores : sums of earlier learners, in blocks of 64 rows as the responses
-    ftol : a search ends after two successive steps that lower the loss by less than ftol * loss
-    of_one : whether ftol replaces ftol * loss for losses between 1e-6 and 1"""
+    problem : Problem; responses, scores : in blocks of 64 rows; scores are sums of earlier learners
+    ftol : a search ends after two successive steps that lower the loss by at most ftol * loss
+    of_one : whether this limit is ftol, not ftol * loss, for losses between 1e-6 and 1"""
     X, weight, beta, ridge = problem.X, problem.weight, problem.beta, problem.ridge
     unit, precision, tol = problem.unit, problem.precision, problem.tol
     # A literal activation would compile the called functions again.
@@ -222,7 +222,7 @@ def newton(problem, responses, scores, theta, sign, ftol, of_one):
                     add_hessian(X[t], y[t], weight[t], b, form, convex, rows, column, H)
                 for k in range(d):
                     H[k, k] += 2.0 * ridge[k]
-                _straighten(H, downhill, sign[m], beta, theta[m, 1], convex)
+                _change_parameters(H, downhill, sign[m], beta, theta[m, 1], convex)
                 passes, moved = passes + 1, False
             if passes >= problem.max_iter:
                 break

@@ -18,9 +18,9 @@ TIED = 1e-9  # relative difference up to which two objectives are tied
 class BoostObjective:
     """Penalized mean loss of q new learners (Eq. 3 of Patron et al. 2024), as a function of theta.
 
-    Learners are a + b g(intercept + w'x); theta has rows (a, intercept, w), and sign (q,) has b.
+    theta, sign : (q, 2 + p) rows (a, intercept, w), and (q,) b, of a + b g(intercept + w'x)
     X, y, score, weight : in blocks of 64 rows; score is the sum of earlier learners
-    form : activation g and loss; runs : ranges (lo, hi) of blocks in use, None for all"""
+    form : Form, which defines g and the loss; runs : ranges (lo, hi) of blocks to use, or None"""
 
     scaled = False
 
@@ -62,7 +62,7 @@ class BoostObjective:
         return H
 
     def _in_slices(self, work, q):
-        """Split q learners into slices; return the list of work(slice).
+        """Call work(slice) for slices of the q learners' positions; return the list of results.
 
         There is one slice, or if X is large, one per thread."""
         if not self._shared:
@@ -93,9 +93,9 @@ def penalize(settings, width, p):
 
 
 def stage_objective(state, rows, penalty):
-    """Return a function objective(signs), the BoostObjective (penalized loss) of q learners.
+    """Return a function of signs (q,) that makes the BoostObjective (loss) of learners with them.
 
-    signs : (q,) signs of the learners; state : BoostState; penalty : ElasticNet
+    state : BoostState, which has the settings; penalty : ElasticNet
     rows : X, response, linear predictor and weight, in blocks of 64 rows"""
     form, threads = Form(*state.settings.shape, state.loss), state.settings.n_threads
     how = {"threads": threads, "runs": state.runs if rows[0] is state.X else None}
@@ -133,6 +133,6 @@ def best_position(value, converged):
 
 
 def best_of_each_sign(value, sign):
-    """Return the positions of the lowest loss in `value`, (q,), for each `sign`: 1, then -1."""
+    """Return positions of the lowest of the losses `value` (q,) where `sign` (q,) is 1, and -1."""
     groups = [np.flatnonzero(sign == b) for b in (1.0, -1.0)]
     return [g[best_position(value[g], np.ones(len(g), bool))] for g in groups if len(g)]

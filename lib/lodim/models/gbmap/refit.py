@@ -132,9 +132,9 @@ def joint_refit(batch, family, settings, learners, log, round_start=True):
 
 
 def reweigh(problem, fit):
-    """Repeat the joint optimization of a fit with the weights of a Problem; return (learners, log).
+    """Repeat the joint fit of all learners in `fit` with the row weights of `problem`.
 
-    The optimizer starts at the fit's parameters. Return None if the fit is not joint."""
+    It starts at the old parameters. Return (learners, results), or None if `fit` is not joint."""
     if not fit.settings.joint:
         return None
     data = problem.batch, problem.family, problem.settings

@@ -23,12 +23,12 @@ from lodim.models.gbmap.objective import (
 def prepare_class(y, score, weight, target, table, loss, start_at):
     """Prepare the fit of a learner of class `target`.
 
-    Return responses and linear predictors, in blocks as y; loss derivatives (slope, curvature) by
-    the predictors of some rows; and the loss without the learner. With several unordered classes,
-    the response is 1 for class `target`, else 0, and the predictor is the logit of this class.
-    score : linear predictors of the classes; loss : tuple as in `losses`
+    Return responses and linear predictors, (n_tiles, 64); first and second derivatives of the
+    losses of rows `start_at` by predictors; and the loss of all rows without the learner. Of
+    several unordered classes, `target` has response 1, others 0, and the predictor is its logit.
+    y, weight : (n_tiles, 64); score : (n_tiles, K, 64) linear predictors
     table : (2, K), for ordered classes: responses by class, and numbers to add to predictors
-    start_at : positions of the rows for slope and curvature"""
+    loss : tuple (code, least curvature, parameters); start_at : positions of rows"""
     responses, offsets = np.empty(y.shape), np.empty(y.shape)
     n_scores, null, total = score.shape[1], 0.0, 0.0
     for t in range(y.shape[0]):
@@ -60,12 +60,12 @@ def prepare_class(y, score, weight, target, table, loss, start_at):
 
 
 def fit_learner(problem, rows, null_value, theta, sign, ftol):
-    """Fit a learner of a Problem by `newton` from r starting points; return the best result.
+    """Fit a learner by Newton's method from r starting points; return the best (theta, sign, end).
 
-    Return its parameters (d,), its sign, and its row (5,) of the results of `newton`. If the loss
-    hardly falls, the parameters are those of the zero function.
-    rows : responses and linear predictors, as from `prepare_class`
-    null_value : loss without the learner
+    theta : its parameters (d,), those of the zero function if the loss hardly falls
+    end : (5,) loss, largest absolute derivative, iterations, passes over rows, 1 if converged
+    problem : Problem; rows : pair (responses, linear predictors), in blocks of 64 rows
+    null_value : loss without the learner; ftol : relative decrease that ends a search
     theta, sign : (r, d) parameters and (r,) signs of the starting points; theta changes in place"""
     n_iter, n_eval = np.zeros(len(sign)), 1.0
     if len(sign) > 2:  # rough fits first, of which only the best of each sign is continued

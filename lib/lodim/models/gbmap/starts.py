@@ -74,10 +74,10 @@ def _minimize_row(objective, theta, c, sign, **limits):
 def start_by_sample(objective, penalty, state, k, rng, stop, warm_theta, warm_sign):
     """Return a Start for class k: the learner of each sign with the lowest loss on the row sample.
 
-    If the state has no row sample, all rows are used.
-    objective : objective(signs) returns the loss of learners with these signs on all rows
+    If `state`, a BoostState, has no row sample, all rows are used.
+    objective : function of signs (q,) that makes the BoostObjective of such learners on all rows
     penalty : ElasticNet; rng : draws random starting points; stop : dict of the optimizer's limits
-    warm_theta, warm_sign : learners fitted with another penalty, as additional starting points"""
+    warm_theta, warm_sign : learners of another fit, as additional starting points"""
     settings, exact = state.settings, state.exact
     if state.sample is not None:
         objective = stage_objective(state, state.sample_rows(k), penalty)
@@ -99,13 +99,12 @@ def start_by_sample(objective, penalty, state, k, rng, stop, warm_theta, warm_si
 
 
 def start_in_subspace(objective, penalty, state, k, warm_theta, warm_sign, rejected):
-    """Return a Start for class k with weights in a subspace; None if no weight changes the loss.
+    """Return a Start (learners to start from) for class k; None if no weight changes the loss.
 
-    objective : objective(signs) returns the loss of learners with these signs on all rows
-    penalty : ElasticNet
-    warm_theta, warm_sign : learners fitted with another penalty, as additional starting points
+    Their weights are in the span of principal Hessian directions and warm_theta's and `rejected`'s.
+    objective : function of signs (q,) that makes the BoostObjective of such learners on all rows
+    warm_theta, warm_sign : learners of another fit, as additional starting points
     rejected : (theta, sign) of the worse learner in the previous step, or None"""
-    # Principal Hessian directions span the subspace, with the weights in warm_theta and `rejected`.
     settings, p = state.settings, state.X.shape[1]
     n_starts = 1 if len(warm_theta) else settings.n_starts
     if rejected is not None:
@@ -141,17 +140,16 @@ def start_in_subspace(objective, penalty, state, k, warm_theta, warm_sign, rejec
 
 
 def _start(minimum, sign, theta, n_eval):
-    """Return a Start with the learner of lowest loss for each sign.
+    """Return a Start: of q learners, the one with the lowest loss for each sign.
 
-    minimum : result of the optimizer, with the losses of q learners
-    sign, theta : (q,) signs and (q, d) parameters; n_eval : number of passes over all rows so far
-    """
+    minimum : Minimum with their losses; sign, theta : (q,) signs and (q, d) parameters
+    n_eval : number of passes over all rows so far"""
     best = best_of_each_sign(minimum.value, sign)
     return Start(sign[best], theta[best], minimum.value[best], n_eval)
 
 
 def _slope_weighted_gram(state, X, y, score, weight):
-    """Return the function v -> X' diag(s) X v; s : derivatives (n,) of the loss of y by `score`."""
+    """Return the function v -> X' diag(s) X v, s : first derivatives of the losses by `score`."""
     # Half the gradient of sum_i slope_i (v'x_i)^2, computed by the kernels for squared loss.
     if isinstance(score, WorkerTiles):
         columns = state.device.gram_problem(y, score, weight)
@@ -201,9 +199,10 @@ def _projected(X, V, threads):
 def draw_starts(X, slope, curvature, key, ridge, hinges, n_starts, rng):
     """Return the learners that lower the loss most: parameters (q, 2 + p) and signs (q,).
 
-    X : (p, n) centred rows; slope, curvature : (n,) loss derivatives; n_starts : learners per sign
+    X : (p, n) centred rows; slope, curvature : (n,) derivatives of their losses by the predictors
     ridge : penalty on squared weights; hinges : whether learners are hinges, otherwise linear
-    key : (n,) numbers computed from the values of rows, so that the order of rows has no effect"""
+    key : (n,) numbers computed from the values of rows, so that the order of rows has no effect
+    n_starts : number of learners per sign; their parameters are (constant, intercept, weights)"""
     waves = row_keys.waves(key, MIXTURES, rng)
     U = find_directions(X, slope, curvature, waves)
     return place_hinges(U, X, slope, curvature, ridge, hinges, n_starts)

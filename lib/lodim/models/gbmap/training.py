@@ -39,11 +39,11 @@ class Rotation:
         return batch.once(cls, rotation)
 
     def project(self, theta):
-        """Return learners theta (M, 2 + p) with weights w (columns 2 to p + 1) replaced by V'w."""
+        """Return theta, (M, 2 + p) rows (a, intercept, w), with V'w for w; V : (p, r) basis."""
         return np.hstack([theta[:, :2], theta[:, 2:] @ self.basis])
 
     def expand(self, theta):
-        """Return learners theta (M, 2 + r) with u (columns 2 to r + 1) replaced by w = Vu."""
+        """Return theta, (M, 2 + r) rows (a, intercept, u), with Vu for u; V : (p, r) basis."""
         return np.hstack([theta[:, :2], theta[:, 2:] @ self.basis.T])
 
 
@@ -206,16 +206,16 @@ class BoostState:
         return self.X, y, self.score.astype(self.X.dtype), weight
 
     def class_table(self):
-        """Return a table (2, K) of how the loss treats each of K ordered classes.
+        """Return a table (2, K) with a column per ordered class; (2, 0) if classes are not ordered.
 
-        Row 0 is the class's code as response of the loss, row 1 a number added to the linear
-        predictor of its rows. Without ordered classes, the table is empty, (2, 0)."""
+        Row 0 codes the class as a response of the loss. Row 1, the mean of the thresholds around
+        the class, is added to linear predictors of its rows."""
         if self.family.shared_slopes:
             return self.family.class_table(self.shift)
         return np.empty((2, 0))
 
     def sample_rows(self, k, most=SAMPLE):
-        """Return the arrays of `rows(k)` for at most `most` sampled rows, in memory."""
+        """Return X, response, predictor, weight of at most `most` sampled rows, to fit class k."""
         columns, step = self.sample_margin(k), -(-len(self.sample) // most)
         if step == 1:
             return _as_tiles(self.sample_X, *columns)
@@ -306,7 +306,7 @@ def _scale(centred, weight):
 
 
 def _null_scores(offset, null, family):
-    """Return linear predictors offset + null in blocks of 64 rows; zeros for a numeric response."""
+    """Return linear predictors before boosting: offset + null, or 0 if y is a number minus both."""
     n, K = offset.shape
     score = tiles.empty(n, K, np.float64)
     if family.link != "identity":

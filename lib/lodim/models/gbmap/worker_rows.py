@@ -42,8 +42,7 @@ class WorkerRows:
     def problem(self, k, shift):
         """Return response, linear predictor and weight of the rows to fit a learner of class k.
 
-        Unordered classes have response 1 in class k, else 0. shift : thresholds of ordered classes
-        """
+        Unordered classes have response 1 in class k, else 0. shift : thresholds of ordered ones"""
         to = {"shape": (tiles.TILE,), "dtype": self.X.dtype}
         columns = [
             self.score.map(_margin_tiles, self.y, self.family, k, shift, i, self.X.dtype, **to)
@@ -52,10 +51,10 @@ class WorkerRows:
         return *columns, self.weight.astype(self.X.dtype)
 
     def gram_problem(self, y, score, weight):
-        """Return the data of a squared loss whose gradient at v is X' diag(s) X v, on the workers.
+        """Return (0, 0, s / 2): responses, predictors and weights, on the workers of a cluster.
 
-        The data are (response, linear predictor, weights), here (0, 0, s / 2).
-        s : (n,) derivatives of the losses of y by the linear predictors `score`"""
+        With them, the gradient of the squared loss of v'x is X' diag(s) X v.
+        s : first derivatives of the weighted losses of y by the linear predictors `score`"""
         half = score.map(_half_slope, y, weight, self.loss)
         zero = score.map(np.zeros_like)
         return zero, zero, half
@@ -80,7 +79,7 @@ class WorkerRows:
         return reduce(np.add, self.score.spans(_deviance, self.y, self.weight, self.family, shift))
 
     def threshold_sums(self, boundaries):
-        """Return a loss and its first two derivatives per threshold between classes, (K - 1, 3)."""
+        """Return a row per threshold: log-loss of the adjacent classes, two derivatives by it."""
         rest = self.y, self.weight, boundaries
         return reduce(np.add, self.score.spans(_threshold_sums, *rest))
 
@@ -92,9 +91,9 @@ def _null_score(offset, null):
 def margin(family, y, score, k, shift):
     """Return response and linear predictor, (n,) each, for fitting a learner of class k.
 
-    Numeric response or two classes: y and score. Three or more unordered classes: 1 in class k,
-    else 0, and the logit of class k. Ordered classes: a code of the row's class, and score plus a
-    shift of this class. score : (n, K) linear predictors; shift : thresholds of ordered classes"""
+    Three or more unordered classes: 1 in class k, else 0, and the logit of class k.
+    Ordered classes: a code of the class, and score plus the mean of the thresholds around it.
+    Otherwise: y and score. score : (n, K) linear predictors; shift : (K - 1,) thresholds"""
     if family.shared_slopes:
         response, middle = family.class_table(shift)[:, y.astype(int)]
         return response, score[:, 0] + middle
