@@ -143,8 +143,7 @@ def _test(fit, value, df):
 def _submodels(fit, sets, data, changes, method):
     """Fit models with fewer terms; return for each a namespace of df, df_resid, deviance etc.
 
-    sets : list of the terms of each model
-    data : training rows; may be None for a gaussian fit
+    sets : list of the terms of each model; data : training rows, or None for a gaussian fit
     changes : dict of arguments of glm() that replace those of the fit, such as weights
     method : name of the calling method, for error messages"""
     if fit.family.dispersed and not fit.dispersion > 0.0:
@@ -169,11 +168,10 @@ def _wald(fit, terms, estimates=None, columns=None):
     """Return the Wald statistic b'V^-1 b of the coefficients of some terms, and the length of b.
 
     b are the coefficients (one set per linear predictor, or one if classes share slopes), V is
-    their covariance. The statistic is NaN if classes are separated or V is singular. Aliased
-    columns of other terms replace columns of which they are made, so fewer are tested.
+    their covariance. The statistic is NaN if classes are separated or V is singular. Without the
+    terms, aliased columns of other terms may stand in for some of their columns: fewer are tested.
     terms : positions of the terms
-    estimates, columns : Estimates of a fit with fewer features, and positions of these features;
-        by default those of `fit`"""
+    estimates, columns : Estimates of a fit with fewer features and their positions, or of `fit`"""
     if estimates is None:
         estimates, columns = fit.estimates, np.arange(len(fit.design.names))
     tested = np.append(False, np.isin(fit.design.term_of[columns], terms))

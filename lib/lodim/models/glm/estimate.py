@@ -149,8 +149,7 @@ def maximize(rows, basis, start, at_null, max_iter):
     """Maximize the likelihood by Newton steps; return Sums, whether it converged, number of steps.
 
     The Sums hold the coefficients, deviance, gradient and information at the maximum.
-    basis : Basis of the coefficients
-    start : Sums at a guess of the coefficients
+    basis : Basis of the coefficients; start : Sums at a guess of the coefficients
     at_null : Sums of the intercept-only model, where the steps start if its deviance is lower"""
     found = start if start.deviance <= at_null.deviance else at_null
     step, reached, n_iter, free = 0.0, False, 0, rows.free_directions(*found.coef.shape)
@@ -178,10 +177,10 @@ def maximize(rows, basis, start, at_null, max_iter):
 
 
 def _step(found, free):
-    """Return a Newton step (S, q), and twice the fall of deviance that the step should bring.
+    """Return a Newton step (S, q) for the coefficients, and twice the fall of deviance predicted.
 
-    They are 0 and NaN if the derivatives are not finite.
-    found : Sums at the present coefficients; free : basis of allowed steps, or None for all"""
+    If the derivatives are not finite, the step is 0, and the second number NaN.
+    found : Sums at the present coefficients; free : basis (S q, r) of allowed steps, or None"""
     H, gradient = _restricted(free, found.matrix), found.gradient
     gradient = gradient if free is None else free.T @ gradient
     try:
@@ -200,10 +199,8 @@ def _step(found, free):
 def is_separated(family, X, y, H, zero_limit, free=None):
     """Return whether the likelihood has no maximum at finite coefficients (Konis 2007, ch. 4).
 
-    X : (n, q) design columns of the model
-    H : information matrix
-    zero_limit : a maximum exists if all eigenvalues of H exceed this number; otherwise the rows
-        are examined
+    X : (n, q) design columns of the model; H : information matrix
+    zero_limit : a maximum exists if all eigenvalues of H exceed it; otherwise rows are examined
     free : matrix whose columns span the allowed coefficients, to which H refers; None if all are"""
     if family.name in ("gaussian", "gamma", "huber"):  # no mean at the edge of its range fits a row
         return False
@@ -227,10 +224,10 @@ def is_separated(family, X, y, H, zero_limit, free=None):
 
 
 def _separating_conditions(family, X, y):
-    """Return sparse matrices A and B that tell whether coefficients d separate the rows.
+    """Return sparse A and B: d separates the rows if A d >= 0, A d is not 0, and B d = 0.
 
-    They do if A d >= 0, A d is not 0, and B d = 0. X : (n, q) used columns
-    d : (S q,) coefficients of S linear predictors, one after the other"""
+    d : (S q,) changes of the coefficients of S linear predictors, one predictor after the other
+    X : (n, q) design columns in the model; y : (n,) responses, or codes of classes"""
     if family.name == "binomial":
         mixed = (y > 0.0) & (y < 1.0)  # proportions strictly between 0 and 1 fix the score
         return csr_array((2.0 * y - 1.0)[~mixed, None] * X[~mixed]), csr_array(X[mixed])

@@ -81,9 +81,9 @@ class Estimates:
         return np.where(along > ALONG * size, np.inf, np.sqrt(variance))
 
     def is_estimable(self, X):
-        """Return which rows of X have an estimable prediction, (n,) bool.
+        """Return which rows of a design matrix X have an estimable prediction, (n,) bool.
 
-        In these rows, aliased columns depend on the other columns as in training."""
+        In these rows, aliased columns are the same combinations of other columns as in training."""
         left_out = np.setdiff1d(np.arange(X.shape[1]), self.kept)
         X, others = X[:, self.kept], X[:, left_out]
         made = X @ self.combination
@@ -102,7 +102,7 @@ class Estimates:
             return T @ self.coef, np.ldexp(cov, unit[:, None] + unit), error
 
     def infinite(self, mean, scale):
-        """Return which coefficients of x, not (x - mean) / scale, are infinite, (q, S) bool."""
+        """Return which coefficients, (q, S) bool, are infinite for features x in units of data."""
         q, S = self.coef.shape
         if not self.null.shape[1]:
             return np.zeros((q, S), bool)
@@ -135,9 +135,9 @@ class Diagnostics:
 
 
 def score_nodes(estimates, family, features, offset):
-    """Return expressions for export: linear predictors, and conditions for missing predictions.
+    """Return two lists of expressions for export: linear predictors, and conditions.
 
-    Both are lists. features, offset : expressions of the features and of the offset"""
+    A row has no prediction if a condition is true. features : list of expressions"""
     X = [ONE, *features]
     columns = [X[j] for j in estimates.kept]
     linear = [weighted(0.0, [*b, 1.0], [*columns, offset], "score") for b in estimates.coef.T]

@@ -224,8 +224,7 @@ class GlmFit(Described, Fit):
             Columns: term, estimate, std_error, statistic (t if the dispersion is estimated, else
             z), p_value (two-sided), conf_low, conf_high; for several unordered classes also level,
             compared with the first. With ordered classes, the last terms are thresholds, such as
-            "low|high". All values are NaN for an aliased term, and all but the estimate for a
-            separated term.
+            "low|high". All values are NaN for aliased terms, all but estimate for separated ones.
 
         See Also
         --------
@@ -381,7 +380,7 @@ class GlmFit(Described, Fit):
         return threshold_names(self.levels)
 
     def _matrix(self, data):
-        """Return design matrix in units of `data`, offsets or None; unpredictable rows are NaN."""
+        """Return (unscaled design matrix, offset or None); rows without a prediction have NaN."""
         batch = self.design.apply(data)
         X = design_matrix(batch)
         X[~self.estimates.is_estimable(X)] = np.nan

@@ -23,8 +23,7 @@ EXACT = 1e-28  # share of squared residuals in squared responses that is roundin
 def measures(rows, found, df_resid):
     """Return a dict of a fit's deviance, dispersion etc.
 
-    rows : Rows that the model was fitted to
-    found : Sums at the estimated coefficients"""
+    rows : Rows that the model was fitted to; found : Sums at the estimated coefficients"""
     batch, family = rows.batch, rows.family
     dispersion = 1.0
     if family.dispersed:
@@ -89,11 +88,11 @@ def bread(H, least):
 
 
 def covariance(kind, rows, basis, found, B, dispersion):
-    """Return the covariance matrix of the coefficients of z in a Basis; NaN if it is undefined.
+    """Return the covariance matrix of the coefficients of z = T'x; NaN if it is undefined.
 
+    basis : Basis, whose columns z are combinations of the design columns x
     kind : "nonrobust", "HC0" to "HC3" (White 1980; MacKinnon 1985) or "cluster"
-    rows : Rows that the model was fitted to
-    found : Sums at the estimated coefficients
+    rows : Rows that the model was fitted to; found : Sums at the estimated coefficients
     B : nonrobust covariance divided by the dispersion"""
     if kind == "nonrobust":
         return dispersion * B

@@ -68,7 +68,9 @@ def of_observation(family, score, error, level, df, dispersion, df_resid):
 
 
 def _quantile(family, score, error, prob, dispersion):
-    """Return `prob` quantiles (n,) of new responses; linear predictors are N(score, error^2)."""
+    """Return the `prob` quantiles (n,) of new responses whose linear predictors are uncertain.
+
+    score, error : (n,) estimated predictors, and SDs of their normal errors"""
     counts, variance = family.counts, dispersion
     if counts:
         mean = np.exp(np.clip(score, -LARGEST_LOG, LARGEST_LOG))
@@ -104,7 +106,7 @@ def _count(family, score, error, prob):
 
 
 def _log_amount(score, error, prob, dispersion):
-    """Return logs (n,) of gamma responses' `prob` quantiles; predictors are N(score, error^2)."""
+    """Return logs of gamma responses' `prob` quantiles, if log means are N(score, error^2)."""
     shape = 1.0 / dispersion
     log_y = score + np.log(stats.gamma.ppf(prob, shape, scale=dispersion))
     low, high = log_y - WIDE * error, log_y + WIDE * error

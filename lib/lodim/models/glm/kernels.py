@@ -32,9 +32,9 @@ def scores(X, columns, coef, out):
 def products(X, columns, T, live, slopes, curvatures, gradient, information):
     """Add the rows' parts of a log-likelihood's derivatives to `gradient` and `information`.
 
-    A row adds slope * z to the gradient, and curvature * zz' to the information, with z = T'x.
-    columns, T : x has the values in `columns` of X, 1 for column -1; T combines them to z
-    live : (n,) bool, False for rows to skip
+    A row adds slopes[s] z to gradient[s], and curvatures[k] zz' to information[k], with z = T'x.
+    X, columns, T : x has X's values in `columns`, 1 for column -1; T (q, r) combines them to z
+    live : (n,) bool, blocks of 64 rows without a True are skipped
     slopes : (S, n) derivatives of the rows for S linear predictors
     curvatures : (P, n) second derivatives for P pairs of linear predictors"""
     x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)
@@ -54,10 +54,10 @@ def products(X, columns, T, live, slopes, curvatures, gradient, information):
 
 @njit(**FAST)
 def squared_lengths(X, columns, T, live, out):
-    """Fill out (n,) with the squared length of T'x for each row x.
+    """Fill out (n,) with the squared length of T'x for each row x of a design matrix.
 
-    x : a row's values in `columns` of X, 1 for column -1
-    live : (n,) bool; blocks of rows without a True get zeros"""
+    x : a row's values in `columns` of X, 1 for column -1; T : (q, r)
+    live : (n,) bool; blocks of 64 rows without a True get zeros"""
     x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)
     for first in range(0, len(X), TILES):
         _fill(X, columns, live, first, x)
@@ -73,7 +73,7 @@ def group_sums(X, columns, T, live, slopes, group, out):
 
     Row i adds slopes[s, i] * z to out[group[i], s] for each of S linear predictors s, with z = T'x.
     columns, T : x has the values in `columns` of X, 1 for column -1; T combines them to z
-    live : (n,) bool, rows that count"""
+    live : (n,) bool, blocks of 64 rows without a True are skipped"""
     x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)
     for first in range(0, len(X), TILES):
         _fill(X, columns, live, first, x)

@@ -21,10 +21,10 @@ def working_weights(family, weight, mean):
 
 
 def curvatures(family, y, weight, mean, observed=False):
-    """Return second derivatives (P, n) of negative log-likelihoods of rows, times the dispersion.
+    """Return second derivatives (P, n) of rows' negative log-likelihoods, times the dispersion.
 
-    P : pairs (s, t) of linear predictors, s >= t; mean : (n,) or (n, K) fitted means
-    observed : False for expected derivatives; ordered classes always get observed ones"""
+    They are by pairs (s, t) of linear predictors, s >= t. mean : (n,) or (n, K) fitted means
+    observed : False for expected derivatives; ordered classes have observed ones in any case"""
     if family.shared_slopes:
         u, above = _ordered_slopes(y, mean)
         S, u, bend = u.shape[1], u.T, (u * (1.0 - 2.0 * above)).T
@@ -39,7 +39,7 @@ def curvatures(family, y, weight, mean, observed=False):
 
 
 def joined_blocks(blocks, S):
-    """Return a symmetric matrix (S q, S q); `blocks` (q, q) are its lower triangle, row by row."""
+    """Return a symmetric matrix of S x S blocks; `blocks` (P, q, q) are its lower half, by rows."""
     q = blocks.shape[1]
     out = np.empty((S, q, S, q))
     for block, s, t in zip(blocks, *np.tril_indices(S), strict=True):

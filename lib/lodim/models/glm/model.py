@@ -159,8 +159,7 @@ def glm(
     Warns
     -----
     ConvergenceWarning
-        If the iterations did not converge, or the response is separated (terms without finite
-        estimate).
+        If the iterations did not converge, or the response is separated (infinite estimates).
     DataWarning
         If there are as many coefficients as rows, if the model fits the response exactly (standard
         errors are then rounding errors), if proportions times numbers of trials are not

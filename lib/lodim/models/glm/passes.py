@@ -1,4 +1,4 @@
-"""Sums over ranges of rows, for nearly orthogonal combinations z = T'x of the design columns x."""
+"""Sums of a glm's likelihood and derivatives over rows, for combinations z = T'x of columns x."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -31,9 +31,10 @@ class RowBlock:
 
     @classmethod
     def of_span(cls, X, kept, T, *rows):
-        """Divide rows into RowBlocks and yield them; rows : weights, then other arrays or None.
+        """Divide rows into RowBlocks of at most 16,384 rows and yield them.
 
-        kept : (q,) columns x of the design in the model; T : (q, q), combines them to z = T'x"""
+        kept, T : (q,) columns x of the design in the model; (q, q) matrix to combine them to T'x
+        rows : weights (n,), then the other arrays of a RowBlock, in its order, or None"""
         for start in range(0, len(rows[0]), ROWS_AT_ONCE):
             part = slice(start, min(start + ROWS_AT_ONCE, len(rows[0])))
             some = rows[0][part] > 0.0
@@ -44,10 +45,10 @@ class RowBlock:
 
     @property
     def basis(self):
-        """Return the arguments that kernels share: X, columns, T and a mask.
+        """Return arguments of compiled functions: features X, columns, T and a mask.
 
-        columns : used columns of X, -1 for ones; T : combines them to T'x
-        mask : (N,) bool, whether the weight is positive"""
+        columns : (q,) columns x of X in the model, -1 for a constant 1; T combines them to z = T'x
+        mask : (N,) bool, whether a row's weight is positive, False in rows of padding"""
         mask = self.padded(self.weights[None])[0] > 0.0
         return np.asarray(self.X), self.kept - 1, np.ascontiguousarray(self.T), mask
 
@@ -63,7 +64,7 @@ class RowBlock:
     def score(self, family, coef):
         """Return linear predictors with offset, (m, K), of the rows with positive weight.
 
-        coef : (S, q) coefficients of the columns z = T'x; S is K, or 1 for ordered classes"""
+        coef : (S, q) coefficients of z = T'x; S is K, or K - 1 for unordered classes"""
         out = np.empty((len(coef), kernels.padded_length(self.X)))
         kernels.scores(np.asarray(self.X), self.kept - 1, coef @ self.T.T, out)
         score = likelihood.all_scores(out[:, self.live].T, family)
@@ -97,9 +98,9 @@ def joined(R, rows):
 
 @np.errstate(all="ignore")
 def sums(X, y, weights, offset, *, kept, T, family, coef, observed):
-    """Sum a log-likelihood and its derivatives over rows; return a vector that `parts` divides.
+    """Sum a log-likelihood and its derivatives over rows; return all sums joined in a vector.
 
-    The vector has the totals (deviance etc.), the gradient and the information.
+    They are totals (deviance etc.), the gradient and the information; `parts` splits the vector.
     kept, T : (q,) columns x of the design, and (q, q) matrix that combines them to z = T'x
     coef : (S, q) coefficients of z in S linear predictors
     observed : True for the observed information, False for the expected one"""
@@ -120,9 +121,10 @@ def sums(X, y, weights, offset, *, kept, T, family, coef, observed):
 
 
 def parts(vector, coef):
-    """Split the vector from `sums` into totals (3,), gradient (S q,) and information (S q, S q).
+    """Split a vector from `sums` into totals (3,), gradient (S q,) and information (S q, S q).
 
-    Totals: deviance, squared Pearson residuals, weight within Huber's limit. coef : (S, q)"""
+    Totals: deviance, squared Pearson residuals, weight within Huber's limit.
+    coef : (S, q) coefficients of q columns in S linear predictors"""
     size = coef.size
     totals, gradient = vector[:N_TOTALS], vector[N_TOTALS : N_TOTALS + size]
     return totals, gradient, vector[N_TOTALS + size :].reshape(size, size)
@@ -130,9 +132,9 @@ def parts(vector, coef):
 
 @np.errstate(all="ignore")
 def squares(X, y, weights, offset, *, kept, T, family, coef, B, power):
-    """Return one array: the number of rows with leverage 1, and the middle M of an HC covariance.
+    """Return the number of rows with leverage 1, then the middle M of an HC covariance, flattened.
 
-    M = Z' diag(u^2 / (1 - h)^power) Z, where h are leverages, u are derivatives of
+    M (S q, S q) is Z' diag(u^2 / (1 - h)^power) Z, where h are leverages, u are derivatives of
     log-likelihoods by linear predictors, and the rows of Z are z = T'x.
     kept, T : (q,) columns x of the design, and (q, q) matrix that combines them to z
     coef : (S, q) coefficients of z in S linear predictors
@@ -156,11 +158,10 @@ def squares(X, y, weights, offset, *, kept, T, family, coef, B, power):
 
 @np.errstate(all="ignore")
 def cluster_sums(X, y, weights, offset, clusters, *, bounds, kept, T, family, coef):
-    """Sum the gradients of the rows' log-likelihoods within each cluster of a range of clusters.
+    """Sum gradients (S q,) of rows' log-likelihoods within each cluster of a range of clusters.
 
     Return the codes of the clusters in the range, and sums (clusters, S q).
-    clusters : (n,) code of each row's cluster
-    bounds : (first, last + 1), the range of codes
+    clusters : (n,) code of each row's cluster; bounds : (lowest, highest + 1), the range of codes
     kept, T : (q,) columns x of the design, and (q, q) matrix that combines them to z = T'x
     coef : (S, q) coefficients of z in S linear predictors"""
     known, group = np.unique(clusters.astype(np.int64), return_inverse=True)

@@ -14,10 +14,10 @@ IQR = 1.34  # interquartile range of normal numbers per standard deviation, as i
 
 
 def fit(rows, basis, combination):
-    """Fit a quantile regression to Rows; return Estimates and a dict of measures.
+    """Fit the quantile regression of Rows' family; return Estimates and a dict (deviance etc.).
 
-    basis : Basis of the linearly independent design columns
-    combination : (q, aliased columns) matrix that computes aliased columns from independent ones"""
+    basis : Basis of the q linearly independent design columns
+    combination : (q, r) matrix C; the r other (aliased) columns are these q columns times C"""
     X, y, weight, offset = rows.in_memory(basis.kept)
     y, X, share = weight * (y - offset[:, 0]), weight[:, None] * X, rows.family.quantile
     # The multipliers of the dual problem are the coefficients (Koenker 2005, Sect. 6.2).

@@ -55,11 +55,10 @@ class Rows:
         return int(seen.sum())
 
     def free_directions(self, S, q):
-        """Return a basis (S q, r) of the changes allowed for coefficients; None if all are allowed.
+        """Return a basis (S q, r) of the coefficients' identifiable changes; None if all are.
 
-        Each of S linear predictors has q coefficients.
-        If unordered classes have no rows, their coefficients must not change. Ordered classes share
-        slopes, and thresholds without rows between them change together."""
+        Each of S predictors has q coefficients. Those of unordered classes without rows stay.
+        Ordered classes share slopes, and boundaries with no rows between them change equally."""
         if S == 1:
             return None
         present = self.sizes > 0.0
@@ -103,9 +102,9 @@ class Rows:
         return over_spans(work, self.batch.X, self.batch.n, *arrays, threads=None)
 
     def at(self, basis, coef, work, *arrays, **options):
-        """Apply a function to each range of rows, at given coefficients; yield the results.
+        """Call `work` for each range of 65,536 rows, at given coefficients; yield the results.
 
-        work : function of the module `passes`; coef : (S, q) in a Basis, for S linear predictors
+        work : function of the module `passes`; basis : Basis of q columns; coef : (S, q)
         arrays, options : other arguments of `work`; arrays have an entry per row"""
         model = {"kept": basis.kept, "T": basis.T, "family": self.family, "coef": coef}
         rows = self.batch.y, self.weights, self.batch.offset, *arrays
@@ -126,7 +125,7 @@ class Basis:
         return solve_triangular(self.R, np.eye(len(self.R)))
 
     def of_features(self, matrix):
-        """Convert coefficients `matrix` (S q, k) of z = T'x, for S predictors, to those of x."""
+        """Convert coefficients of z = T'x, in S blocks of q rows of `matrix`, to those of x."""
         q, k = len(self.T), matrix.shape[1]
         return np.einsum("ab,sbk->sak", self.T, matrix.reshape(-1, q, k)).reshape(-1, k)
 
@@ -144,9 +143,9 @@ class Sums:
 
     @classmethod
     def of_rows(cls, rows, basis, coef, observed):
-        """Compute the Sums of `rows` at given coefficients.
+        """Compute deviance, gradient and information (Sums) of all Rows at given coefficients.
 
-        basis : Basis of the coefficients coef (S, q)
+        basis, coef : Basis of q columns, and (S, q) coefficients in S linear predictors
         observed : True for the observed information, False for the expected one"""
         found = reduce(np.add, rows.at(basis, coef, passes.sums, observed=observed))
         return cls(coef, *passes.parts(found, coef))
