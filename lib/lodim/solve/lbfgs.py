@@ -138,12 +138,11 @@ def _direction(slope, S, Y, pairs, newest, alpha, out):
 
 @njit(**INNER)
 def _remember(trial, theta, at, gradient, S, Y, pairs, newest):
-    """Store the last step of a minimization, and its change of gradient, in S and Y (memory, d).
+    """Store the step from theta to `trial`, and the change of gradient, in a row of S and Y.
 
-    Steps of no positive curvature are skipped.
-    at, gradient : gradients at `trial` and theta
+    S, Y : (memory, d) last steps; at, gradient : gradients at `trial` and at theta
     pairs, newest : number of steps stored before, and the row of the last one
-    Return the new `pairs` and `newest`."""
+    Steps without positive curvature are skipped. Return the new `pairs` and `newest`."""
     memory = S.shape[0]
     j = (newest + 1) % memory
     for k in range(at.size):
@@ -156,7 +155,9 @@ def _remember(trial, theta, at, gradient, S, Y, pairs, newest):
 
 @njit(**INNER)
 def _set_trial(theta, slope, direction, step, l1, trial):
-    """Write theta + step * direction to `trial`, with 0 where l1 > 0 and the sign would change."""
+    """Write theta + step * direction to `trial`, with 0 where l1 > 0 and the sign would change.
+
+    The sign is that of theta, or of -slope where theta is 0. l1 : (d,) weights of the L1 penalty"""
     for k in range(theta.size):
         t = theta[k] + step * direction[k]
         if l1[k] > 0.0:
@@ -168,12 +169,12 @@ def _set_trial(theta, slope, direction, step, l1, trial):
 
 @njit(**INNER)
 def _accept_trial(c, at, l1, search):
-    """Accept the trial point of minimization c; set its next direction and trial point in `search`.
+    """Accept the trial point of minimization number c; set its next direction and trial point.
 
-    Return the largest absolute slope, and the gain that the quadratic model still predicts.
+    Return the largest absolute slope (gradient with L1 penalty), and the decrease of the objective
+    that the quadratic model still predicts.
     at : (q, d) gradients at the trial points of all q minimizations
-    l1 : (d,) weights of the L1 penalty
-    search : Search, the state of all minimizations"""
+    l1 : (d,) weights of the L1 penalty; search : Search, the state of all; changed"""
     trial, theta, gradient, slope = search.trial, search.theta, search.gradient, search.slope
     direction, S, Y, alpha = search.direction, search.S, search.Y, search.alpha
     history, step = search.history, search.step
@@ -205,7 +206,7 @@ def _accept_trial(c, at, l1, search):
 def _shorter(step, gain, rise):
     """Return a shorter step for a line search, 0.1 to 0.5 times `step`.
 
-    gain : change of the value that the slope predicts, < 0; the true change is gain + rise"""
+    gain : change of the value that the slope predicts, < 0; rise : true change minus `gain`"""
     shrink = -gain / (2.0 * rise) if rise > 0.0 and np.isfinite(rise) else 0.1
     return step * min(0.5, max(0.1, shrink))
 
@@ -229,11 +230,11 @@ def _outlook(falls, n_iter):
 
 @njit(cache=True)
 def advance(active, value, at, stops, search):
-    """Move q minimizations one trial on: accept each trial point, or shorten its step.
+    """Move q minimizations on: accept each trial point or shorten the step; set the next one.
 
     value, at : (q,) and (q, d), values and gradients at the trial points
     active : positions of the minimizations that still run; stops : Stops, rules for their end
-    search : Search, the state of all; its arrays change in place"""
+    search : Search, the state of all; its arrays change in place, nothing is returned"""
     l1, precision, resolution = stops.l1, stops.precision, stops.resolution
     trial, theta, slope, direction = search.trial, search.theta, search.slope, search.direction
     best, promise, step, history = search.best, search.promise, search.step, search.history
@@ -302,14 +303,14 @@ def lbfgs(
     """Minimize q smooth functions plus sum_k l1_k |theta_k| from theta (q, d); return a Minimum.
 
     The method is orthant-wise L-BFGS with `memory` last steps (Andrew & Gao 2007).
-    objective(theta, active) returns value (q,) and gradient (q, d), valid at positions `active`.
-        Its attributes l1, precision and scaled are described in `Stops`.
-    max_iter : largest number of calls of `objective`. The search of a function ends earlier if:
-    tol : its largest (pseudo-)gradient is at most tol
-    ftol : two steps in a row lower its value by at most ftol times its size; or its quadratic model
-        predicts at most this gain, and the objective is scaled (Hessian near the identity)
-    resolution : the next ten steps are predicted to gain at most this much
-    best_only : its value minus the predicted gain is still above the lowest of all q values
+    objective : function (theta, active) -> (values (q,), gradients (q, d)), valid at positions
+        `active`; with attributes l1 (d,), precision (relative error of a value), scaled (bool)
+    max_iter : largest number of calls of `objective`
+    tol : end the search of a function if its largest (pseudo-)gradient is at most tol
+    ftol : or if two steps in a row lower its value by at most ftol times its size; or if the
+        objective is scaled (Hessian near the identity) and its quadratic model predicts no more
+    resolution : or if the next ten steps are predicted to gain at most this much
+    best_only : whether to give up functions not expected to fall below the lowest of the q values
     spacing : if positive, trial points are rounded to its multiples, which hides rounding errors"""
     search = new_search(np.array(theta, dtype=np.float64), memory)
     penalty = objective.l1, objective.precision, objective.scaled
@@ -347,9 +348,9 @@ class Steps:
         return part
 
     def update(self, at, part):
-        """Update the stored steps after a minimization over the parameters at positions `at` only.
+        """Replace the steps by those of a minimization over the parameters at positions `at` only.
 
-        part : Steps of this minimization
+        part : Steps of that minimization, which began with a copy of these
         Other parameters keep their values in earlier steps, and get 0 in the steps that are new."""
         new = (self.S[:, at] != part.S).any(axis=1)
         self.S[new], self.Y[new] = 0.0, 0.0

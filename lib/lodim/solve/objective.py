@@ -37,7 +37,7 @@ def pseudo_slope(theta, gradient, l1):
 
 @njit(cache=True)
 def add_ridge(active, theta, ridge, value, gradient):
-    """Add sum_k ridge_k theta_ck^2 to value[c], and slopes to gradient[c], for c in `active`."""
+    """Add sum_k ridge_k theta_ck^2 to value[c], its derivatives to gradient[c], c in `active`."""
     for c in active:
         for k in range(ridge.size):
             value[c] += ridge[k] * theta[c, k] * theta[c, k]
@@ -45,7 +45,7 @@ def add_ridge(active, theta, ridge, value, gradient):
 
 
 class Preconditioned:
-    """Objective of q functions, in parameters u in which the Hessians are near the identity.
+    """Objective of q functions, in parameters u (q, d) for which Hessians are near the identity.
 
     u = L' theta, L L' = H + damping max(diag H) I; hessian : (q, d, d) approximate Hessians H"""
 
