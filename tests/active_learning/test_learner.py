@@ -175,6 +175,7 @@ def test_a_cold_start_asks_at_random_until_a_model_can_be_fitted():
         one.teach({pool.index[10]: "perhaps"})
     curves = ld.learning_curves({"cold": one})
     assert curves.n_labelled.tolist() == [0, 4, 6, 10]
+    assert "Area" in str(curves) and "Diff." not in str(curves)  # one run has no difference
 
 
 def test_a_cold_start_of_numbers_for_classes():

@@ -287,9 +287,12 @@ class LearningCurves:
         n = self.n_labelled
         lines = [f"Repetitions: {self.repetitions}, {n[0]} to {n[-1]} labelled rows"]
         lines.append(f"Area: mean {self.measure} over the curve")
-        lines.append(f"Diff.: area minus that of {self._reference()!r}")
         frame = self.areas().rename_axis(None)
         frame.columns = ["Area", "SE", "Diff.", "SE(diff)", "p"]
+        if len(frame) == 1:
+            frame = frame[["Area", "SE"]]
+        else:
+            lines.append(f"Diff.: area minus that of {self._reference()!r}")
         frame = frame.dropna(axis=1, how="all")
         formats = {head: significant if head == "p" else ".4f" for head in frame}
         return listing("learning curves", lines, Table("", frame, formats), whole="areas()")
