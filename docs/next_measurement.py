@@ -42,7 +42,8 @@ ax = policy.plot(depth=3)
 policy.next({"age": 60, "sex": "female", "chest_pain": "asymptomatic"})
 
 # %% [markdown]
-# - `Next`: the measurement to buy now, or the advice to stop.
+# - `Next`: the measurement to buy now. `Stop`: no purchase is worth its price. `Buy nothing`: the
+#   same, but some unknown measurements are free.
 # - `Then possibly`: measurements that the policy will probably buy afterwards.
 # - `Expected log-loss`: expected loss if nothing more is bought.
 # - `Free, measure first`: unknown measurements of price 0. The prediction does not use them yet, but

@@ -195,7 +195,8 @@ print(fit.summary())
 # | `Saving alone` | `acquire` | expected decrease of the loss if only this feature is bought |
 # | `Unlocks` | `acquire` | features that become cheaper after this purchase |
 # | `Free, measure first` | `next` (acquire) | unknown features of price 0; the losses assume that they are known |
-# | `Next`, `Then possibly`, `Stop` | `next` (acquire) | feature to buy now, probable later purchases, or the advice to buy nothing more |
+# | `Next`, `Then possibly` | `next` (acquire) | feature to buy now, and probable later purchases |
+# | `Stop`, `Buy nothing` | `next` (acquire) | no purchase is worth its price; with `Buy nothing`, some unknown features are free |
 # | `Prediction`, `Expected log-loss`, `Expected squared error` | `next` (acquire) | prediction from the known features, and its expected loss if nothing more is bought |
 # | `policy` | `curve` (acquire) | rule: the policy; `myopic` (one feature ahead); `fixed` (same features for all rows); `random` order; `all` features; `frontier` (models of `costnet`) |
 # | `Area`, `SE` | `learning_curves` | mean accuracy or log-loss over a learning curve, and its standard error over repetitions |

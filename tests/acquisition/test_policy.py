@@ -157,7 +157,9 @@ def test_next_names_free_columns_that_are_unknown():
     policy = ld.acquire("species ~ petal_width + sepal_width", iris, costs=costs, trade_off=9)
     step = policy.next({})
     assert step.free == ("petal_width",) and "\nFree, measure first: petal_width\n" in str(step)
-    assert not policy.next({"petal_width": 1.2}).free
+    assert str(step).startswith("Buy nothing: no purchase is worth its price\n")
+    known = policy.next({"petal_width": 1.2})
+    assert not known.free and str(known).startswith("Stop: no purchase is worth its price\n")
 
 
 @pytest.mark.long

@@ -300,7 +300,8 @@ class Step:
         return float(self.options["price"][self.options["buy"].astype(bool)].sum())
 
     def __repr__(self) -> str:
-        title = f"Stop: no purchase {'within the budget ' * self.limited}is worth its price"
+        advice = "Buy nothing" if self.free else "Stop"
+        title = f"{advice}: no purchase {'within the budget ' * self.limited}is worth its price"
         if self.options.empty:
             title = "Stop: all features are known"
         if self.buy is not None:
