@@ -69,7 +69,7 @@ def small_parts(monkeypatch):
     monkeypatch.setattr(chunks, "ROWS_PER_CHUNK", PART)
     monkeypatch.setattr(
         "lodim.design.design.read_source",
-        lambda data: data if isinstance(data, Source) else None,
+        lambda data, check: data if isinstance(data, Source) else None,
     )
 
 
