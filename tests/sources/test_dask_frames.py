@@ -47,15 +47,17 @@ def test_a_partition_is_cut_into_chunks(frame, monkeypatch):
     assert np.concatenate([c.frame["x"] for c in chunks]).tolist() == frame["x"].tolist()
 
 
-def test_levels_that_dask_does_not_know_are_those_of_all_partitions(frame, tmp_path):
+@pytest.mark.parametrize("name", ["level", "self"])
+def test_levels_that_dask_does_not_know_are_those_of_all_partitions(frame, tmp_path, name):
+    frame = frame.rename(columns={"level": name})
     with warnings.catch_warnings(action="ignore"):  # of pandas, in dask itself
         dd.from_pandas(frame, npartitions=2).to_parquet(tmp_path)
         lazy = dd.read_parquet(tmp_path)
-        assert not lazy["level"].cat.known
+        assert not lazy[name].cat.known
         source = read_source(lazy)
-        assert read_all(source)["level"].tolist() == frame["level"].tolist()
-    for chunk in source.chunks(["level"]):
-        assert list(chunk.frame["level"].cat.categories) == ["z", "b", "a"]
+        assert read_all(source)[name].tolist() == frame[name].tolist()
+    for chunk in source.chunks([name]):
+        assert list(chunk.frame[name].cat.categories) == ["z", "b", "a"]
 
 
 def test_a_source_of_some_columns_computes_no_others(frame):

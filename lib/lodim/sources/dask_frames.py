@@ -42,8 +42,8 @@ class Partition(Piece):
                 what = f"column {name!r} must be {wanted}, as in the Dask DataFrame"
                 raise DataError(f"{what}; it is {dtype} in {self.place}")
             if name in self.levels:
-                recoded = frame[name].cat.set_categories(self.levels[name])
-                frame = frame.assign(**{name: recoded})
+                kind = pd.CategoricalDtype(self.levels[name], dtype.ordered)
+                frame = frame.astype({name: kind})
         rows = Fingerprint()
         rows.add(frame, 0)
         self.seen.compare(rows, self.place)
