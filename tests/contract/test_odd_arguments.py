@@ -301,8 +301,15 @@ def test_rules_are_names():
 
 def test_a_column_called_as_the_intercept():
     df = frame().rename(columns={"a": "(Intercept)"})
-    path = ld.path(ld.costnet, "y ~ .", df, n_lambda=2)
-    assert list(path.coef().columns).count("(Intercept)") == 2 and path.coef().shape[0] == 2
+    path, fit = ld.path(ld.costnet, "y ~ .", df, n_lambda=2), ld.glm("y ~ .", df)
+    boosted = ld.gbmap("y ~ .", df, m=1, lambda_=0.1)
+    tables = fit.covariance().index, fit.coef().index, fit.anova()["term"], fit.tidy()["term"]
+    for names in (*tables, path.coef().columns, boosted.projections().columns):
+        assert [name for name in names if "Inter" in name] == [
+            "(Intercept)", "(Intercept) (feature)"
+        ]  # fmt: skip
+    assert len(fit._pictures(df)[0].frame) == len(fit.design.names)
+    assert "collinearity" in str(fit.check(df.assign(d=df["b"])).summary())
 
 
 def test_levels_of_any_size(tmp_path):

@@ -17,7 +17,7 @@ from lodim.design.rows import TO_ORDER, filled, indicators
 from lodim.design.summaries import ColumnRequest, find_limits, merge, summarize_values
 from lodim.errors import ArgumentError, DataError, DataWarning, warn
 from lodim.formula.formula import compressed, is_compressed, quote
-from lodim.text import first_few, suggestion
+from lodim.text import feature_columns, first_few, suggestion
 
 MAX_FEATURES = 1_000_000
 MAX_LETTERS = 25_000_000  # largest total length of the features' names
@@ -213,8 +213,9 @@ def names(terms, sizes):
     if len(set(labelled)) < len(labelled):
         twice = next(name for name, count in Counter(labelled).items() if count > 1)
         raise DataError(f"two features would be called {twice!r:.200}; rename a column")
-    term_names = tuple(":".join(map(factors.title, term)) for term in terms)
-    return tuple(labelled), term_names, np.array(term_of, np.int64)
+    titles = [":".join(map(factors.title, term)) for term in terms]
+    labelled, titles = (tuple(feature_columns(n, ("(Intercept)",))) for n in (labelled, titles))
+    return labelled, titles, np.array(term_of, np.int64)
 
 
 def column_choices(term):

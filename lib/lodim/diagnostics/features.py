@@ -173,8 +173,8 @@ def collinearity(subject):
     if subject.fit.name not in LINEAR:
         return f"only for {' and '.join(LINEAR)}, which have coefficients"
     design, batch = subject.design, subject.rows
-    place = {name: k for k, name in enumerate(design.names)}
-    at = [place[name] for name in _plain_numbers(design)]
+    parts = [design.terms[t] for t in design.term_of]
+    at = [k for k, (x, *more) in enumerate(parts) if not more and isinstance(x, factors.Numeric)]
     if batch.n < max(MIN_ROWS, 2 * len(at)):
         return "fewer than two rows for each feature"
     if len(at) > MOST_COLUMNS:

@@ -232,10 +232,7 @@ class Path(Generic[FitT_co]):
             return self.at(lambda_).coef()
         estimates = [fit.coef() for fit in self.fits]
         index = pd.Index(self.lambdas, name=self.penalty)
-        if estimates[0].index.is_unique:
-            return pd.DataFrame(estimates, index=index)
-        # Names may repeat; all fits then have the same columns.
-        return pd.DataFrame(np.array(estimates), index=index, columns=estimates[0].index)
+        return pd.DataFrame(estimates, index=index)
 
     def at(self, lambda_: float) -> FitT_co:
         """Return the fit whose penalty is nearest to `lambda_` in log.

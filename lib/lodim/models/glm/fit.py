@@ -259,7 +259,7 @@ class GlmFit(Described, Fit):
             kept = np.append(kept[1:] - 1, np.arange(len(self.design.names), len(terms)))
         for s in range(coef.shape[1]):
             frame = pd.DataFrame({name: values[:, s] for name, values in columns.items()})
-            frame.index = kept  # positions: a column may be called "(Intercept)"
+            frame.index = kept
             frame = frame.reindex(range(len(terms))).reset_index(drop=True)
             frame.insert(0, "term", terms)
             if coef.shape[1] > 1:
