@@ -166,7 +166,8 @@ def _loss_gradient(X, y, f, weight, learners, beta, activation, loss, width, par
 
     partials : (groups, learners, 3 + p), gets losses and derivatives by (a, intercept, w)
     learners : rows (b, a, intercept, w) for a + b g(intercept + w'x); width : threads per group
-    f : sum of earlier learners; beta, activation : sharpness and code of g"""
+    f : sum of earlier learners; beta, activation : sharpness, code of g; loss : tuple, as in
+        Form"""
     # The groups of a thread block share the rows.
     stage = cuda.shared.array((STAGE, PITCH), X.dtype)
     w = cuda.shared.array((GROUP, STAGE), np.float64)

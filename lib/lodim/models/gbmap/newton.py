@@ -151,7 +151,8 @@ def newton(problem, responses, scores, theta, sign, ftol, of_one):
     and of passes over the rows, and 1 if the search converged, else 0.
     Learner j is a + b softplus(intercept + w'x), with (a, intercept, w) in theta[j] and b in
     sign[j]. Steps follow Nocedal & Wright (2006), Sects. 3.4 and 10.3.
-    problem : Problem; responses, scores : in blocks of 64 rows; scores are sums of earlier learners
+    problem : Problem: features, row weights, loss, ridge penalty, limits of the search
+    responses, scores : in blocks of 64 rows; scores are sums of earlier learners
     ftol : a search ends after two successive steps that lower the loss by at most ftol * loss
     of_one : whether this limit is ftol, not ftol * loss, for losses between 1e-6 and 1"""
     X, weight, beta, ridge = problem.X, problem.weight, problem.beta, problem.ridge

@@ -64,7 +64,7 @@ def fit_learner(problem, rows, null_value, theta, sign, ftol):
 
     theta : its parameters (d,), those of the zero function if the loss hardly falls
     end : (5,) loss, largest absolute derivative, iterations, passes over rows, 1 if converged
-    problem : Problem; rows : pair (responses, linear predictors), in blocks of 64 rows
+    problem : Problem (X, weights, loss, penalty); rows : (responses, linear predictors), in blocks
     null_value : loss without the learner; ftol : relative decrease that ends a search
     theta, sign : (r, d) parameters and (r,) signs of the starting points; theta changes in place"""
     n_iter, n_eval = np.zeros(len(sign)), 1.0

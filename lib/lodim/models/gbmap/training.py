@@ -306,7 +306,9 @@ def _scale(centred, weight):
 
 
 def _null_scores(offset, null, family):
-    """Return linear predictors before boosting: offset + null, or 0 if y is a number minus both."""
+    """Return linear predictors before boosting, (n_tiles, K, 64): offset (n, K) + null (K,).
+
+    They are 0 for a numeric response, from which both are subtracted. null : intercepts"""
     n, K = offset.shape
     score = tiles.empty(n, K, np.float64)
     if family.link != "identity":

@@ -79,7 +79,7 @@ class WorkerRows:
         return reduce(np.add, self.score.spans(_deviance, self.y, self.weight, self.family, shift))
 
     def threshold_sums(self, boundaries):
-        """Return a row per threshold: log-loss of the adjacent classes, two derivatives by it."""
+        """Return a row per boundary: log-loss of the adjacent classes, two derivatives by it."""
         rest = self.y, self.weight, boundaries
         return reduce(np.add, self.score.spans(_threshold_sums, *rest))
 

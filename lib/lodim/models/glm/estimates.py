@@ -102,7 +102,9 @@ class Estimates:
             return T @ self.coef, np.ldexp(cov, unit[:, None] + unit), error
 
     def infinite(self, mean, scale):
-        """Return which coefficients, (q, S) bool, are infinite for features x in units of data."""
+        """Return which coefficients, (q, S) bool, are infinite for features x in units of data.
+
+        The estimates are those for (x - mean) / scale. mean, scale : (p,)"""
         q, S = self.coef.shape
         if not self.null.shape[1]:
             return np.zeros((q, S), bool)

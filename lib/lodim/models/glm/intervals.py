@@ -70,7 +70,7 @@ def of_observation(family, score, error, level, df, dispersion, df_resid):
 def _quantile(family, score, error, prob, dispersion):
     """Return the `prob` quantiles (n,) of new responses whose linear predictors are uncertain.
 
-    score, error : (n,) estimated predictors, and SDs of their normal errors"""
+    score, error : (n,) estimated predictors, and the SDs of their normal errors"""
     counts, variance = family.counts, dispersion
     if counts:
         mean = np.exp(np.clip(score, -LARGEST_LOG, LARGEST_LOG))
@@ -106,7 +106,9 @@ def _count(family, score, error, prob):
 
 
 def _log_amount(score, error, prob, dispersion):
-    """Return logs of gamma responses' `prob` quantiles, if log means are N(score, error^2)."""
+    """Return logs of gamma responses' `prob` quantiles (n,), for means that are uncertain.
+
+    score, error : (n,) estimated log means, and SDs of their normal errors"""
     shape = 1.0 / dispersion
     log_y = score + np.log(stats.gamma.ppf(prob, shape, scale=dispersion))
     low, high = log_y - WIDE * error, log_y + WIDE * error
