@@ -280,13 +280,37 @@ def test_an_exact_fit_has_no_meaningful_errors(family, shift):
     df = pd.DataFrame(rng.normal(size=(60, 2)), columns=["x", "z"])
     y = shift + 2.0 * df["x"]
     y = np.exp(0.1 * y / shift) if family in ("gamma", "tweedie") else y
-    with pytest.warns(ld.DataWarning, match="fits the response exactly, up to rounding errors"):
+    with pytest.warns(ld.DataWarning, match="exactly, up to rounding errors"):
         fit = ld.glm("y ~ x + z", df.assign(y=y), family=family, **EXACT[family])
-    assert fit.converged and "come from these errors and have no meaning" in str(fit.summary())
+    text = " ".join(str(fit.summary()).split())
+    assert fit.converged and "come from these errors and have no meaning" in text
     assert "Warning: the fit is exact" in str(fit)
     near = y * (1.0 + 1e-10 * rng.normal(size=60))
     fit = ld.glm("y ~ x + z", df.assign(y=near), family=family, **EXACT[family])
     assert "exact" not in str(fit) + str(fit.summary()).replace("exactly, in", "")
+
+
+def costs(n_zero):
+    """Return 200 rows, of which n_zero patients cost nothing."""
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame({"x": rng.normal(size=200), "cost": 1.0 + rng.gamma(2.0, 500.0, 200)})
+    df.loc[rng.permutation(200)[:n_zero], "cost"] = 0.0
+    return df
+
+
+@pytest.mark.parametrize("family", ["huber", "quantile"])
+def test_a_fit_that_is_exact_in_most_rows_has_no_meaningful_errors(family):
+    with pytest.warns(ld.DataWarning, match="fits more than half of the rows exactly"):
+        fit = ld.glm("cost ~ x", costs(170), family=family, **EXACT[family])
+    assert fit.converged and "exact in most rows" in str(fit)
+    assert "exact in" not in str(ld.glm("cost ~ x", costs(90), family=family, **EXACT[family]))
+
+
+def test_a_limit_that_still_falls_has_not_converged():
+    with pytest.warns(ld.ConvergenceWarning, match="raise control"):
+        fit = ld.glm("cost ~ x", costs(145), family="huber")
+    assert not fit.converged and "NOT converged" in str(fit.summary())
+    assert ld.glm("cost ~ x", costs(125), family="huber").converged
 
 
 @pytest.mark.parametrize(

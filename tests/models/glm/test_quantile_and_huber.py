@@ -125,7 +125,7 @@ def test_huber_beyond_memory_is_that_in_memory(df, monkeypatch):
 
 
 @pytest.mark.parametrize("y, rest", [(lambda d: 1.0 + 2.0 * d["a"], 0.0), (lambda d: d["z"], 0.3)])
-@pytest.mark.filterwarnings("ignore:The model fits the response exactly")
+@pytest.mark.filterwarnings("ignore:The model fits more than half of the rows exactly")
 def test_rows_that_fit_exactly(df, y, rest):
     """All rows, or the most, lie on a plane: both families find it."""
     rng = np.random.default_rng(0)

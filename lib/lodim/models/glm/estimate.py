@@ -17,7 +17,7 @@ from lodim.models.glm.rows import Basis, Rows, Sums
 
 MAX_MEMORY_ROWS = SPAN_ROWS  # more rows are processed span by span
 ALIASED = 1e-7  # smallest share of a column not explained by others, as in R's glm
-ROUNDING = 1e-12  # coefficients below this share of the largest are rounding errors
+ROUNDING = 1e-12  # coefficients or residuals below this share of the largest value are rounding
 FLAT = 1e-10  # share of the null model's information that counts as zero
 CLOSE = 1e-9  # relative change of a family's parameter at which its iterations stop
 LARGEST = 20_000_000  # size of the largest linear program; beyond it, only the information is used
@@ -140,6 +140,23 @@ def theta_error(problem, estimates):
     batch, family = problem.batch, problem.family
     mean = family.mean(estimates.scores_of(batch, family))
     return fitted_theta(batch.y, mean, batch.row_weights)[1]
+
+
+def state_of_residuals(problem, estimates):
+    """Return whether most residuals are rounding errors, and whether Huber's limit still changes.
+
+    Both are False for a family other than quantile and Huber's."""
+    batch, family = problem.batch, problem.family
+    if not family.m_estimation:
+        return False, False
+    mean, weight = family.mean(estimates.scores_of(batch, family)), batch.row_weights
+    noise = ROUNDING * np.abs(batch.y).max()
+    if weight @ (np.abs(batch.y - mean) <= noise) > 0.5 * weight.sum():
+        return True, False
+    if family.learn is None:
+        return False, False
+    change = abs(family.fitted(batch.y, mean, weight).limit - family.limit)
+    return False, bool(change > ROUGH * family.limit + noise)
 
 
 # Newton's method with step halving, for likelihoods on which full steps overshoot -----------------

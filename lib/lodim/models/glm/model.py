@@ -5,9 +5,9 @@ from typing import Any, ClassVar, Literal, get_args
 from lodim.errors import DataWarning, warn, warn_not_converged
 from lodim.fitting.fit_model import fitted_by, in_memory
 from lodim.fitting.model import Model, Option
-from lodim.models.glm.estimate import fit_stages, theta_error, with_parameter
+from lodim.models.glm.estimate import fit_stages, state_of_residuals, theta_error, with_parameter
 from lodim.models.glm.fit import GlmFit
-from lodim.models.glm.report import EXACT, NAMED, SATURATED
+from lodim.models.glm.report import NAMED, SATURATED, exact_fit
 from lodim.models.glm.settings import Settings, needs
 from lodim.text import first_names
 from lodim.typing import Data, Family, Missing, NumberFamily, Offset, RowValues
@@ -50,7 +50,9 @@ class Glm(Model):
         return with_parameter(batch, family, settings) if family.learn is not None else family
 
     def assemble(self, problem, estimates, log, selection, for_path):
+        exact, changes = state_of_residuals(problem, estimates)
         log = log | {"theta_error": theta_error(problem, estimates)}
+        log |= {"exact": log["exact"] or exact, "converged": log["converged"] and not changes}
         fit = GlmFit(
             **problem.common(selection),
             estimates=estimates,
@@ -69,7 +71,7 @@ class Glm(Model):
         elif fit.df_resid == 0:
             warn(SATURATED, DataWarning)
         elif log["exact"]:
-            warn(EXACT, DataWarning)
+            warn(exact_fit(fit), DataWarning)
         return fit
 
 

@@ -20,10 +20,6 @@ SATURATED = (
     "There are as many coefficients as rows, so the model fits any responses exactly. Deviance, "
     "AIC and BIC have no meaning, and standard errors, if any, have little"
 )
-EXACT = (
-    "The model fits the response exactly, up to rounding errors. Standard errors, tests and "
-    "intervals come from these errors and have no meaning"
-)
 LEAST_P = 2e-16  # as in R: smaller p-values are not accurate
 MOST_T = 1e6  # from which on t and z are printed with an exponent
 
@@ -39,7 +35,9 @@ def listing(fit):
     elif fit.df_resid == 0:
         warning = ["there are as many coefficients as rows"]
     elif fit.log["exact"]:
-        warning = ["the fit is exact, up to rounding errors"]
+        warning = [
+            f"the fit is exact{' in most rows' * fit.family.m_estimation}, up to rounding errors"
+        ]
     lines = [
         f"Family: {fit.family.label} ({fit.family.link} link){phrases.levels(fit)}",
         phrases.rows(fit, f" of {fit.log['sum_weights']:,.10g} trials" if fit._of_trials else ""),
@@ -47,6 +45,15 @@ def listing(fit):
         *(f"Warning: {what}; see summary()" for what in warning),
     ]
     return lines, _coefficients(fit, "", inference=False)
+
+
+def exact_fit(fit):
+    """Return a warning that residuals are rounding errors, in all or in most rows."""
+    rows = "more than half of the rows" if fit.family.m_estimation else "the response"
+    what = f"The model fits {rows} exactly, up to rounding errors"
+    return (
+        f"{what}. Standard errors, tests and intervals come from these errors and have no meaning"
+    )
 
 
 def summary(fit, full):
@@ -154,7 +161,7 @@ def _doubts(fit):
     if fit.df_resid == 0:
         notes.append(f"{SATURATED}.")
     elif log["exact"]:
-        notes.append(f"{EXACT}.")
+        notes.append(f"{exact_fit(fit)}.")
     elif fit.family.name == "quantile" and np.isnan(fit.dispersion):
         notes.append(
             "Standard errors are unknown: these rows do not give the density of the residuals at "
