@@ -281,7 +281,11 @@ class _Regressor(_Supervised, base.RegressorMixin):
         if y.dtype.kind in "mM":  # NumPy would count their microseconds
             raise DataError(refusal("y", str(y.dtype)))
         y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
-        return y, getattr(self, "family", None) or "gaussian"
+        family = getattr(self, "family", None) or "gaussian"
+        if family in ("multinomial", "ordinal"):
+            what = f"{type(self).__name__} predicts numbers, not the classes of family {family!r}"
+            raise ArgumentError(f"{what}: use {self._model.capitalize()}Classifier")
+        return y, family
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted mean of the response, (n,)."""
@@ -291,6 +295,9 @@ class _Regressor(_Supervised, base.RegressorMixin):
 class _Classifier(_Supervised, base.ClassifierMixin):
     def _response(self, y):
         family = getattr(self, "family", None)
+        if family in families.NUMERIC:
+            what = f"{type(self).__name__} predicts classes, not the numbers of family {family!r}"
+            raise ArgumentError(f"{what}: use {self._model.capitalize()}Regressor")
         dtype = getattr(y, "dtype", None)
         in_order = isinstance(dtype, pd.CategoricalDtype) and dtype.ordered
         order = dtype.categories if in_order else None

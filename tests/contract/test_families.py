@@ -299,6 +299,12 @@ def test_estimators(case, df):
     estimator.fit(X, y)
     found = estimator.predict(X) if case.fit.levels is None else estimator.predict_proba(X)
     np.testing.assert_allclose(found, case.fit.predict(df), rtol=1e-9)
+    other = "Classifier" if kind == "Regressor" else "Regressor"
+    other = getattr(sklearn, case.fit.name.capitalize() + other)()
+    if "family" in other.get_params():
+        y = y.to_numpy() if case.fit.levels is None else df["count"]
+        with pytest.raises(ld.ArgumentError, match=f"of family '{case.family}': use .*{kind}"):
+            other.set_params(family=case.family).fit(X, y)
 
 
 def effect_of_a(fit):
@@ -336,6 +342,24 @@ def test_fractions_of_counts_are_named(name, family, df):
     with pytest.warns(ld.DataWarning, match=told):
         model("rate ~ a + b", rates, **call)
     model("rate ~ a + b", rates, weights="days", **call)  # rates times exposures are counts
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_offsets_that_are_no_logarithms_are_named(name, df):
+    model, days = getattr(ld, name), df.assign(days=np.linspace(1.0, 365.0, N))
+    with pytest.warns(ld.DataWarning, match="offset ranges from 1 to 365; .* of an exposure"):
+        model("count ~ a", days, family="poisson", offset="days", **CALLS[name])
+    model("size ~ a", days, offset="days", **CALLS[name])
+    model("count ~ a", days, family="poisson", offset=np.log(days["days"]), **CALLS[name])
+
+
+def test_an_update_of_the_family_drops_the_parameter_of_the_old_one(df):
+    fit = ld.glm("amount ~ a", df, family="quantile", quantile=0.9)
+    assert fit.update(df, family="gamma").family.name == "gamma"
+    assert fit.update(df, family="tweedie", power=1.3).arguments.get("quantile") is None
+    assert fit.update(df, formula="amount ~ b").family.quantile == 0.9
+    with pytest.raises(ld.ArgumentError, match="quantile= is for family='quantile', not 'gamma'"):
+        fit.update(df, family="gamma", quantile=0.5)
 
 
 @pytest.mark.parametrize(

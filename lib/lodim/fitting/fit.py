@@ -553,6 +553,9 @@ class Fit(Delegates):
     def _call_arguments(self, changes: dict[str, Any]) -> dict[str, Any]:
         """Return the call's arguments with changes; ArgumentError if an array was not kept."""
         arguments = self.arguments | changes
+        for family, (name, *_) in families.PARAMETERS.items():
+            if name not in changes and arguments.get("family") != family:
+                arguments.pop(name, None)
         for name, value in arguments.items():
             if isinstance(value, str) and value == ARRAY:
                 what = f"{name} was an array, a function or an object, which a fit does not store"

@@ -27,6 +27,7 @@ from lodim.fitting.registry import MODELS, model_module
 from lodim.fitting.saved import as_tuples
 from lodim.formula.formula import leave_out, parse
 from lodim.report import phrases
+from lodim.report.numbers import significant
 from lodim.text import counted, shown, size_in_bytes
 from lodim.typing import P, R
 
@@ -34,6 +35,7 @@ from lodim.typing import P, R
 PARAMETERS = ("power", "quantile")  # of families
 DESIGN = ("family", *PARAMETERS, *INPUTS, "standardize", "dtype", "missing", "sample")
 WHOLE = 1e-3  # tolerance of whole numbers, as in R's glm for successes
+MOST_OFFSET = 30.0  # largest range of the log exposure; larger ones are not logarithms
 SCRATCH = "scratch"  # entry of `control` that names a folder
 
 
@@ -157,6 +159,13 @@ def warn_of_values(design, batch, family):
             cure = "with exposures, give counts and offset=, the logarithm of the exposure"
             cure += "; for amounts use family 'tweedie'"
             warn(f"{what} {family.name!r} is for counts: {cure}", DataWarning)
+    if family.link == "log" and batch.offset is not None:
+        used = batch.offset[batch.positive_weight]
+        if np.ptp(used) > MOST_OFFSET:
+            what = f"offset ranges from {significant(used.min())} to {significant(used.max())}"
+            link = f"with the log link of family {family.name!r}, the means then differ by a factor"
+            factor = f"of exp({significant(np.ptp(used))})"
+            warn(f"{what}; {link} {factor}: give the logarithm of an exposure", DataWarning)
     notes = phrases.wild(design)
     if design.response is not None and design.levels is None:
         at, name = batch.positive_weight, design.response.name
