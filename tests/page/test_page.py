@@ -448,6 +448,12 @@ def test_the_page_has_checks_limits_held_out_figures_and_ticks():
     assert "copies: " in sections.findings(tied, CARS.assign(double=2 * CARS["weight"]))[0]
 
 
+def test_the_page_says_what_is_predicted():
+    fit = ld.glm("mpg ~ weight", CARS, family="quantile", quantile=0.9)
+    assert "A prediction on this page is the quantile 0.9." in " ".join(sections.limits(fit))
+    assert "is a mean or a probability." in " ".join(sections.limits(ld.glm("mpg ~ weight", CARS)))
+
+
 def test_effects_read_each_column_of_the_data_once(monkeypatch):
     p, rng = 30, np.random.default_rng(0)
     df = pd.DataFrame(rng.normal(size=(60, p)), columns=[f"x{j}" for j in range(p)])

@@ -169,6 +169,8 @@ def _seconds(value):
 
 def short(value):
     """Return the text of an argument as a user would type it; "..." for an array."""
+    if isinstance(value, float):
+        return f"{value:.6g}"
     plain = isinstance(value, str | int) and len(repr(value)) <= LONG
     return repr(value) if plain else "..."
 

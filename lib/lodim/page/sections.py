@@ -162,13 +162,14 @@ def limits(fit):
     rows = f"The model is for rows from the same population as its {counted(fit.n, 'training row')}"
     if fit.design.n_dropped:
         rows += f"; {counted(fit.design.n_dropped, 'row')} with missing values were left out"
+    is_quantile = fit.family.name == "quantile"
+    kind = f"the {fit.family.label}" if is_quantile else "a mean or a probability"
     return [
         f"{rows}. If the data change (fit.check(new)), fit it again.",
         "Beyond the ranges of the columns it extrapolates. The sliders end where the data do.",
         "Curves and slopes show how the prediction changes with a column. They do not show what "
         "would happen if somebody changed this column: correlated columns share their effects.",
-        "A prediction on this page is a mean or a probability. ld.conformal gives intervals for "
-        "single responses.",
+        f"A prediction on this page is {kind}. ld.conformal gives intervals for single responses.",
     ]
 
 

@@ -44,6 +44,16 @@ def case(request, df):
     return formula, call, ld.costnet(formula, df, **call)
 
 
+def test_a_model_without_features_predicts_by_its_offset(df):
+    def note(**more):
+        fit = ld.costnet("count ~ a", df, family="poisson", budget=0, **more)
+        assert fit.predict(df).nunique() == (len(df) if more else 1)
+        return " ".join(str(fit.summary()).split())
+
+    assert "predicts the same for every row." in note()
+    assert "predicts the same for every row, apart from the offset." in note(offset="log_time")
+
+
 @pytest.mark.long
 def test_a_refitted_model_is_the_glm_of_its_terms(case, df):
     formula, call, fit = case

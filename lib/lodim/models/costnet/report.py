@@ -228,7 +228,8 @@ def _notes(fit):
 
 def _coefficients_note(fit):
     if not fit.step.df:
-        return "The model has no feature: it predicts the same for every row."
+        but = ", apart from the offset" if fit.design.offset_given else ""
+        return f"The model has no feature: it predicts the same for every row{but}."
     if fit.step.rule == PENALIZED:
         return "The coefficients are shrunken by the penalty, not refitted."
     if fit.step.relax < 1.0:
