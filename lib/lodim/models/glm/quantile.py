@@ -10,6 +10,7 @@ from lodim.models.glm import inference
 from lodim.models.glm.estimates import Estimates
 from lodim.models.glm.rows import Sums
 
+ROUNDING = 1e-13  # share of the largest response in a residual that is rounding
 IQR = 1.34  # interquartile range of normal numbers per standard deviation, as in statsmodels
 
 
@@ -29,13 +30,15 @@ def fit(rows, basis, combination):
     coef = start - scale * ended.eqlin.marginals
     # The sparsity is 1 / density of the residuals at zero, by a kernel estimate as in statsmodels.
     residual = y - X @ coef
+    residual[np.abs(residual) <= ROUNDING * np.abs(y).max()] = 0.0
     statsmodels = import_module("statsmodels.regression.quantile_regression")
     width = statsmodels.hall_sheather(len(residual), share)
     lower, upper = np.percentile(residual, [25, 75])
     with np.errstate(all="ignore"):
         width = norm.ppf(share + width) - norm.ppf(share - width)
         width *= min(np.std(y), (upper - lower) / IQR)
-        sparsity = float(1.0 / np.mean(statsmodels.kernels["epa"](residual / width) / width))
+        density = np.mean(statsmodels.kernels["epa"](residual / width) / width)
+        sparsity = 0.0 if width == 0.0 else float(1.0 / density)
     dispersion = share * (1.0 - share) * sparsity**2
     root = np.linalg.inv(np.linalg.qr(X, mode="r"))
     none = np.zeros((len(coef), 0))
