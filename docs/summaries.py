@@ -255,7 +255,8 @@ print(fit.summary())
 #
 # Which features have the largest effect? Summaries sort features by the size of the estimate per
 # standard deviation. This column is called `Per SD`, and `std_estimate` in `tidy()`. For `gbmap` it
-# is `|.| per SD`, and `std_estimate_abs` in `tidy()`. The estimate itself depends on the model:
+# is `|.| per SD`, and `std_estimate_abs` in `tidy()`. With `standardize=False`, these are per unit,
+# and summaries lack the column. The estimate itself depends on the model:
 #
 # | model | what an estimate is |
 # |---|---|

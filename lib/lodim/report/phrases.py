@@ -34,11 +34,16 @@ def scale(fit):
     return "the score of the class" if link == "softmax" else f"the {link} of {mean}{modelled(fit)}"
 
 
+def per(fit, sd="SD"):
+    """Return "per SD", or "per unit" if the features of the fit are not standardized."""
+    return f"per {sd}" if fit.arguments.get("standardize", True) else "per unit"
+
+
 def not_standardized(fit):
-    """Return a list with a note that values "per SD" are per unit; [] for standardized features."""
+    """Return a list with a note that std_ estimates are per unit; [] for standardized features."""
     if fit.arguments["standardize"]:
         return []
-    return ["Features are not standardized: values per standard deviation (SD) are per unit."]
+    return ["Features are not standardized: std_estimate in tidy() is per unit of the feature."]
 
 
 def monotone(fit):

@@ -9,6 +9,7 @@ from lodim.errors import ArgumentError
 from lodim.plot.axes import GREY, LEGEND_OUTSIDE, RED, ensure_axes, tidy
 from lodim.plot.lettering import literal
 from lodim.plot.lines import against_log
+from lodim.report.phrases import per
 from lodim.report.tables import significant
 
 FEW_PLACES = 12  # up to this many values of a setting, each value has a tick
@@ -26,7 +27,7 @@ def path(path, ax=None, top=10):
     if wide.empty:
         raise ArgumentError("the path has no features to draw")
     above = ("Df", path.lambdas, [str(df) for df in in_pandas(path.glance)()["df"]])
-    ylabel = path.fits[0]._estimate_name + " per SD" * standardized
+    ylabel = path.fits[0]._estimate_name + f" {per(path.fits[0])}" * standardized
     return against_log(wide, path.penalty.rstrip("_"), ylabel, above, ax, top)
 
 

@@ -9,7 +9,7 @@ from lodim.plot import axes
 from lodim.plot.axes import BLUE, GREY, LEGEND_OUTSIDE, RED, count_line, ensure_axes, listed, tidy
 from lodim.plot.bars import forest
 from lodim.plot.lettering import literal
-from lodim.report.phrases import term_labels
+from lodim.report.phrases import per, term_labels
 from lodim.text import shorten
 
 
@@ -23,7 +23,7 @@ def draw_bootstrap(boot, ax=None, *, top, level):
         # The intercept is not an effect and has another scale; views of ripr have no unit.
         named = bool(per_sd.notna().any())
         frame, per_sd = (v[per_sd.notna()] if named else v for v in (frame, per_sd))
-        xlabel = boot.fit._estimate_name + " per SD" * named
+        xlabel = boot.fit._estimate_name + f" {per(boot.fit)}" * named
         for name in ("estimate", "conf_low", "conf_high") if named else ():
             frame[name] *= per_sd
     frame = frame[np.isfinite(frame["conf_low"]) & np.isfinite(frame["estimate"])]

@@ -564,7 +564,7 @@ def test_unstandardized_features_are_named_in_the_summary(model):
     given = {"lambda_v": 0.1} if model is ld.proset else given
     for standardize in (True, False):
         fit = model("mpg ~ weight", ld.data("autompg"), standardize=standardize, **given)
-        note = "values per standard deviation (SD) are per unit"
+        note = "std_estimate in tidy() is per unit"
         assert (note in " ".join(str(fit.summary()).split())) is not standardize
 
 

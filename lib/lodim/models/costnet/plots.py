@@ -9,6 +9,7 @@ from lodim.models.costnet import diagram, frontier_models
 from lodim.models.costnet.settings import RULES
 from lodim.plot import axes, lines
 from lodim.plot.axes import colour, mark
+from lodim.report.phrases import per
 from lodim.report.tables import significant
 
 
@@ -65,7 +66,7 @@ def path(fit, ax, *, top=10):
     wide = pd.DataFrame(coef.reshape(len(keep), -1), lambdas, names)
     sizes = zip(frame["df"][keep], frame["cost"][keep], strict=True)
     above = ("Df, cost", lambdas, [f"{df}\n{significant(cost, 3)}" for df, cost in sizes])
-    return lines.against_log(wide, "lambda", "coefficient per SD", above, ax, top)
+    return lines.against_log(wide, "lambda", f"coefficient {per(fit)}", above, ax, top)
 
 
 KINDS: dict = {"cost": cost, "path": path, "graph": diagram.graph}

@@ -10,7 +10,7 @@ from lodim.models.costnet.frontier_models import PENALIZED
 from lodim.page import MOST_NAMES, Picture
 from lodim.prices.build import unused_prices
 from lodim.report import phrases
-from lodim.report.numbers import aligned
+from lodim.report.numbers import aligned, blank_if_missing
 from lodim.report.tables import Report, Table, room_beside, significant
 from lodim.text import counted, shorten
 
@@ -186,9 +186,10 @@ def _coefficients(fit, full):
     order = size[size > 0].sort_values(ascending=False, kind="stable").index
     largest = order if full else order[:30]
     shown = pd.concat([frame[intercept], frame.loc[largest]])
-    table = pd.DataFrame({"Estimate": shown["estimate"], "Per SD": shown["std_estimate"]})
+    columns, sd = {"Estimate": shown["estimate"]}, fit.arguments["standardize"]
+    table = pd.DataFrame(columns | ({"Per SD": shown["std_estimate"]} if sd else {}))
     table = table.set_axis(phrases.term_labels(shown), axis=0).rename_axis(None)
-    per = "per unit of the feature, and per standard deviation, largest first."
+    per = f"per unit of the feature{', and per standard deviation' * sd}, largest first."
     notes = [f"In units of {phrases.scale(fit)}: {per}"]
     zeros = int((size == 0).sum())
     if zeros:
@@ -196,7 +197,7 @@ def _coefficients(fit, full):
     if len(order) > len(largest):
         rest = counted(len(order) - len(largest), "smaller coefficient")
         notes.append(f"{rest} left out; see coef().")
-    formats = {"Estimate": significant, "Per SD": lambda v: "" if np.isnan(v) else significant(v)}
+    formats = dict.fromkeys(table, blank_if_missing)
     return Table("Coefficients", table, formats, (" ".join(notes),), keep=[True] * len(table))
 
 
@@ -300,7 +301,6 @@ LABELS = {
     "term": "feature",
     "level": "class",
     "estimate": "coefficient",
-    "std_estimate": "coefficient per SD",
 }
 
 
@@ -325,12 +325,13 @@ def pictures(fit, data):
     found = [] if fit.estimates.frontier is None else [_frontier(fit)]
     tidy = in_pandas(fit.tidy)()
     terms = tidy[tidy["chosen"].astype(bool) & (tidy["std_estimate"].fillna(0) != 0)]
-    terms = pd.DataFrame(terms).rename(columns=LABELS)
+    x = f"coefficient {phrases.per(fit)}"
+    terms = pd.DataFrame(terms).rename(columns=LABELS | {"std_estimate": x})
     color = "class" if "class" in terms else ""
     if len(terms):
-        note = "Per standard deviation (SD) of the feature."
+        note = f"Coefficients {phrases.per(fit, 'standard deviation (SD)')} of the feature."
         note += f" The first {MOST_NAMES} of {len(terms)}." * (len(terms) > MOST_NAMES)
-        x, style = "coefficient per SD", {"color": color, "hover": ("coefficient",), "note": note}
+        style = {"color": color, "hover": ("coefficient",), "note": note}
         found.append(Picture("Coefficients", "bars", terms.head(MOST_NAMES), x, "feature", **style))
     return found
 

@@ -38,7 +38,7 @@ def effects(fit, ax, *, top=15):
     """Draw the mean slope of the `top` most important features, per standard deviation."""
     every = in_pandas(fit.tidy)()
     frame = every.loc[every["std_estimate_abs"].sort_values(ascending=False).index[:top]]
-    xlabel = f"effect on {phrases.scale(fit)}\nper SD of the feature"
+    xlabel = f"effect on {phrases.scale(fit)}\n{phrases.per(fit)} of the feature"
     xlabel += count_line(len(frame), len(every))
     names, spread = phrases.term_labels(frame), frame["std_estimate_abs"]
     return bars(names, frame["std_estimate"], xlabel, ax, spread=spread)
@@ -60,7 +60,7 @@ def local(fit, ax, *, data, row=0, top=15):
     predicted = in_pandas(fit.predict)(one, type, **(fit._zero_offset() if unknown else {})).iloc[0]
     shown = response.event(f"{predicted:.4g}" if fit.levels is None else predicted)
     title = f"row {one.index[0]}: predicted {shown}" + " without its offset" * unknown
-    xlabel = f"local effect on {phrases.scale(fit)}\nper SD of the feature"
+    xlabel = f"local effect on {phrases.scale(fit)}\n{phrases.per(fit)} of the feature"
     xlabel += count_line(len(gradient), n_all)
     return bars(names, gradient.to_numpy(), xlabel, ax, title=title)
 

@@ -71,8 +71,9 @@ def _learners(fit):
     table = table[[c for c in columns if c in table]].rename(columns=columns)
     formats = {"b": "+d", "Active %": ".1f", "Cum. %Dev": ".2f"}
     note = (
-        "f_j(x) = a + b g(w'x); |w| per standard deviation of the features, in units of "
-        f"{phrases.scale(fit)}; Active: share of rows with w'x > 0; Loss: {loss_name(fit)}, after "
+        f"f_j(x) = a + b g(w'x); |w| {phrases.per(fit, 'standard deviation')} of the features, in "
+        f"units of {phrases.scale(fit)}; Active: share of rows with w'x > 0; Loss: "
+        f"{loss_name(fit)}, after "
         f"the boost{'' if fit.refit_log is None else ', before the joint fit'}."
     )
     return Table("Weak learners", table, formats, (note,))
@@ -107,7 +108,8 @@ def _thresholds(fit, most):
 
 def _effects(fit, full):
     columns = {"estimate": "Mean", "estimate_abs": "Mean |.|"}
-    columns |= {"std_estimate": "Per SD", "std_estimate_abs": "|.| per SD"}
+    sd = fit.arguments["standardize"]
+    columns |= {"std_estimate": "Per SD", "std_estimate_abs": "|.| per SD"} if sd else {}
     frame = in_pandas(fit.tidy)()
     order = frame["std_estimate_abs"].sort_values(ascending=False, kind="stable").index
     shown = frame.loc[order if full else order[:MOST_FEATURES]]
@@ -116,9 +118,9 @@ def _effects(fit, full):
     )
     notes = [
         "Local coefficients (the gradient of f) averaged over the training rows: per unit of the "
-        "feature, and per standard deviation, largest first; |.| averages their size. If Mean "
-        "|.| is well above |Mean|, the effect changes sign, or exists only for some rows. For a "
-        "0/1 feature this is a slope, not the change from 0 to 1."
+        f"feature{', and per standard deviation' * sd}, largest first; |.| averages their size. "
+        "If Mean |.| is well above |Mean|, the effect changes sign, or exists only for some rows. "
+        "For a 0/1 feature this is a slope, not the change from 0 to 1."
     ]
     if len(frame) > len(shown):
         notes.append(f"{len(frame) - len(shown)} smaller effects are not shown; see tidy().")
@@ -220,14 +222,14 @@ LABELS = {
 
 def words(fit):
     """Return a description of the model in a few sentences, as a list of paragraphs."""
-    m = len(fit.learners())
+    m, per = len(fit.learners()), phrases.per(fit, "standard deviation")
     return [
         f"The score of {fit.design.response.name} is a sum of {counted(m, 'learner')}, each a "
         "plane with one bend, fitted one after the other (gradient boosting mapping). It "
         f"explains {100 * fit.dev_ratio:.1f}% of the deviance of the training rows.",
         f"The penalty lambda is {significant(fit.settings.lambda_)}: a larger one flattens the "
         "planes. Near any row the model is linear, so that each feature has a slope there; the "
-        "bars below show its mean size over the training rows, per standard deviation.",
+        f"bars below show its mean size over the training rows, {per}.",
     ]
 
 
@@ -236,12 +238,14 @@ def pictures(fit, data):
     tidy = in_pandas(fit.tidy)()
     terms = tidy[tidy["std_estimate_abs"] > 0]
     terms = terms.sort_values("std_estimate_abs", ascending=False, kind="stable")
-    terms = terms.rename(columns=LABELS)
-    size = LABELS["std_estimate_abs"]
+    labels = {name: text.replace("per SD", phrases.per(fit)) for name, text in LABELS.items()}
+    terms = terms.rename(columns=labels)
+    size = labels["std_estimate_abs"]
     color = "class" if "class" in terms else ""
-    note = "Mean absolute slope of the score, per standard deviation (SD) of a feature."
+    per = phrases.per(fit, "standard deviation (SD)")
+    note = f"Mean absolute slope of the score, {per} of a feature."
     note += not_drawn(terms, MOST_NAMES)
-    style = {"color": color, "hover": [*LABELS.values()][2:5]}
+    style = {"color": color, "hover": [*labels.values()][2:5]}
     found = [
         Picture("Mean effects", "bars", terms.head(MOST_NAMES), size, "feature", note, **style)
     ]

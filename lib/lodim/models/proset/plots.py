@@ -18,6 +18,7 @@ from lodim.models.proset.explain.reference import reference_values
 from lodim.models.proset.explain.shapley import REFERENCE
 from lodim.models.proset.prototypes import estimates_at
 from lodim.plot import axes, bars, points
+from lodim.report.phrases import per
 
 STRANGE = 1  # percentile of familiarity below which a surface is veiled
 GRID = 121  # points of a surface along each axis
@@ -30,7 +31,7 @@ def weights(fit, ax, *, top=20):
     if not len(on):
         raise ArgumentError("no feature has a weight above zero, so there is nothing to draw")
     names = [active_names(fit)[k] for k in on]
-    xlabel = "feature weight per SD" + axes.count_line(len(on), len(active))
+    xlabel = f"feature weight {per(fit)}" + axes.count_line(len(on), len(active))
     return bars.weights(names, fit.estimates.v[:, on], xlabel, ax)
 
 

@@ -84,11 +84,13 @@ def _batches(fit):
 def _features(fit, full):
     active = _active(fit)
     shown = active if full else active.head(MOST_FEATURES)
-    heads = {"estimate": "Weight", "std_estimate": "Per SD", "batches": "Batches"}
+    heads, sd = {"estimate": "Weight"}, fit.arguments["standardize"]
+    heads |= {"std_estimate": "Per SD"} if sd else {}
+    heads |= {"batches": "Batches"}
     table = shown.set_index("term").rename_axis(None)[list(heads)].rename(columns=heads)
     notes = [
-        "Weight: inverse width of the kernel, per unit of the feature and per standard deviation, "
-        "largest of the batches."
+        "Weight: inverse width of the kernel, per unit of the feature"
+        f"{' and per standard deviation' * sd}, largest of the batches."
     ]
     if len(active) > len(shown):
         notes.append(f"{len(active) - len(shown)} more active features are left out; see tidy().")
@@ -96,7 +98,7 @@ def _features(fit, full):
     rest = [name for name in fit.design.names if name not in used]
     if rest:
         notes.append(f"Not used (weight 0): {first_names(rest, 10)}.")
-    formats = {"Weight": significant, "Per SD": significant}
+    formats = dict.fromkeys(table.columns.drop("Batches"), significant)
     return Table("Active features", table, formats, tuple(notes))
 
 
@@ -170,14 +172,12 @@ def words(fit):
 def pictures(fit, data):
     """Return pictures of the feature weights, and of the prototypes in the two main features."""
     active = _active(fit)
-    weights = active.rename(
-        columns={"term": "feature", "estimate": "weight", "std_estimate": "weight per SD"}
-    )
-    note = "Weight per standard deviation (SD) in the distance between rows." + not_drawn(
-        weights, MOST_NAMES
-    )
+    per = f"weight {phrases.per(fit)}"
+    weights = active.rename(columns={"term": "feature", "estimate": "weight", "std_estimate": per})
+    note = f"Weight {phrases.per(fit, 'standard deviation (SD)')} in the distance between rows."
+    note += not_drawn(weights, MOST_NAMES)
     largest, style = weights.head(MOST_NAMES), {"note": note, "hover": ("weight",)}
-    found = [Picture("Feature weights", "bars", largest, "weight per SD", "feature", **style)]
+    found = [Picture("Feature weights", "bars", largest, per, "feature", **style)]
     if len(active) < 2:
         return found if len(active) else []
     prototypes = fit.export()

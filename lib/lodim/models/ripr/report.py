@@ -55,6 +55,8 @@ def listing(fit):
 
 def summary(fit, full):
     name, words = ERROR[fit.estimates.task]
+    if not fit.arguments["standardize"]:
+        words = words.removesuffix(", in standard deviations")
     if voting(fit):
         note = (
             f"%Rows: share of the {fit.n} training rows for whose prediction the view has most "

@@ -6,6 +6,7 @@ import pandas as pd
 
 from lodim.design.frame import in_pandas
 from lodim.report import excel
+from lodim.report.phrases import per
 from lodim.typing import Data, FilePath
 
 FEATURE, ESTIMATE = "4D7C5A", "7A4E79"  # colours of headings: features, parts of the estimate
@@ -56,9 +57,9 @@ def to_excel(
     scales = ["prototype weight"]
     sheet = excel.Sheet("prototypes", frame, formats, scales=scales, heads=heads, fixed=2)
     tidy = in_pandas(fit.tidy)().sort_values("std_estimate", ascending=False, kind="stable")
-    tidy = tidy.rename(columns={"estimate": "weight", "std_estimate": "weight per SD"})
-    formats = _formats(tidy, ["weight", "weight per SD"])
-    weights = excel.Sheet("features", tidy, formats, scales=["weight per SD"])
+    scaled = f"weight {per(fit)}"
+    tidy = tidy.rename(columns={"estimate": "weight", "std_estimate": scaled})
+    weights = excel.Sheet("features", tidy, _formats(tidy, ["weight", scaled]), scales=[scaled])
     glance = in_pandas(fit.glance)().iloc[0]
     about = [("Model", fit.call), *((k, str(v)) for k, v in glance.items())]
     excel.write(path, [sheet, weights, _about(about)])
