@@ -133,12 +133,20 @@ def test_what_models_share(case, df, tmp_path):
     held = ld.cv(ld.gbmap, formula, df, folds=3, **call)
     assert 0.0 < held.tidy()["mean"].min() < fit.null_deviance
     intervals = ld.conformal(ld.gbmap, formula, df, folds=3, **call)
+    y, known = df[formula.split()[0]], df[call["offset"]] if "offset" in call else 0.0
     if link == "identity":
-        assert fit.predict(df, clip=True).max() <= df[formula.split()[0]].max()
+        assert fit.predict(df, clip=True).max() <= y.max()
         return
     assert intervals.predict(df)["lower"].min() >= 0.0
-    with pytest.raises(ArgumentError, match="numeric response"):
-        fit.predict(df, clip=True)
+    far = df.assign(a=50.0 * df["a"])
+    with pytest.warns(ld.ExtrapolationWarning, match="far outside the training range of"):
+        found = fit.predict(far)
+    rates = y / np.exp(known)
+    limited = np.exp(known) * (found / np.exp(known)).clip(rates.min(), rates.max())
+    np.testing.assert_allclose(fit.predict(far, clip=True), limited, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(np.exp(fit.predict(far, "link", clip=True)), limited, atol=1e-12)
+    near = fit.distance(df[:9], df).to_numpy().argsort(axis=1, kind="stable")[:, :3]
+    np.testing.assert_allclose(fit.neighbours(df[:9], 3), rates.to_numpy()[near].mean(axis=1))
 
 
 @pytest.mark.parametrize("family", CALLS)

@@ -9,7 +9,13 @@ from joblib import Parallel, delayed
 from lodim.engine.blocks import sum_rows
 from lodim.errors import warn_not_converged
 from lodim.models.gbmap import refit
-from lodim.models.gbmap.embedding import KINDS, NEIGHBOURS, Reference, drift_indicators
+from lodim.models.gbmap.embedding import (
+    KINDS,
+    NEIGHBOURS,
+    Reference,
+    drift_indicators,
+    without_offset,
+)
 from lodim.models.gbmap.fit import GbmapFit
 from lodim.models.gbmap.learners import Effects
 from lodim.selection.tuning import quick_splits, side_by_side
@@ -26,7 +32,7 @@ def assemble(problem, learners, log, selection, for_path):
     reference = calibration = None
     refit_log, log = log.get("refit"), {k: v for k, v in log.items() if k != "refit"}
     if not for_path and settings.reference_rows:
-        reference = Reference.from_batch(learners, batch, family.link == "identity", settings)
+        reference = Reference.from_batch(learners, batch, family.link, settings)
         if selection is not None:
             calibration = _calibrate(problem)
     if refit_log is not None and not refit_log["converged"]:
@@ -41,11 +47,11 @@ def assemble(problem, learners, log, selection, for_path):
             "raise control={'max_iter': ...} or lambda_"
         )
     response_range = None
-    if family.link == "identity" and settings.reference_rows:
-        offset = batch.offsets(1)[:, 0]
+    if family.link in ("identity", "log") and settings.reference_rows:
+        at_zero = without_offset(batch, family.link)
 
         def ends(i):
-            y = (batch.y[i] - offset[i])[batch.weight[i] > 0.0]
+            y = at_zero[i][batch.weight[i] > 0.0]
             return np.array([-y.min(initial=np.inf), y.max(initial=-np.inf)])
 
         response_range = sum_rows(ends, batch.n, np.maximum) * (-1.0, 1.0)
@@ -84,9 +90,9 @@ def _held_out_drift(problem, train, test):
     """Fit gbmap to the rows `train`; return drift indicators of the rows `test`.
 
     The result is a dict: kind of indicator -> values per row of `test`, large if unlike `train`."""
-    numeric, settings = problem.family.link == "identity", replace(problem.settings, threads=1)
+    settings = replace(problem.settings, threads=1)
     family = problem.model.learn_family(train, problem.family, settings)
     stages = refit.fit_stages(train, family, settings.for_comparison(train.n, train.X.shape[1]))
     learners, _ = refit.combine([stage[:2] for stage in islice(stages, settings.m)])
-    reference = Reference.from_batch(learners, train, numeric, settings)
-    return drift_indicators(learners, reference, test, NEIGHBOURS, numeric, 1)
+    reference = Reference.from_batch(learners, train, family.link, settings)
+    return drift_indicators(learners, reference, test, NEIGHBOURS, family.link == "identity", 1)

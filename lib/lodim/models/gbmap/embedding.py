@@ -12,6 +12,14 @@ NEIGHBOURS = 5  # k of the paper's drift indicator (Sect. 4.5)
 KINDS = "difference", "distance"  # kinds of drift indicators
 
 
+def without_offset(batch, link):
+    """Return a Batch's responses, (n,), at an offset of zero; those of classes are unchanged."""
+    if batch.offset is None or link not in ("identity", "log"):
+        return batch.y
+    offset = batch.offset.reshape(-1)
+    return batch.y - offset if link == "identity" else batch.y * np.exp(-offset)
+
+
 @forms.record
 class Reference:
     """Training rows stored for nearest-neighbour searches: r rows, M learners, K classes."""
@@ -26,10 +34,10 @@ class Reference:
             raise ValueError("reference has no rows")
 
     @classmethod
-    def from_batch(cls, learners, batch, numeric, settings):
+    def from_batch(cls, learners, batch, link, settings):
         """Return a Reference: training rows (a sample if many) with which new rows are compared.
 
-        numeric : whether the response is a number, which is then stored minus its offset"""
+        link : link of the family; a numeric response is stored without its offset"""
         count, most = batch.n_positive, settings.reference_rows
         rows = slice(None)
         if count > most:
@@ -37,14 +45,11 @@ class Reference:
             rows.sort()
         if batch.n > min(count, most):
             batch = subset(batch, rows if count == batch.n else batch.positive_weight[rows])
-        y = batch.y
-        if numeric and batch.offset is not None:
-            y = y - batch.offset.reshape(-1)
         E = learners.embedding(batch.X, batch.n, settings.n_threads)
         score = np.zeros((batch.n, learners.n_scores))
         for k in range(learners.n_scores):
             score[:, k] = E[:, learners.target == k].sum(axis=1)
-        return cls(E, score, y)
+        return cls(E, score, without_offset(batch, link))
 
     def nearest(self, E, k):
         """Return L1 distances and positions, (n, k), of the stored rows nearest to E (n, M)."""

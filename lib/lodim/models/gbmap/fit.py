@@ -44,8 +44,8 @@ class GbmapFit(Fit):
         Percentiles of the drift indicators "difference" and "distance" of held-out rows. None
         without `reference`, and if both m and lambda_ were given.
     response_range : array (2,) or None
-        Range of the training response minus its offset. It is None for classes, with a log link,
-        in a fit returned by its method `first`, and with control={"reference_rows": 0}.
+        Range of the training response at an offset of zero. It is None for classes, in a fit
+        returned by its method `first`, and with control={"reference_rows": 0}.
     refit_log : dict or None
         Joint fit, if any: value (objective), deviance, grad_norm, n_iter, n_eval, converged, and
         gain, the relative decrease of the held-out deviance (NaN if not measured).
@@ -127,7 +127,7 @@ class GbmapFit(Fit):
         offset, new_levels, threshold
             As in `GlmFit.predict`.
         clip : bool, default=False
-            Limit predictions of a number (minus its offset) to the range of the training response.
+            Limit predicted numbers (without the offset) to the range of the training response.
 
         Returns
         -------
@@ -138,7 +138,7 @@ class GbmapFit(Fit):
         -----
         ExtrapolationWarning
             If a predicted number is outside the training range by more than a quarter of the range,
-            and by more than `drift_threshold()`, if known.
+            and by more than `drift_threshold()`, if known; with a log link, by the whole range.
 
         See Also
         --------
@@ -158,7 +158,7 @@ class GbmapFit(Fit):
         """
         if not flag("clip", clip):
             return self._predict_rows(data, type, offset, new_levels, threshold)
-        if self.family.link != "identity" or type not in ("response", "link"):
+        if self.levels is not None or type not in ("response", "link"):
             raise ArgumentError("clip=True needs a numeric response")
         if self.response_range is None:
             raise ArgumentError(
@@ -167,12 +167,13 @@ class GbmapFit(Fit):
             )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ExtrapolationWarning)
-            values = self._predict_rows(data, type, offset, new_levels, threshold)
-        known = 0.0
+            values = self._predict_rows(data, "link", offset, new_levels, threshold)
+        known, limits = 0.0, self.family.score(self.response_range)[:, 0]
         if self.design.offset_given:
             batch = self._reader.apply(data, offset=offset, new_levels=new_levels)
             known = self._in_all_rows(batch, batch.offset_matrix(1)[:, 0], values.name)
-        return (values - known).clip(*self.response_range) + known
+        values = (values - known).clip(*limits) + known
+        return np.exp(values) if self.family.link == "log" and type == "response" else values
 
     def _selected_features(self):
         return np.flatnonzero((self.estimates.theta[:, 2:] != 0.0).any(axis=0))
@@ -180,8 +181,9 @@ class GbmapFit(Fit):
     def _predict(self, batch, type):
         if type in ("response", "link") and self.response_range is not None:
             score = self._score(batch)
-            self._warn_of_extrapolation(batch, (score - batch.offset_matrix(1))[:, 0])
-            return self.family.mean(score), self.design.response.name
+            self._warn_of_extrapolation(batch, self.family.mean(score - batch.offset_matrix(1)))
+            values = self.family.mean(score) if type == "response" else score[:, 0]
+            return values, self.design.response.name
         if type == "embedding":
             return self._embed(batch), self._coordinates
         if type == "local":
@@ -500,15 +502,17 @@ class GbmapFit(Fit):
     def _warn_of_extrapolation(self, batch, f):
         low, high = self.response_range
         beyond = np.maximum(low - f, f - high)
-        # A quarter of the training range, but more than rounding errors of a sum of learners.
-        least = max(0.25 * (high - low), 1e-12 * self.estimates.scale)
-        if self.calibration is not None:
+        # A share of the training range, but more than rounding errors of a sum of learners.
+        share = 1.0 if self.family.link == "log" else 0.25
+        least = max(share * (high - low), 1e-12 * self.estimates.scale)
+        if self.calibration is not None and self.family.link == "identity":
             least = max(least, self.drift_threshold())
         far = np.flatnonzero(beyond > least)
         if not far.size:
             return
         worst = far[np.argmax(beyond[far])]
-        name, row = self.design.response.name, plain_label(batch.index[batch.rows[worst]])
+        name = self.design.response.name + " at an offset of zero" * self.design.offset_given
+        row = plain_label(batch.index[batch.rows[worst]])
         warn(
             f"{far.size} of {batch.n} rows have predictions far outside the training range of "
             f"{name}, {low:.6g} to {high:.6g}; the farthest is {f[worst]:.6g} in row {row!r}. "

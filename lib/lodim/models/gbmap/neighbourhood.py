@@ -65,7 +65,7 @@ def distance(
 def neighbours(fit: Any, data: Data, k: int = 10) -> pd.Series | pd.DataFrame:
     """Return the mean response of the k nearest training rows, by `distance` in the embedding.
 
-    The offset is first subtracted from a numeric response. Row weights are ignored.
+    Numeric responses are those at an offset of zero. Row weights are ignored.
 
     Parameters
     ----------

@@ -80,7 +80,10 @@ def embedding(fit, ax, *, data=None):
     xy[:, : min(2, len(s))] = (U * s)[:, :2]
     share = np.r_[s**2 / max((s**2).sum(), 1e-300), 0.0, 0.0]
     names = [f"PC {k + 1} of the embedding ({100 * share[k]:.0f}%)" for k in (0, 1)]
-    key = points.Key.from_response(fit.design.response.name, fit.levels, y)
+    name = fit.design.response.name
+    if data is None and fit.levels is None and fit.design.offset_given:
+        name += " at an offset of zero"
+    key = points.Key.from_response(name, fit.levels, y)
     ax = ensure_axes(ax, SIZE)
     shades = points.scatter_values(ax, xy, y, key, s=12, alpha=0.8, lw=0)
     if fit.levels is None:
