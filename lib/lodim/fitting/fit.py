@@ -350,6 +350,10 @@ class Fit(Delegates):
     def _new_columns(self, data, offset, new_levels):
         """Return the columns that augment() adds to the rows of `data`."""
         batch = self._reader.apply(data, offset=offset, response=True, new_levels=new_levels)
+        return self._columns_of(batch)
+
+    def _columns_of(self, batch):
+        """Return the columns that augment() adds to all rows of a Batch with the response."""
         known, score = self._answered(batch)
         new = {
             ".fitted": self._in_all_rows(batch, *self._predict(batch, "response")),

@@ -652,3 +652,17 @@ def test_any_data(n, p, seed, kind, holes, k, grain, method):
         assert str(fit) and str(fit.summary()) and len(fit.augment(df)) == n
         if known.any():
             assert str(fit.explain(df[known].iloc[[0]]))
+
+
+@pytest.mark.parametrize("method", ["vote", "assignment"])
+def test_a_call_searches_the_neighbours_once(method, monkeypatch):
+    fit = ld.ripr("y ~ .", TWO, max_dim=2, k=10, threads=1, method=method)
+    kind, calls = type(fit.estimates), []
+    query = kind.query
+    monkeypatch.setattr(kind, "query", lambda *a, **k: calls.append(1) or query(*a, **k))
+    for name in fit.types:
+        fit.predict(TWO, name)
+    assert len(calls) == len(fit.types)
+    fit.augment(TWO)
+    fit.explain(TWO[:1])
+    assert len(calls) == len(fit.types) + 2

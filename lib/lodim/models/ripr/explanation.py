@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 
 from lodim.checks import MOST_ROWS, whole
-from lodim.design.frame import in_pandas
 from lodim.errors import ArgumentError, DataError
 from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS
 from lodim.models.ripr.report import view_features
@@ -129,6 +128,10 @@ def explain(fit: Any, row: Any, k: int = 5) -> Explanation:
     j, label = int(answers.view[0]), batch.index[0]
     kind = {CLASSES: "class", CLUSTERS: "cluster", NUMBERS: "response"}[e.task]
     neighbours = pd.DataFrame()
+
+    def predicted(type):
+        return fit._in_all_rows(batch, *fit._predict(batch, type)).iloc[0]
+
     if j >= 0:
         distance, where = (z[0] for z in e.nearest(j, X, k))
         distance, where = distance[where >= 0], where[where >= 0]
@@ -146,10 +149,8 @@ def explain(fit: Any, row: Any, k: int = 5) -> Explanation:
         response="" if fit.design.response is None else fit.design.response.name,
         label=label,
         view=None if j < 0 else fit.view_names[j],
-        prediction=None
-        if j < 0 and e.method != VOTE
-        else in_pandas(fit.predict)(row, kind).iloc[0],
-        probabilities=in_pandas(fit.predict)(row, "prob").iloc[0] if e.task == CLASSES else None,
+        prediction=None if j < 0 and e.method != VOTE else predicted(kind),
+        probabilities=predicted("prob") if e.task == CLASSES else None,
         views=_view_frame(fit, answers, X),
         neighbours=neighbours,
         _fit=fit,

@@ -84,7 +84,8 @@ class RiprFit(Fit):
         }.get(self.estimates.task, ("response", "link", "view"))
 
     def _answers(self, batch):
-        return self.estimates.query(self.estimates.rows(batch), self._threads)
+        e = self.estimates
+        return batch.once(e, lambda: e.query(e.rows(batch), self._threads))
 
     def _score(self, batch):
         return self._answers(batch).score
@@ -201,13 +202,15 @@ class RiprFit(Fit):
         return self._augment_rows(data, offset, new_levels)
 
     def _new_columns(self, data, offset, new_levels):
-        batch = self.design.apply(data, new_levels=new_levels)
-        clustered = self.estimates.task == CLUSTERS
-        kinds = ["cluster", "view"] if clustered else ["view"]
+        batch, kinds, old = self.design.apply(data, new_levels=new_levels), ["view"], None
+        if self.estimates.task == CLUSTERS:
+            kinds = ["cluster", "view"]
+        else:
+            known = self.design.apply(data, offset=offset, response=True, new_levels=new_levels)
+            old = self._columns_of(known)
+            batch = known if known.n == batch.n else batch  # neighbours are searched once
         new = {f".{kind}": self._in_all_rows(batch, *self._predict(batch, kind)) for kind in kinds}
-        if clustered:
-            return pd.DataFrame(new)
-        return super()._new_columns(data, offset, new_levels).assign(**new)
+        return pd.DataFrame(new) if old is None else old.assign(**new)
 
     def assignment(self) -> pd.DataFrame:
         """Return which share of each training row is assigned to each view (feature set).
