@@ -2,6 +2,7 @@
 
 import os
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import lodim as ld
 from lodim.comparison.candidates import candidates, peer_scores
+from lodim.comparison.report import conclusions
 from lodim.design.frame import take_rows
 from lodim.family import make
 
@@ -387,6 +389,14 @@ def test_what_is_printed():
     assert str(table.summary()) and table.summary().as_latex() and table._repr_html_()
 
 
+def test_an_interval_that_contains_0_is_explained_if_the_model_is_worse():
+    frame = pd.DataFrame({"model": ["a", "b"], "deviance": [1.0, 2.0], "difference": [0.0, 1.0],
+                          "conf_low": [0.0, -0.1], "conf_high": [0.0, 2.1]})  # fmt: skip
+    for p_value, told in ((0.04, True), (0.06, False)):
+        case = SimpleNamespace(_frame=frame.assign(p_value=[1.0, p_value]))
+        assert ("may have 0 in its interval" in conclusions(case)[-1]) == told
+
+
 def test_a_difference_that_rounding_leaves_is_a_tie():
     """Of two fits to features in other units neither is better, whatever the units of y are."""
     data = FRAME.assign(y=1e6 * FRAME["y"])
@@ -448,6 +458,7 @@ def test_files_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("family, more", [("poisson", {}), ("quantile", {"quantile": 0.8})])
+@pytest.mark.filterwarnings("ignore::lodim.ExtrapolationWarning")
 def test_families_are_compared_by_their_deviance(family, more):
     df = FRAME.assign(y=np.random.default_rng(0).poisson(np.exp(0.5 * FRAME["a"])))
     calls = {"gbmap": (ld.gbmap, {"m": 1, "lambda_": 0.1}), "line": GLMS["all"]}

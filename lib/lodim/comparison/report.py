@@ -102,6 +102,9 @@ def conclusions(comparison):
         size, low, high = (format(one[k], digits) for k in ("difference", "conf_low", "conf_high"))
         verdict = "no significant difference" if one["p_value"] > LEVEL else "significantly worse"
         texts.append(f"{one['model']}: +{size} ({low} to {high}): {verdict}.")
+    if any(one["p_value"] <= LEVEL and one["conf_low"] < 0.0 for one in others):
+        why = "tests compare only the models that are not yet rejected, intervals all models"
+        texts.append(f"A significantly worse model may have 0 in its interval: {why}.")
     return texts
 
 
