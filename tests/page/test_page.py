@@ -15,7 +15,7 @@ import lodim as ld
 from lodim.cli import main
 from lodim.design import frame
 from lodim.page import Picture, charts, page, sections
-from lodim.page.inputs import columns_of, from_data, from_design
+from lodim.page.inputs import Repeated, columns_of, from_data, from_design
 from lodim.page.page import html
 
 CHROMIUM = next(
@@ -464,17 +464,30 @@ def test_effects_read_each_column_of_the_data_once(monkeypatch):
     monkeypatch.setattr(frame, "to_column", lambda *a: read.append(a[1]) or make(*a))
     pictures, _ = sections.effects(fit, columns, df)
     assert pictures
-    assert len(read) == 2 * p  # once as it is, and once with the values of the picture
+    # once as it is, and once with the values of the picture
+    assert len(read) == p + sections.MOST_EFFECTS
 
 
-def test_the_page_says_of_which_columns_effects_are_not_computed(monkeypatch):
-    cars = ld.data("autompg")
-    fit = ld.glm("mpg ~ weight + model_year + horsepower", cars)
-    assert "are not compared" not in html(fit, cars)
-    monkeypatch.setattr(sections, "MOST_COLUMNS", 2)
-    shown = html(fit, cars)
-    assert "Columns after the first 2 are not compared." in shown
-    assert "with less effect or none" not in shown
+@pytest.mark.parametrize("model", [ld.glm, ld.gbmap, ld.proset, ld.costnet, ld.ripr])
+def test_effects_are_computed_for_the_columns_with_the_largest_estimates(model, monkeypatch):
+    cars, predicted = ld.data("autompg").drop(columns="horsepower"), []
+    fit = model("mpg ~ .", cars)
+    assert "with the largest estimates" not in html(fit, cars)
+    monkeypatch.setattr(sections, "MOST_EFFECTS", 2)
+    inputs, at = from_data(fit.design, cars), Repeated.at
+    monkeypatch.setattr(
+        Repeated, "at", lambda self, *a: predicted.append(a[0].name) or at(self, *a)
+    )
+    pictures, _ = sections.effects(fit, inputs, cars)
+    assert len(predicted) == 2 and {"weight", "model_year"} >= {p.title for p in pictures}
+    assert "Computed for 2 of 6 columns, those with the largest estimates." in html(fit, cars)
+
+
+def test_the_effect_of_an_offset_is_computed(monkeypatch):
+    monkeypatch.setattr(sections, "MOST_EFFECTS", 1)
+    data = ld.data("autompg").assign(base=1.0)
+    fit = ld.glm("mpg ~ weight + model_year", data, offset="base")
+    assert [one.name for one in sections._used_most(fit, from_data(fit.design, data))] == ["base"]
 
 
 def test_charts_hold_only_the_columns_that_they_show():

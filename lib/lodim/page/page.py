@@ -113,8 +113,8 @@ def _pictures(fit, columns, data):
             f"The mean prediction where a column takes a value and all others stay as they {stay}."
             + " Ticks are every fifth percentile of the data." * (data is not None)
             + (f" Not shown, with less effect or none: {first_few(hidden)}." if hidden else "")
-            + f" Columns after the first {sections.MOST_COLUMNS} are not compared."
-            * (len(columns) > sections.MOST_COLUMNS)
+            + f" Computed for {sections.MOST_EFFECTS} of {len(columns):,} columns, those with the "
+            "largest estimates." * (len(columns) > sections.MOST_EFFECTS)
         )
     if data is not None and fit.design.has_response(data):
         groups[ACCURACY] = sections.accuracy(fit, data)

@@ -1,9 +1,12 @@
 """Sections of a page for a fit of any model; all numbers come from predict, augment and tidy."""
 
+from itertools import chain
+
 import numpy as np
 import pandas as pd
 
 from lodim.classification import Z, reliability
+from lodim.design.factors import needs
 from lodim.design.frame import in_pandas
 from lodim.errors import no_row_warnings
 from lodim.page import Picture
@@ -13,9 +16,8 @@ from lodim.report.numbers import significant
 from lodim.text import counted, join_words
 
 BASE = 50  # number of rows over which an effect is averaged
-MOST_EFFECTS = 24  # largest number of pictures of effects
+MOST_EFFECTS = 20  # largest number of columns whose effects are computed
 FLAT = 0.01  # effects below this share of the widest effect are not shown
-MOST_COLUMNS = 200  # largest number of columns whose effects are computed
 MOST_POINTS = 1000  # largest number of rows of the data in a picture
 MOST_HOVER = 12  # largest number of columns in a tooltip
 BINS = 10
@@ -50,7 +52,7 @@ def effects(fit, inputs, data):
     base = pd.DataFrame(typical) if data is None else thinned(data[list(typical)], BASE)
     found = {}  # column -> its values, and mean predictions (n, K) of the rows `base` at each
     repeated = Repeated(base)
-    for column in inputs[:MOST_COLUMNS]:
+    for column in _used_most(fit, inputs):
         values = grid(column)
         with no_row_warnings():
             answers = in_pandas(fit.predict)(repeated.at(column, values)).to_numpy()
@@ -61,12 +63,30 @@ def effects(fit, inputs, data):
     widths = {name: np.ptp(means, axis=0).max() for name, (_, means) in found.items()}
     least = FLAT * max(widths.values(), default=0.0)
     some = [name for name, width in widths.items() if width > least]
-    shown = sorted(some, key=lambda name: -widths[name])[:MOST_EFFECTS]
+    shown = sorted(some, key=lambda name: -widths[name])
     ends = [f(found[name][1]) for name in shown for f in (np.min, np.max)]
     scale = (min(ends), max(ends)) if ends else None
     named = {column.name: column for column in inputs}
     pictures = [_effect_picture(fit, named[name], *found[name], scale) for name in shown]
     return pictures, [name for name in found if name not in shown]
+
+
+def _used_most(fit, inputs):
+    """Return the inputs (columns) with the largest estimates per SD, and the offset, in order."""
+    if len(inputs) <= MOST_EFFECTS:
+        return inputs
+    frame, d = fit._of_tables(), fit.design
+    per_sd = frame["term"].map(dict(zip(d.names, d.scale, strict=True)))
+    sizes = frame.get("estimate_abs", frame["estimate"]).abs() * per_sd
+    sizes = sizes.groupby(frame["term"]).max().reindex(d.names).fillna(0.0).to_numpy(copy=True)
+    for view, share in zip(fit._selected_views(), frame["estimate"], strict=False):
+        sizes[view] += share
+    largest: dict[str, float] = {}
+    for t, size in zip(d.term_of, sizes, strict=True):
+        for name in chain.from_iterable(map(needs, d.terms[t])):
+            largest[name] = max(size, largest.get(name, 0.0))
+    order = np.argsort([-largest.get(one.name, np.inf) for one in inputs], kind="stable")
+    return [inputs[k] for k in sorted(order[:MOST_EFFECTS])]
 
 
 def _effect_picture(fit, column, values, means, scale):
