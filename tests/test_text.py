@@ -48,6 +48,16 @@ def test_different_names_stay_different_in_the_room_there_is(names, room):
     assert len(set(short)) == len(names) and max(map(len, short), default=0) <= room
 
 
+@given(st.lists(st.text("ab .", max_size=40), unique=True, max_size=9), st.integers(1, 11))
+def test_names_are_never_longer_than_the_room(names, room):
+    assert max(map(len, shorten(names, room)), default=0) <= room
+
+
+@pytest.mark.parametrize("room, expected", [(4, "hu…1 hu…2"), (3, "h…1 h…2"), (2, "…1 …2")])
+def test_names_in_little_room_stay_different(room, expected):
+    assert shorten(["hue of wine 1", "hue of wine 2"], room) == expected.split()
+
+
 @given(st.lists(st.text("a", max_size=2), unique=True), st.lists(st.text("a", max_size=2)))
 def test_columns_of_features_are_not_among_those_that_a_table_has(names, taken):
     features = [*names, *(f"{name} (feature)" for name in names)]

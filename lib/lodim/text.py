@@ -68,7 +68,8 @@ def shorten(names, room):
         if max(map(len, names), default=0) > room:
             short = [pattern.sub(rest, name) for name in names]
             names = short if len(set(short)) == len(set(names)) else names
-    out = [name if len(name) <= room else f"{name[: room - 3]}..." for name in names]
+    dots, mark = ("...", " ({})") if room > 4 else ("…", "{}")
+    out = [name if len(name) <= room else name[: room - len(dots)] + dots for name in names]
     for text in [t for t, n in Counter(out).items() if n > 1]:
         alike = [k for k, t in enumerate(out) if t == text]
         # Keep the part that starts at the first difference, or the ends if it is too long.
@@ -76,13 +77,14 @@ def shorten(names, room):
         apart = next((i for i, letters in columns if len(set(letters)) > 1), room)
         longest = max(len(names[k]) - apart for k in alike)
         rest = min(room // 2, longest)
-        at_end = rest < longest and len({names[k][-rest:] for k in alike}) == len(alike)
+        at_end = 0 < rest < longest and len({names[k][-rest:] for k in alike}) == len(alike)
         for k in alike:
             end = names[k][-rest:] if at_end else names[k][apart : apart + rest]
-            out[k] = f"{names[k][: room - 3 - rest]}...{end}"
+            out[k] = f"{names[k][: room - len(dots) - rest]}{dots}{end}"
     for text in [t for t, n in Counter(out).items() if n > 1]:
         for j, k in enumerate([k for k, t in enumerate(out) if t == text][1:], start=2):
-            out[k] = f"{text[: room - 3 - len(str(j))]} ({j})"
+            number = mark.format(j)
+            out[k] = text[: max(0, room - len(number))] + number
     return out
 
 
