@@ -62,6 +62,13 @@ def test_shares_are_of_fits_to_halves(model):
     assert found.stable == shares.index[shares >= 0.9].tolist()
 
 
+def test_a_bound_above_the_number_of_terms_is_not_printed():
+    found = ld.stability(ld.costnet, "y ~ a + b", frame(), n=4, lambda_=1e-3)
+    assert found.bounds["worst case"] >= 2.0 and found.n_selected == 2.0
+    text = " ".join(str(found).split())
+    assert "So many terms say nothing" in text and "at most" not in text
+
+
 def test_what_models_say_that_they_selected():
     df = frame()
     fits = {model: model("y ~ a + b + c + d + g", df, **how) for model, how in CHEAP.items()}

@@ -376,6 +376,11 @@ class Stability(FitResult, Generic[FitT_co]):
             f"Among the terms selected less often than that average, at most {worst} are expected "
             "to be stable" + "".join(f", {text}" for text in more),
         ]
+        if bounds["worst case"] >= p and not more:
+            lines[1] = (
+                "So many terms say nothing on which are stable by chance: a larger penalty or a "
+                "smaller budget selects fewer"
+            )
         if not self.stable:
             largest = significant(self.frame["share"].max())
             cure = "A smaller penalty or a larger budget selects more terms, with a larger bound"
