@@ -206,7 +206,7 @@ def test_what_is_refused(model, how, words):
 def test_print_and_plot(axes):
     found = ld.stability(ld.costnet, "y ~ a + b + g", frame(), n=2, lambda_=0.2)
     text = " ".join(str(found).split())
-    assert "2 complementary pairs of halves" in text and "expected to be stable" in text
+    assert "2 complementary pairs of halves" in text and "of 3 terms on average" in text
     ax = found.plot(top=2)
     assert [t.get_text() for t in ax.get_yticklabels()] == found.tidy()["term"][:2].tolist()
     with pytest.raises(ld.ArgumentError, match="top"):

@@ -152,7 +152,9 @@ def test_separated_classes_of_many_rows(n, seed):
     df = pd.DataFrame({"x": x, "y": np.digitize(x, [-0.5, 0.5])})
     with pytest.warns(ld.ConvergenceWarning, match="separated"):
         fit = ld.glm("y ~ x", df, **CALL)
-    assert "x" in fit.separated and fit.tidy()["p_value"].isna().all()
+    terms = fit.tidy()["term"].tolist()
+    assert "x" in fit.separated and set(fit.separated) == set(terms)
+    assert fit.tidy()["p_value"].isna().all()
 
 
 @pytest.mark.parametrize("gone", GRADES)

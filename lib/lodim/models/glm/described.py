@@ -106,7 +106,11 @@ class Described:
     @property
     def separated(self) -> list[str]:
         """Terms without a finite maximum likelihood estimate."""
-        return list(compress(self._kept_terms, self._infinite.any(axis=1)))
+        infinite = self._infinite
+        names = list(compress(self._kept_terms, infinite.any(axis=1)))
+        if self.family.shared_slopes and infinite[0].any():
+            names[:1] = compress(self._thresholds, infinite[0])
+        return names
 
     def _comparable(self, reference):
         shown = np.ones((len(self._terms), self._infinite.shape[1]), bool)
