@@ -81,7 +81,7 @@ def _used_most(fit, inputs):
     sizes = sizes.groupby(frame["term"]).max().reindex(d.names).fillna(0.0).to_numpy(copy=True)
     for view, share in zip(fit._selected_views(), frame["estimate"], strict=False):
         sizes[view] += share
-    largest: dict[str, float] = {}
+    largest = {}
     for t, size in zip(d.term_of, sizes, strict=True):
         for name in chain.from_iterable(map(needs, d.terms[t])):
             largest[name] = max(size, largest.get(name, 0.0))

@@ -71,8 +71,7 @@ class Source:
 def read_source(data: Any, check: Callable[[list[str]], Any] | None = None) -> Source | None:
     """Return a Source that reads data in chunks, for data not in memory; None for other data.
 
-    data : path, pattern, folder, list of these, pyarrow Dataset, polars LazyFrame, Dask frame,
-        or a Source, which is returned
+    data : path, pattern, folder, list of these, pyarrow Dataset, LazyFrame, Dask frame or Source
     check : function that raises errors about the column names, before rows of CSV files are read"""
     if isinstance(data, Source):
         return data
