@@ -36,7 +36,7 @@ fit
 #
 # | type | result | for |
 # |---|---|---|
-# | `"response"` | mean of the response; probability of the second level; a column for each of several classes | all |
+# | `"response"` | mean (or quantile) of the response; probability of the second level; a column for each of several classes | all |
 # | `"link"` | score f(x): the mean for numbers, the logit for two classes, one score per class for several | all |
 # | `"class"` | most probable class; for two classes the second one if its probability is at least `threshold=` | classes |
 # | `"prob"` | a column with the probability of each class | classes |

@@ -288,7 +288,7 @@ class _Regressor(_Supervised, base.RegressorMixin):
         return y, family
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the predicted mean of the response, (n,)."""
+        """Return the predicted response, (n,): its mean, or its quantile."""
         return self._answers(X, "response").to_numpy(dtype=float)
 
 

@@ -261,6 +261,8 @@ def test_python_refuses_other_kinds(cars):
             scope["predict"](row)
     with pytest.raises(KeyError):
         scope["predict"]({"weight": 3})
+    fit = ld.glm("mpg ~ weight", cars, family="quantile", quantile=0.9)
+    assert "the predicted response" in fit.to_python() and "mean" not in fit.to_python()
 
 
 @pytest.mark.long

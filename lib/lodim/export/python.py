@@ -158,7 +158,7 @@ class _Python(Program):
         needed = [text for name, text in HELPERS.items() if f"{name}(" in body]
         head = f"# {self.equation.title[:500]}\n"
         head += f"# Written by {software()}; needs nothing but Python.\n"
-        kind = "the mean of the response" if None in self.answers else "a dict of probabilities"
+        kind = "the predicted response" if None in self.answers else "a dict of probabilities"
         if all(node.label == name for name, node in self.answers.items()):
             kind = "a dict of coordinates"
         words = f"From a dict of values by column: {kind}, NaN where an input is missing."

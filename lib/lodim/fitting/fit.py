@@ -186,7 +186,7 @@ class Fit(Delegates):
         data : frame
             New data, with the columns of the formula's right side and the offset, if any.
         type : str, default="response"
-            "response": mean of the response; for two classes the probability of the second class,
+            "response": mean (or quantile); for two classes the probability of the second class,
             for several classes one column per class. "link": linear predictors. "class": most
             probable class. "prob": probability per class. The attribute `types` lists all types.
         offset : array (n,) or column name, optional
