@@ -45,11 +45,11 @@ def invert_root(S, root):
 
 @njit(cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
 def prepare(lo, hi, active, V, Z, cov, h2, results):
-    """Project rows and get kernel covariances of pairs of classes, for projections lo to hi - 1.
+    """Project rows and get kernel covariances of pairs of classes, for projections active[lo:hi].
 
-    V : (Q, r, k) projections of r coordinates to k dimensions, v = V[active[q]]; Z : (r, n) rows
-    cov : (C, r, r) class covariances; h2 : (C,) squared bandwidths
-    results : (P, spread, root, log_det), arrays to fill
+    V : (Q, r, k) projections of r coordinates to k axes; active : positions in V of those in use
+    Z : (r, n) rows; cov : (C, r, r) covariances of the C classes; h2 : (C,) squared bandwidths
+    results : (P, spread, root, log_det), arrays to fill; entry q is for v = V[active[q]]
     P[q], spread[q, A] : (k, n) projected rows v'Z; (r, k) cov_A v
     root[q, A, B], log_det[q, A, B] : inverse Cholesky factor (k, k) and log determinant of the
         kernel covariance h2_A v'cov_A v + h2_B v'cov_B v, for classes A <= B"""
@@ -90,7 +90,7 @@ def prepare(lo, hi, active, V, Z, cov, h2, results):
 
 @njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
 def whiten(P, first, size, root, U):
-    """Whiten columns: set U[:, :size] to root @ P[:, first : first + size]; root is triangular."""
+    """Fill U[:, :size] with root @ P[:, first : first + size]; root is lower triangular, (k, k)."""
     for j in range(root.shape[0]):
         for i in range(size):
             U[j, i] = root[j, 0] * P[0, first + i]
@@ -101,7 +101,7 @@ def whiten(P, first, size, root, U):
 
 @njit(cache=True, fastmath={"contract"}, error_model="numpy", forceinline=True)
 def kernel(x):
-    """Return exp(min(x, 0)), compiled without reordered additions."""
+    """Return exp(min(x, 0)) of a number x, compiled so that sums inside exp are not reordered."""
     return exp_negative(min(0.0, x))
 
 
@@ -138,13 +138,13 @@ def subtract_forces(x, U, e, T):
 
 @njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
 def row_sums(u, scale, U, w, after, size, shift, e, T, R):
-    """Return the sum of kernels over pairs of a point u[:, a] and a point U[:, i].
+    """Return the sum of kernels over pairs of points u[:, a] and U[:, i] with i >= after + a.
 
     The kernel of a pair is scale[a] w[i] exp(shift - distance^2 / 2). Kernel * (u[:, a] - U[:, i])
     is added to R[:, a] and subtracted from T[:, i].
-    u, U, R, T : (k, points); scale, w : a factor per point of u and of U
-    after : pairs with i < after + a are left out; -scale.size to use all pairs
-    size : number of points in U without padding; e : work array, a number per point of U"""
+    u, U, R, T : a column of k numbers per point; scale, w : weights of the points in u and in U
+    size : number of points in U without padding; e : work array, a number per point of U
+    shift : number that keeps kernels from vanishing if all distances are large"""
     k, total = len(u), 0.0
     for a in range(scale.size):
         first = max(0, after + a)
@@ -165,13 +165,13 @@ def row_sums(u, scale, U, w, after, size, shift, e, T, R):
 
 @njit(**INNER)
 def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, forces_b):
-    """Return the sum of kernels over pairs of a row of range a and one of b; add their forces.
+    """Return the sum of kernels over pairs of a row of range a and one of b; add their gradients.
 
-    The kernel of rows i and j is w_i w_j exp(shift - |d|^2 / 2), with d = root (P_i - P_j). Forces
-    kernel * d on row i and -kernel * d on row j are added to forces_a and forces_b.
-    P, forces_a, forces_b : (k, n); w : (n,) weights; root : (k, k) inverse Cholesky factor
+    The kernel of rows i and j is w_i w_j exp(shift - |d|^2 / 2), with d = root (P_i - P_j).
+    Kernel * d is added to forces_a[:, i] and subtracted from forces_b[:, j].
+    P, forces_a, forces_b : (k, n); w : (n,) weights; root : (k, k) map that whitens differences
     span_a, span_b : (first, end) of the ranges; scratch : seven work arrays
-    same : whether the ranges start at the same row; then pairs i < j count twice, i > j not"""
+    same : whether the ranges start at the same row; then only pairs i <= j count, i < j twice"""
     (a0, a1), (b0, b1), (u, U, v, e, T, R, scale) = span_a, span_b, scratch
     k, total, rows = root.shape[0], 0.0, a1 - a0
     whiten(P, a0, rows, root, u)
@@ -204,14 +204,15 @@ def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, force
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
-    """Sum kernels and forces over pairs of projected rows, in tasks lo to hi - 1.
+    """Sum kernels, and kernels times differences, over pairs of rows, in tasks lo to hi - 1.
 
-    Projection q has `stripes` tasks, each for some pairs; task t belongs to q = t // stripes. The
-    kernel of rows i and j is w_i w_j exp(shift - |d|^2 / 2), with d = root (P_i - P_j).
-    P : (Q, k, n) projected rows; w : (n,) weights; start : (C + 1,) first row of each class
-    root : (Q, C, C, k, k) inverse Cholesky factors of kernel covariances; shift : (Q, C, C)
-    totals[t] : (C, C), filled with sums of kernels between classes
-    forces[t, c] : (k, n), filled with sums of kernel * d over rows of class c (twice if in c)"""
+    The pairs of a projection are divided among `stripes` tasks; task t is for projection
+    t // stripes. Rows i and j have the kernel w_i w_j exp(shift - |d|^2 / 2), d = root (P_i - P_j).
+    P : (Q, k, n) projected rows; w : (n,) weights; start : (C + 1,) first row of each of C classes
+    root : (Q, C, C, k, k) maps that whiten differences, by pair of classes; shift : (Q, C, C)
+    totals[t] : (C, C), filled with the sums of kernels between classes A <= B
+    forces[t, c] : (k, n), filled with each row i's sum of kernel * d over rows j of class c,
+        doubled if row i is also of class c"""
     k, C, wide = P.shape[1], start.size - 1, CHUNK + LANES
     u, R = np.empty((k, BLOCK)), np.empty((k, BLOCK))
     U, T = np.empty((k, wide)), np.empty((k, wide))
@@ -232,11 +233,11 @@ def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def add_forces(P, F, first, stop, factor, root, M, g):
-    """Add terms of the rows `first` to `stop` - 1 to g and M, from which `finish` gets a gradient.
+    """Add the terms of the rows `first` to `stop` - 1 to sums g and M, which make up a gradient.
 
-    P : (k, n) projected rows; F : (k, n) sums of kernel * difference between a row and others
-    g : (k, n) gets factor * root' F, derivatives by the projected rows; M : (k, k) gets P F'
-    root : (k, k) inverse Cholesky factor of the kernel covariance; factor : a number"""
+    P : (k, n) projected rows; F : (k, n) for each row, sum of kernel * difference to other rows
+    g : (k, n) grows by factor * root' F in these rows; M : (k, k) grows by their P F'
+    root : (k, k) inverse Cholesky factor of the kernel covariance"""
     for j in range(M.shape[0]):
         for m in range(M.shape[0]):
             s, x = 0.0, factor * root[m, j]
@@ -252,11 +253,11 @@ def finish(lo, hi, active, stripes, rows, sums, potential, gradient):
 
     For projections q from lo to hi - 1, fill potential[q] (C, C) with the logs, and
     gradient[active[q]] (r, k) with derivatives of sum(share * potential[q]) by the projection.
-    rows : (Z, P, start, size, h2, share), which are coordinates (r, n), projected rows (Q, k, n),
-        first row, size and squared bandwidth of each class, weights (C, C) of pairs of classes
-    sums : (spread, root, log_det, shift, totals, forces), which are covariance times projection of
-        each class; inverse Cholesky factor and log determinant of the kernel covariance, shift of
-        exponents and sum of kernels of each pair; forces on rows
+    rows : (Z, P, start, size, h2, share): coordinates (r, n); projected rows (Q, k, n); first row,
+        total weight and squared bandwidth of each class; weights (C, C) of pairs of classes
+    sums : (spread, root, log_det, shift, totals, forces): each class's covariance times projection;
+        for pairs of classes, inverse Cholesky factor and log determinant of the kernel covariance,
+        number added to exponents, sum of kernels; for rows, sums of kernel * difference to others
     stripes : number of tasks per projection, whose totals and forces are added up"""
     Z, P, start, size, h2, share = rows
     spread, root, log_det, shift, totals, forces = sums
@@ -348,9 +349,10 @@ def gap(u, low, high):
 def log_sum(u, classes, c, tile, place, gaps, e):
     """Return the log of the sum of kernels w_i exp(-|u - U_i|^2 / 2) over the rows U_i of class c.
 
-    classes : (unused, U, w, low, high, start): rows (T, k, 64) in T blocks, weights (T, 64),
-        smallest and largest coordinates (T, k) per block, first block of each class
-    u : (k,) point; gaps, e : work arrays; tile, place : block, position of a row to omit, or -1"""
+    classes : (unused, U, w, low, high, start): rows (T, k, 64) in T blocks; weights (T, 64);
+        smallest and largest coordinates (T, k) of each block; first block of each class
+    u : (k,) point; tile, place : block, and position in it, of a row to leave out; -1 for none
+    gaps, e : work arrays, a number per block of the class, and 64 numbers"""
     _, U, w, low, high, start = classes
     first, stop = start[c], start[c + 1]
     nearest = first
@@ -384,9 +386,10 @@ def log_sums(lo, hi, step, P, classes, tile, place, out):
     """Fill out[i, c] with the log of the sum of class c's kernels at the point P[:, i].
 
     P : (k, m) points, of which lo * step to hi * step - 1 are processed
-    classes : (root, U, w, low, high, start): matrices (C, k, k) that whiten points; per block,
-        whitened rows (k, 64), weights, smallest and largest coordinates; first block of each class
-    tile, place : (m,) for each point, block and position of a row to leave out; -1 for none"""
+    classes : (root, U, w, low, high, start): matrices (C, k, k) that whiten points; in T blocks,
+        whitened rows (T, k, 64), weights (T, 64), smallest and largest coordinates (T, k); first
+        block of each class
+    tile, place : (m,) block, and position in it, of a row that each point omits; -1 for none"""
     root, _, _, _, _, start = classes
     k, m = P.shape
     u, at, e = np.empty((k, 1)), np.empty(k), np.empty(TILE)

@@ -39,10 +39,10 @@ def projections_at_once(n_tiles, C, k):
 def pair_sums(X, weight, owner, begin, V, root, shift):
     """Sum kernels over pairs of rows, and products of features and forces over rows; return both.
 
-    The kernel of rows i and j is w_i w_j exp(shift - |d|^2 / 2), with d = root V'(x_i - x_j). The
-    force of class b on a row is the sum of kernel * d over rows of class b (twice in its own).
-    Kernel sums (q, C, C) are by pair of classes. In the second array, (q, C, k, C r), entry
-    [i, b, :, a r + d] sums feature d times the force of class b over rows of class a.
+    Rows x and y have the kernel w_x w_y exp(shift - |d|^2 / 2), with d = root V'(x - y). The force
+    of class b on a row sums kernel * d over rows of class b, and is doubled for rows of class b.
+    Sums of kernels are (q, C, C), for q projections and pairs of C classes. The second array is
+    (q, C, k, C r): [i, b, :, a r + m] sums feature m times force of class b over rows of class a.
     X : (blocks, r, 64) rows on the GPU; weight : (blocks, 64); V : (q, r, k) projections
     owner, begin : class of each block, first block of each class
     root : (q, C, C, k, k) inverse Cholesky factors of kernel covariances; shift : (q, C, C)"""
@@ -83,9 +83,9 @@ def _coordinates(X, owner, maps, U):
 def _squares(U, q, c, tile_class, t, s, last, point, E):
     """Fill E (16,) with squared distances of this thread's row in block t to 16 rows of block s.
 
-    U : (Q, C, k, blocks, 64) coordinates for kernels with each class, in projections q
+    U[q, c] : (k, blocks, 64) coordinates in projection q, for distances to rows of class c
     c, tile_class : classes of blocks s and t
-    point : (8, 64) shared memory for 8 coordinates of block s at a time, finally part `last`"""
+    point : (8, 64) shared memory for eight coordinates of block s; finally it holds group `last`"""
     thread, k = cuda.threadIdx.x, U.shape[2]
     row, first = thread % TILE, thread // TILE * PARTNERS_PER_THREAD
     chunks = (k + CHUNK - 1) // CHUNK
@@ -172,9 +172,9 @@ def _pair_sums(U, weight, owner, begin, shift, forces, sums):
 def _moments(X, forces, begin, out):
     """Sum products of features and forces over the rows of each class; write the sums to `out`.
 
-    X : (blocks, r, 64) features; begin : first block of each class
-    forces[i, b] : (k, blocks, 64) force of class b on each row in projection i
-    out[i, b, j, a r + d] : sum over rows of class a of feature d times this force's coordinate j"""
+    X : (blocks, r, 64) rows with r features; begin : first block of each class
+    forces[i, b] : (k, blocks, 64) each row's sum of kernel * difference to class b, projection i
+    out[i, b, j, a r + d] : sum of feature d times coordinate j of the force over rows of class a"""
     parts = cuda.shared.array((CHUNK, WARPS, LANES), np.float64)
     totals = cuda.local.array(CHUNK, np.float64)
     lane, warp, q = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES, cuda.blockIdx.z

@@ -59,10 +59,10 @@ class Densities:
 def fit_densities(Z, code, weight, options, cells=True):
     """Fit a kernel density to the coordinates of each class; return Densities, (block, position).
 
-    Arrays block (n,) and position (n,) tell where a row's kernel is: in which block of 64 kernels,
-    and where in this block. They are -1 for rows without a kernel of their own.
-    Z : (n, k) coordinates; code : (n,) classes; options : DensityOptions
-    cells : whether means of small cells replace the rows of a large class"""
+    block, position : (n,) where the kernel of each row is stored, in blocks of 64 kernels; -1 for
+        rows of weight zero and rows in cells
+    Z : (n, k) coordinates; code, weight : (n,) classes and weights; options : DensityOptions
+    cells : whether a class of over 32,768 rows gets a kernel per small grid cell, not per row"""
     C, k = int(code.max()) + 1, Z.shape[1]
     size = np.bincount(code, weight, C)
     h2 = bandwidths(size, k, options.gamma)
@@ -110,9 +110,9 @@ def _cells(u, w):
 
 
 def log_densities(densities, Z, threads=1, place=None):
-    """Return log densities (m, C) of C classes, given as Densities, at points Z (m, k).
+    """Return log densities (m, C) at points Z (m, k); densities : Densities of C classes.
 
-    place : (2, m), the kernel that each point omits, as block of 64 and position in it; or None"""
+    place : (2, m), block of 64 kernels and position in it of one that each point omits; or None"""
     d, P = densities, np.ascontiguousarray(np.clip(Z, -FARTHEST, FARTHEST).T)
     classes = d.root, d.U, d.w, d.low, d.high, d.start
     place = np.full((2, len(Z)), -1) if place is None else place
@@ -122,9 +122,10 @@ def log_densities(densities, Z, threads=1, place=None):
 
 
 def pack_neighbours(u, w):
-    """Sort rows u (n, k) with weights w (n,) into tiles of 64 neighbours; return (order, fields).
+    """Sort rows u (n, k) with weights w into T blocks of 64 neighbours; return (order, blocks).
 
-    Here order (n,) has positions of rows; fields is a tuple (U, w, low, high) for `Densities`."""
+    order : (n,) positions of the sorted rows; blocks : (U, w, low, high), rows (T, k, 64), weights
+        (T, 64), smallest and largest coordinates (T, k)"""
     n, k = u.shape
     order, group = np.arange(n), np.zeros(n, np.int64)
     strips = max(1.0, (n / TILE) ** (1.0 / k))

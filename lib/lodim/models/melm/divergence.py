@@ -87,9 +87,9 @@ class Divergence:
         return self._potentials(V, np.zeros(1, np.int64), np.zeros_like(V))[0]
 
     def _potentials(self, V, active, gradient):
-        """Return logs of integrals of products of two class densities, (len(active), C, C).
+        """Return logs of the integrals of f_A f_B for class densities f_A, (len(active), C, C).
 
-        V : (q, r, k) projections of r coordinates to k axes; active : those to use
+        V : (q, r, k) projections of r coordinates to k axes; active : positions of those to use
         gradient : (q, r, k), filled at `active` with derivatives of sum(self._share * logs)"""
         s, q, k, r = self._sample, len(active), self.k, self.r
         C, n, units = s.n_classes, self._Z.shape[1], q * self._stripes
@@ -117,13 +117,13 @@ class Divergence:
         return potential
 
     def _sum_pairs(self, rows, root, shift, totals, forces, threads):
-        """Sum kernels over pairs of rows, for each projection and pair of classes.
+        """Sum kernels over pairs of rows, for each projection and pair of C classes.
 
-        rows : projected rows (q, k, n); on a GPU, projections (q, r, k) of r coordinates instead
+        rows : (q, k, n) rows in q projections; on a GPU, the projections (q, r, k) of r coordinates
         root : (q, C, C, k, k) inverse Cholesky factors of kernel covariances
         shift : (q, C, C), added to exponents; totals : (..., C, C), filled with the sums
-        forces : (..., C, k, n), filled with sums of kernel times difference from a row to the rows
-            of each class; on a GPU, with sums (q, C, k, C r) of coordinates times these forces"""
+        forces : (..., C, k, n), filled with each row's sum of kernel * difference to the rows of a
+            class; on a GPU, (q, C, k, C r), filled with sums of coordinates times these"""
         if self._tiles is not None:
             totals[:], forces[:] = self._tiles.run(pair_sums, *self._classes, rows, root, shift)
             return
@@ -150,8 +150,8 @@ def bound(log_potential, log_volume):
 def overlaps(Z, code, weight, width, potential):
     """Return upper bounds (C, C) of the overlap of classes A < B, the integral of min(f_A, f_B).
 
-    Z, code : projected rows and their classes; width : (C, k) SDs of the kernels
-    potential : (C, C) log integrals of f_A f_B, with f_A the density of class A"""
+    Here f_A is the density of class A. Z : (n, k) projected rows; code, weight : (n,) their classes
+    and weights; width : (C, k) kernel SDs; potential : (C, C) logs of the integrals of f_A f_B"""
     C, boxes, out = len(potential), [], np.zeros_like(potential)
     for c, sd in enumerate(width):
         of = code == c

@@ -31,10 +31,10 @@ CLOSE = {"rough": 1e-7, "refined": 1, "ftol": 1e-7}  # the same, starting close 
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
-    """Fit a projection and its classifier; yield once (View, dict of results, None).
+    """Fit a projection and its classifier; yield (View, dict of search results, None) once.
 
-    The results are lists and arrays with an entry per start of the search. With `eval_batch`, yield
-    for each kernel width in settings.gamma (None, None, its linear predictors (n, K))."""
+    With `eval_batch`, rows to predict, yield instead (None, None, their linear predictors (n, K))
+    for each kernel width in settings.gamma. The dict has an entry per start of the search."""
     if eval_batch is None:
         yield *fit_view(batch, settings, family), None
     else:
@@ -64,7 +64,7 @@ def fold_scores(train, test, family, settings, first_gamma=None, warm_start=None
 
 
 def reweigh(problem, fit):
-    """Refit with the weights in `problem` and the calibration of `fit`; return View and log."""
+    """Fit the data in `problem`, calibrated like `fit`; return a View and a dict of results."""
     first_gamma = float(fit.log["gamma"][0]) if "gamma" in fit.log else None
     view, log = fit_view(problem.batch, problem.settings, problem.family, first_gamma)
     if count_classes(problem.family) > 1:
@@ -79,7 +79,7 @@ def count_classes(family):
 
 
 def validate(problem):
-    """Check the problem; return it with k set, by default to 2, or 1 if rows vary in only one."""
+    """Check data and settings; return the problem with k, 2 by default (1 for collinear rows)."""
     batch, k, design = problem.batch, problem.settings.k, problem.design
     if problem.arguments["offset"] is not None:
         raise ArgumentError("melm cannot use an offset: leave offset= out")
@@ -166,8 +166,8 @@ class ClassRows:
 def fit_view(batch, settings, family, first_gamma=None):
     """Find the projection in which classes overlap least; return a View and a dict of results.
 
-    The View has a fitted classifier; without classes, it shows principal components.
-    first_gamma : kernel width of a search whose result starts the final one; None: many starts"""
+    The View has a fitted classifier. Without a response, it shows principal components.
+    first_gamma : kernel width of the first search, which then moves to settings.gamma; or None"""
     n_classes = count_classes(family)
     if n_classes == 1 and settings.gamma is not None:
         raise ArgumentError("gamma= needs a response with classes; the formula has no response")
@@ -188,8 +188,8 @@ def fit_view(batch, settings, family, first_gamma=None):
 def _classifier(V, batch, rows, settings, family):
     """Fit a classifier to rows projected by V (p, k); return (V, Z, Rule).
 
-    The returned V has the axes in which the projection is printed; Z (m, k) are coordinates.
-    rows : ClassRows of the batch"""
+    The returned V is rotated and scaled to the axes that users see; Z (m, k) are coordinates along
+    them. Rule is the classifier. rows : ClassRows, the m rows of `batch` with positive weight"""
     n_classes, (code, weight) = count_classes(family), (rows.code, rows.weight)
     if n_classes > 1:
         V = orient(V, rows.X, code, weight)
@@ -277,9 +277,9 @@ def training_measures(problem, view):
 
 
 def calibrate(problem, view, log):
-    """Calibrate the class probabilities of a View by held-out rows; return a Rule and a dict.
+    """Calibrate the class probabilities of a View on held-out rows; return a Rule and a dict.
 
-    The Rule (classifier) has a new factor of its log-odds; the dict has the deviance and balanced
+    The Rule (classifier) multiplies log-odds by a new factor. The dict has deviance and balanced
     accuracy of held-out rows. problem : data and settings; log : dict of results of the search"""
     problem = for_folds(problem)
     settings, family = problem.settings, problem.family
@@ -304,13 +304,13 @@ def calibrate(problem, view, log):
 
 
 def _held_out(problem, view, log):
-    """Predict rows by refits without them; return (y, weight, linear predictor (n, K), fold, draw).
+    """Predict each row by fits without it; return (y, weight, linear predictor (n, K), fold, draw).
 
-    Arrays fold (n,) and draw (n,) number each row's fold, and the random division that it is part
-    of. Up to 250 rows (or groups) of at most 5 classes are held out singly, and searches start at
-    the projection of `view`. Otherwise folds are random and searches have many starts, first for
-    kernel width log["gamma"] if there is one.
-    problem : data and settings; log : dict of results of the search for the view"""
+    fold, draw : (n,) number of each row's fold, and of the random division into folds. Up to 250
+    rows (or groups) of at most 5 classes are held out singly, and searches start at the projection
+    of `view`. Otherwise folds are random, and searches have many starts, first for the kernel width
+    log["gamma"] if `log` has it.
+    problem : data and settings; log : dict of results of the search for `view`, a View"""
     batch, settings = problem.batch, problem.settings
     units, few_classes = folds.count_units(batch), count_classes(problem.family) <= FEW_CLASSES
     if few_classes and len(batch.positive_weight) <= QUICK_ROWS and FOLDS < units <= ALONE:

@@ -218,8 +218,8 @@ class MelmFit(Fit):
         gamma is the kernel width in the divergence, relative to Silverman's. divergence = fitting -
         regularizing: fitting is large if class densities overlap little, regularizing (entropies)
         if they are wide. Except for a scikit-learn classifier, deviance and balanced_accuracy leave
-        each training row out of the densities that predict it. df = k (rank - k) if rows vary in
-        `rank` directions. Without a response: entropy, and dev_ratio, the share of variance.
+        each row out of its class's density. df = k (rank - k) if rows vary in `rank` directions.
+        Without a response: entropy, and dev_ratio, the share of variance that the projection keeps.
 
         See Also
         --------
@@ -479,9 +479,9 @@ class MelmFit(Fit):
     def starts(self) -> pd.DataFrame:
         """Return a DataFrame of starts, best first: start (kind), divergence, n_iter, converged.
 
-        All but the best three stop early. Without a response, the only row is "pca", and divergence
-        the entropy of the principal components. If gamma was chosen, column gamma has the value
-        that all starts used; the search then went on from the best result to the chosen gamma.
+        Only the best three are searched to the final tolerance. If gamma was tuned, column gamma
+        has the kernel width of these searches; the best one then moved on to the tuned gamma.
+        Without a response, the only row is "pca", with the entropy in column divergence.
 
         See Also
         --------

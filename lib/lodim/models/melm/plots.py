@@ -149,7 +149,7 @@ def _ground(fit, rule, ends):
 
 
 def _contour_levels(density, rows):
-    """Return levels (C, 2) that each class's density (n, C) exceeds at 90% and 50% of its rows."""
+    """Return density levels (C, 2) that 90% and 50% of a class's rows exceed; rows : Rows (n)."""
     levels, quantiles = np.empty((density.shape[1], len(legend.HELD))), 1.0 - np.array(legend.HELD)
     for c in range(density.shape[1]):
         of_class = rows.code == c

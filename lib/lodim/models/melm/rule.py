@@ -86,7 +86,7 @@ class Background:
         return cls(mean, root, float(share))
 
     def mixed(self, log_density, Z):
-        """Return log_density (n, C) of points Z (n, k), mixed with this object's wide densities."""
+        """Return the log class densities (n, C) at points Z (n, k), mixed with wide normals."""
         apart = (Z[:, None] - self.mean) @ self.root.T
         unit = np.linalg.slogdet(self.root)[1] - 0.5 * Z.shape[1] * np.log(2.0 * np.pi)
         log_g = unit - 0.5 * (apart**2).sum(axis=2)
@@ -168,9 +168,7 @@ class Rule:
         return self.inverse_temperature * score
 
     def calibrated(self, loss):
-        """Return the rule with the inverse temperature (factor of log-odds) of lowest total loss.
-
-        loss : (n, n_factors), losses of rows at each of INVERSE_TEMPERATURES"""
+        """Return the Rule with the log-odds factor of lowest total `loss` (n, factors to try)."""
         if self.other is not None:
             return self
         return replace(self, inverse_temperature=select_inverse_temperature(loss))
@@ -209,7 +207,7 @@ def density_options(settings):
 
 
 def losses_by_temperature(family, y, weight, score):
-    """Return rows' weighted deviances (n, n_factors) at predictors b * score, for each tried b."""
+    """Return weighted deviances (n, n_factors) for predictors `score` times each factor to try."""
     return np.stack([weight * family.deviance(y, b * score) for b in INVERSE_TEMPERATURES], axis=1)
 
 
@@ -233,9 +231,7 @@ def balanced_accuracy(y, weight, score):
 
 
 def score_nodes(rule, Z):
-    """Return the linear predictors of a Rule as export expressions; Z : those of the coordinates.
-
-    Raise ArgumentError if a scikit-learn estimator classifies instead of kernel densities."""
+    """Return a Rule's linear predictors as export expressions; Z : expressions of coordinates."""
     if rule.other is not None:
         raise ArgumentError(
             "a fit with another classifier than 'kde' cannot be exported: fit it with "
@@ -252,7 +248,7 @@ def score_nodes(rule, Z):
 
 
 def _log_density(rule, c, Z):
-    """Return an expression of class c's log density, mixed with a wide normal, given those of Z."""
+    """Return an expression of class c's log density in a Rule; Z : expressions of coordinates."""
     densities, background = rule.densities, rule.background
     tiles = slice(*densities.start[c : c + 2])
     points = densities.U[tiles].transpose(0, 2, 1).reshape(-1, len(Z))

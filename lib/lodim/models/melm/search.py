@@ -110,10 +110,10 @@ def make_basis(X, code, weight, settings):
 
 
 def _search(sample, basis, plan, theta, names):
-    """Search for the projection of largest divergence from several starts; return the best.
+    """Search for the projection of largest divergence from several starts; return a Manifold.
 
-    sample : Sample in r coordinates of `basis`, a Basis; plan : Plan. The result is a Manifold.
-    theta : (starts, r, k) projections at which to start; names : their kinds ("pca", ...)"""
+    sample : Sample of rows, r coordinates of `basis`, a Basis; plan : Plan, settings of the search
+    theta : (starts, r, k) initial projections; names : their kinds, such as "pca" or "random"."""
     few = sample.thinned(COARSE, plan.seed)
     objective = make_objective(few, plan)
     once = few is sample and len(theta) == 1
@@ -151,14 +151,14 @@ def _minimize(objective, theta, plan, ftol):
 
 
 def make_objective(sample, plan):
-    """Return the function to minimize, minus a Sample's divergence for projections of its rows."""
+    """Return a Divergence: minus a Sample's divergence, as a function of the projection."""
     h2 = bandwidths(sample.size, plan.k, plan.gamma)
     share = shares(sample.size, average=plan.divergence == "mean")
     return Divergence(sample, share, h2, plan.k, plan.n_threads, plan.engine)
 
 
 def principal_axes(V, basis, sample):
-    """Return orthonormal principal axes (p, k) of rows projected by V (p, k), with the span of V.
+    """Return principal axes (p, k) of rows projected by V (p, k), as orthonormal combinations of V.
 
     The largest loading of each is positive. sample : Sample of rows, in coordinates of `basis`"""
     Q = np.linalg.qr(V)[0]
@@ -169,9 +169,9 @@ def principal_axes(V, basis, sample):
 
 
 def _extreme_entropy(sample, basis, plan):
-    """Find the plan.k dimensions in which one class has the largest entropy; return a Manifold.
+    """Find the k dimensions in which rows of one class have extreme entropy; return a Manifold.
 
-    If plan.entropy is "min", the smallest. sample : rows in coordinates of `basis`, a Basis"""
+    plan : Plan, with k and entropy, "max" or "min"; sample : Sample, in coordinates of `basis`"""
     theta = _principal_components(sample, basis, plan.k, smallest=plan.entropy == "min")
     V = principal_axes(basis.into @ theta, basis, sample)
     entropy = normal_entropy(sample.cov[0], basis.back @ V)
@@ -222,7 +222,7 @@ def _orthonormal(V):
 
 
 def _principal_components(sample, basis, k, smallest=False):
-    """Return directions (r, k) of a Sample's k largest (or smallest) principal components."""
+    """Return the k first (or last) principal components of the features, as directions (r, k)."""
     values, vectors = np.linalg.eigh(np.add(*sample.covariances()))
     root = basis.back.T @ (vectors * np.sqrt(np.maximum(values, 0.0)))
     components = np.linalg.eigh(root.T @ root)[1]

@@ -103,7 +103,7 @@ def orient(V, X, code, weight):
 def upright(V, Z, share):
     """Return signs (k,) that make the largest loading in each column of V (p, k) positive.
 
-    share : (n,) row weights; in a tie, the sign skews the coordinates Z (n, k) to the right"""
+    share : (n,) row weights; in a tie, the coordinates Z (n, k) get a positive skewness"""
     up, down = V.max(axis=0), -V.min(axis=0)
     lean, tail = up - down, share @ (Z - share @ Z) ** 3
     tied = np.abs(lean) <= TIE * np.maximum(up, down)

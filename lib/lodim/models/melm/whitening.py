@@ -138,8 +138,8 @@ def class_covariance(X, weight, kind, into, kept=1.0, added=0.0):
     """Return a class's shrunk covariance (r, r) of coordinates X @ into, given its rows X (n, p).
 
     kind : "ledoit-wolf" shrinks the covariance of X towards a multiple of the identity, then maps
-        it; "shrunk" so shrinks kept * C + added, with C the covariance of coordinates
-    into : (p, r) map to coordinates; kept, added : a number, and a matrix (r, r) or 0"""
+        it to coordinates; "shrunk" shrinks kept * C + added, if C is the coordinates' covariance
+    into : (p, r) map to coordinates; kept : number; added : (r, r) or 0; weight : (n,)"""
     if kind == LEDOIT_WOLF:
         cov = into.T @ ledoit_wolf(X, weight) @ into
     else:
@@ -191,7 +191,7 @@ class Sample:
         return np.stack(mean), np.stack(cov)
 
     def covariances(self):
-        """Return covariances (r, r) within classes and of class means; they add up to all rows'."""
+        """Return covariances (r, r) within classes and of class means; all rows have their sum."""
         (mean, cov), share = self.moments, self.share
         centred = mean - share @ mean
         return np.einsum("c,cij->ij", share, cov), (centred.T * share) @ centred
