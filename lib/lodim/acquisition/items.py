@@ -28,9 +28,9 @@ class Items:
 
     @cached_property
     def _options(self):
-        """Two arrays: bool (ways, purchases) of all ways to get columns; each column's first way.
+        """All ways to get a column, bool (ways, purchases); the first way per column, (columns,).
 
-        A way is a set of purchases that provides a column, all that it needs included."""
+        A way marks a purchase that provides the column, and all other purchases that it needs."""
         net, options, first = self.network, [], []
         for name in self.names:
             first.append(len(options))
@@ -64,7 +64,7 @@ class Items:
         return float(net.set_cost(frozenset(net.names[v] for v in np.flatnonzero(paid))))
 
     def spent(self, paid):
-        """Return price and resource uses of purchases `paid` (..., purchases), on the last axis."""
+        """Return [price, use of each resource] of the purchases marked in `paid`, or per row."""
         return np.append(np.asarray(self.price(paid))[..., None], paid @ self.use.T, axis=-1)
 
     def pay(self, paid, sets):
@@ -87,8 +87,7 @@ class Items:
 
         measured, paid : (columns,) and (purchases,) bool, columns known and purchases paid before
         sets : (sets, columns) bool; each set is bought alone, and has a row in both results
-        A purchase is a column or a step that columns need. Columns that now cost nothing and use no
-        resource, such as time, count as known."""
+        Columns that now cost nothing and use no resource, such as time, count as known."""
         first = self._options[1]
         paid = self.pay(paid, sets)
         free = ((~paid).astype(np.float32) @ self._priced) == 0.0
@@ -146,7 +145,7 @@ def check_single_terms(design):
 
 
 def column_items(design):
-    """Return, per feature of a Design, the position in `design.features` of its data column."""
+    """Return the data column, as position in `design.features`, of each column of X."""
     names = [factors.needs(term[0])[0] for term in design.terms]
     place = {name: k for k, name in enumerate(design.features)}
     return np.array([place[names[t]] for t in design.term_of], np.int64)

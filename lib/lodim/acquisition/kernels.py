@@ -60,13 +60,13 @@ def condition(x, known, rest, mixture):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def extend(V, columns, given, mixture, joint, centre, residual):
-    """Condition a Gaussian mixture on more features, for rows that agree in those known so far.
+    """Condition a Gaussian mixture on the values of t more features; fill the last three arguments.
 
-    V, columns : new values (columns, rows), and positions of these features
-    given : the mixture given the features known so far, a result of `condition`
-    mixture : `Mixture.arrays`, from log shares to the settings that scale log densities
-    joint : output (components, rows), log share + scaled log density of the known values
-    centre, residual : output, means (components, rows) and variances (components,) of a response"""
+    V, columns : (t, rows) values of these features in each row, and their positions
+    given : result of `condition`: the mixture given other known values, the same in all rows
+    mixture : `Mixture.arrays`, a tuple of the mixture's parameters
+    joint : (components, rows), log share + factor (at most 1) * log density of all known values
+    centre, residual : means (components, rows) and variances (components,) of a numeric response"""
     # `mixture[-1]` determines the factor of log densities, which is at most 1.
     log_share, scales = mixture[0], mixture[-1]
     s, density, mean, cov, cross, y_mean, y_var = given
@@ -122,12 +122,12 @@ def to_shares(joint, log_share, contamination):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def observed_losses(joint, centre, y, label, log_share, contamination, out):
-    """Fill `out` (rows,) with the losses of predicting y: log-loss, or squared error of numbers.
+    """Fill `out` (rows,) with log-losses of class codes y (rows,), or squared errors of numbers y.
 
-    joint : (components, rows) log(component's share of all rows * density of the row); overwritten
+    joint : (components, rows) log(prior share of the component * density of the row); overwritten
     centre : (components, rows) means of a numeric y given the row's known features
-    label, log_share : (components,) class, -1 for a numeric y; log of the share of all rows
-    contamination : share of outliers, whose features say nothing about their component"""
+    label, log_share : (components,) class, -1 for a numeric y; and log of the prior share
+    contamination : probability that a row's features say nothing about its component"""
     to_shares(joint, log_share, contamination)
     for k in range(joint.shape[1]):
         total = 0.0
@@ -177,13 +177,13 @@ def expected_losses(joint, centre, residual, label, log_share, contamination, ou
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def candidate_losses(V, columns, start, given, mixture, label):
-    """Return the expected loss of each row if a set of features becomes known too, (sets, rows).
+    """Return a row's expected loss if a set of features becomes known, (sets, possibilities).
 
     The loss is the entropy of the predicted classes, or the variance of a numeric response.
-    V : values (features, rows)
+    V : (features, possibilities) values that the row may have
     columns, start : set c has the features at positions columns[start[c]:start[c + 1]]
-    given : the mixture given the features known so far, a result of `condition`
-    mixture, label : parameters `Mixture.arrays`; class per component, -1 for a numeric response"""
+    given : result of `condition`: the mixture given the values known so far
+    mixture, label : its parameters, `Mixture.arrays`; class per component, -1 for a numeric y"""
     C, Z, m, contamination = len(start) - 1, len(label), V.shape[1], mixture[-1][2]
     out = np.empty((C, m))
     joint, centre, residual = np.empty((Z, m)), np.empty((Z, m)), np.empty(Z)

@@ -73,10 +73,11 @@ class Mixture:
         return np.column_stack([np.interp(*column) for column in columns])
 
     def refit(self, X, y, weight, seed, settings):
-        """Fit a mixture to other rows; keep the scaling of log densities and the outlier share.
+        """Fit a Mixture to other rows; keep this one's temperature, repetition and contamination.
 
-        X, y : (n, p) features as `features` returns them; class codes, or numbers
-        settings : dict of per_class (components per class), pooling, independence (shrinkage)"""
+        X, y : (n, p) features as returned by `features`; class codes or numbers
+        settings : dict of per_class (components per class), pooling and independence (shrinkage of
+            covariances towards their mean, and towards zero)"""
         n_classes = max(self.label.max() + 1, 0)
         kept = {name: settings[name] for name in TRIED}
         fit = learn(X, y, weight, n_classes, seed, **kept)
@@ -94,12 +95,12 @@ class Mixture:
         return out
 
     def losses(self, V, y, columns, scales=None):
-        """Return losses (settings, rows) of predicting y: log-loss, or squared error of numbers.
+        """Return log-losses of class codes y, or squared errors of numbers y, (settings, rows).
 
-        V, columns : known values (columns, rows), and positions of these features
-        scales : list of settings (temperature, repetition, contamination); None for this mixture's
-        The log density of t features is multiplied by temperature / (1 + repetition (t - 1)), and
-        contamination is the share of outliers. y : (rows,) class codes, or numbers"""
+        V, columns : (t, rows) values of t known features, and their positions; they predict y
+        scales : list of (temperature, repetition, contamination); None for the mixture's own.
+            temperature / (1 + repetition (t - 1)) multiplies the log density of the t features;
+            contamination is the probability that they say nothing about a row's component"""
         scales = scales or self.arrays[-1:]
         density, centre, _ = self.scaled(1.0, 0.0)._conditional(V, columns)
         share, out = self.log_share[:, None], np.empty((len(scales), V.shape[1]))
@@ -174,11 +175,10 @@ def group(X, y, weight, n_classes, seed, per_class):
 def _shrink_differences(label, common, share, rows, mean, cov):
     """Shrink differences between matching clusters of different classes; return shares and means.
 
-    label : (clusters,) class of each cluster
-    common : (clusters,) number of the k-means start; clusters of the same number match
+    Clusters match if the k-means of their classes started at the same centre.
+    label, common : (clusters,) class of each cluster, and number of its starting centre
     share, rows : (clusters,) share of the total weight, and number of rows
     mean, cov : (clusters, q) means, and (clusters, q, q) covariance matrices"""
-    # `common` is the number of the k-means start.
     same_class, same_cluster = label[:, None] == label, common[:, None] == common
     equal = (same_class @ share) * (same_cluster @ share)
     found = rows.sum() * ((share - equal) ** 2 / equal).sum()
@@ -238,12 +238,12 @@ def learn(X, y, weight, n_classes, seed, per_class, pooling, independence):
 
 
 def choose(X, y, weight, fold, n_classes, item_of, seed):
-    """Fit Gaussian mixtures to features X and to their normal scores; keep that of smaller loss.
+    """Fit Gaussian mixtures to features X, and to X transformed to normality; return the better.
 
-    Return the Mixture, and a dict of its settings and held-out loss, which decides.
+    Return the Mixture of lower held-out loss, and a dict of its settings and held-out results.
     X, y, weight : (n, p) features; class codes or numbers; row weights
     fold : (n,) fold that holds out each row, -1 for none; n_classes : 0 for a numeric y
-    item_of : (p,) position of the data column from which each feature is computed"""
+    item_of : (p,) number of each feature's data column; its features become known together"""
     # The features are used as they are or as normal scores.
     rest = y, weight, fold, n_classes, item_of, seed
     plain = _choose(X, *rest)
@@ -263,11 +263,11 @@ def choose(X, y, weight, fold, n_classes, item_of, seed):
 
 
 def _choose(X, y, weight, fold, n_classes, item_of, seed):
-    """Choose a Mixture's settings by cross-validation; fit it with them to all rows.
+    """Return a Mixture with settings chosen by cross-validation, and a dict of these and the loss.
 
-    Return the Mixture, and a dict of its settings and held-out loss.
+    X, y, weight : (n, p) features; class codes or numbers; row weights
     fold : (n,) fold that holds out each row, -1 for none; n_classes : 0 for a numeric y
-    item_of : (p,) position of each feature's data column, whose features become known together"""
+    item_of : (p,) number of each feature's data column; its features become known together"""
     rng = np.random.default_rng([seed, 1])
     rows = np.flatnonzero(fold >= 0)
     rows = rows if len(rows) <= ROWS else np.sort(rng.choice(rows, ROWS, replace=False))
@@ -286,10 +286,10 @@ def _choose(X, y, weight, fold, n_classes, item_of, seed):
         return [group(X[i], y[i], weight[i], n_classes, seed, per_class) for i in train]
 
     def predictors(per_class, pooling, independence):
-        """Yield Mixtures, each with held-out rows and the features from which to predict them.
+        """Yield (Mixture, rows, V, columns): held-out rows, and features that predict them.
 
-        per_class : components per class; pooling, independence : shrinkage of their covariances
-        The rows are positions; the features are values (features, rows) and positions."""
+        per_class : components per class; pooling, independence : shrinkage of covariances
+        rows, columns : positions of the rows and features; V : (features, rows) their values"""
         for parts, test in zip(clusters(per_class), held_out, strict=True):
             fit = shrink(parts, X.shape[1], pooling, independence)
             for m in np.unique(shown[test]):
@@ -324,10 +324,11 @@ def _choose(X, y, weight, fold, n_classes, item_of, seed):
 
 
 def recent_surprises(mixture, X, y, n_classes, earlier, settings):
-    """Return loss minus expected loss of the most recent rows (at most 100), to detect drift.
+    """Return loss minus expected loss of each of the last 100 rows, to detect drift.
 
-    X, y : new rows; earlier : results for the rows before them
-    If the mean is significantly above the one of held-out rows in `settings`, warn; return none."""
+    X, y : new rows; n_classes : 0 for a numeric y; earlier : the result for the rows before them
+    settings : dict with its mean and SD in held-out rows, "surprise" and "surprise_sd"
+    If the mean is significantly above that of held-out rows, warn, and return an empty array."""
     found = []
     for x, v in zip(mixture.features(X), y[:, None], strict=True):
         columns = np.flatnonzero(~np.isnan(x))

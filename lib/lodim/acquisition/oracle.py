@@ -101,9 +101,9 @@ class Oracle:
         return self.mixture.predict(state.x[columns, None], columns, self.n_classes)[:, 0]
 
     def points(self, state):
-        """Return positions and weights of the training rows most similar to a partly known row.
+        """Return the training rows most similar to a partly known row: positions and weights.
 
-        The weights of a class's rows add up to its predicted share. state : State of the row"""
+        state : State, the known part of the row. A class's weights add up to its probability"""
         columns = state.columns
         d = squared_distances(state.x, self._columns, columns) + self._tie
         share = self.predict(state) if self.n_classes else np.ones(1)

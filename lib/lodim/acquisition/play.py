@@ -15,7 +15,7 @@ HALVINGS = 12  # of the range of trade-offs in the search for one
 class Played:
     """Simulated purchases for a row, in order, and the prediction (`answer`) after them.
 
-    spent : the total price, then the use of each resource"""
+    spent : array of the total price, then the use of each resource, such as minutes"""
 
     def __init__(self, oracle, items, state):
         self.items, self.state = tuple(items), state
@@ -56,7 +56,7 @@ def play_within(mean_price, oracle, X, own, limit):
     """Simulate purchases for rows X at a mean price of up to `mean_price`; return a list of Played.
 
     oracle : Oracle, which chooses purchases; X : (n, p) features with all values of the rows
-    own : positions of training rows on which the loss to save per unit of price is tuned
+    own : positions of the training rows on which the trade-off of loss and price is tuned
     limit : most that a row may spend, an array of price and each resource, or None"""
     trade_offs = [1e-9, 1e6]  # loss of the standardized response per unit of price
     prices = [np.inf, 0.0]
@@ -76,8 +76,9 @@ def play_within(mean_price, oracle, X, own, limit):
 def choose_contamination(oracle, fold, settings, trade_off):
     """Choose the share of outliers that a Gaussian mixture assumes, by held-out loss; return it.
 
-    oracle : Oracle with the fitted mixture; fold : (n,) fold that holds out each row, or -1
-    settings : dict of settings of the mixture; trade_off : loss to save per unit of price"""
+    oracle : Oracle, which predicts by the mixture; settings : dict of the mixture's settings
+    fold : (n,) fold that holds out each row, or -1 for none
+    trade_off : loss that one unit of price must save, else nothing is bought"""
     # Outliers offset overconfidence: a policy stops buying if a prediction looks certain by chance.
     rows = np.random.default_rng(oracle.seed).permutation(np.flatnonzero(fold >= 0))[:HELD_OUT]
     scales = [(*oracle.mixture.arrays[-1][:2], share) for share in CONTAMINATIONS]
@@ -105,9 +106,7 @@ def buy_all(oracle, X, items):
 
 
 def fixed_order(oracle):
-    """Return positions of columns in greedy order of purchase: most loss saved per price first.
-
-    oracle : Oracle, with training rows, prices and predictor; the order serves for all rows"""
+    """Return positions of columns in greedy order of purchase: most loss saved per price first."""
     items = oracle.items
     rows = np.flatnonzero(oracle.weight > 0.0)
     rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(ROWS, len(rows))).astype(int))]

@@ -521,7 +521,9 @@ class Policy:
 
     @as_given
     def tidy(self) -> pd.DataFrame:
-        """Return price and saving of each feature when nothing is known, as in `Step.options`.
+        """Return price and saving (expected fall of the loss) of each feature before any is known.
+
+        `unlocks` lists the features whose price falls after its purchase.
 
         See Also
         --------

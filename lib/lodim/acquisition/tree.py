@@ -165,12 +165,12 @@ class _Growing:
         ]
 
     def _cut(self, rows, item, target):
-        """Find the best split of rows by the column `item`; return (impurity, item, groups, cuts).
+        """Find the best split of rows by one data column; return (impurity, item, groups, cuts).
 
-        target : (rows, q) values that should be similar within a branch
+        item : position of the column; target : (rows, q) values to be similar within a branch
         impurity : mean squared distance between `target` and its mean in each branch
-        groups : list of (level or range of numbers, positions in `rows`), as in `_groups`
-        cuts : indices of groups that start a new branch"""
+        groups : sorted list of (level or range of numbers, positions in `rows`)
+        cuts : positions in `groups` where branches start, except the first branch"""
         groups, cuts = self._groups(rows, np.flatnonzero(self.items.column_item == item)), []
         least = max(2, int(LEAST_SHARE * len(self.X)))
         now = _impurity(target, groups, cuts, 0)
@@ -225,8 +225,8 @@ class _Growing:
 def _impurity(target, groups, cuts, least):
     """Return the mean squared distance between `target` and its mean in each branch of a split.
 
-    target : (rows, q); cuts : indices of groups that start a new branch
-    groups : list of (value, positions in `target`), in the order in which a split divides them
+    groups : sorted list of (level or range of numbers, positions in `target`, which is (rows, q))
+    cuts : positions in `groups` where branches start, except the first branch
     least : number of rows that each branch needs; if one has fewer, the result is inf"""
     total, ends = 0.0, [0, *sorted(cuts), len(groups)]
     for lo, hi in pairwise(ends):
