@@ -141,10 +141,10 @@ class _NameFinder:
                 )
 
     def find(self, name, where, child=None):
-        """Return the name of the item to buy that a user's name means; raise ArgumentError if none.
+        """Return the item to buy that a name in the user's arguments means.
 
-        A new name becomes a new item if `costs` has a price for it, or is a function.
-        where, child : argument with this name, and item that needs it, for error messages"""
+        A name that is not in the formula is added if `costs` prices it; else raise ArgumentError.
+        where, child : names of the argument, and of the item that needs this one, for messages"""
         if name in self.graph.columns or name in self.series:
             return name
         if _squeeze(name) in self.squeezed:
@@ -256,10 +256,10 @@ def _check_copies(graph, order):
 
 
 def _prices(graph, names, costs):
-    """Return a list of the items' prices, and the user's price function of sets of names, or None.
+    """Return a list of the items' prices, and the user's price function, or None without one.
 
     graph : Graph of items to buy; names : _NameFinder, which finds items by name
-    costs : pairs (name, price); a function from sets of names to prices; None for prices of 1"""
+    costs : pairs (name, price); a function from a set of names to its price; or None: all cost 1"""
     if callable(costs):
         set_cost = _checked(costs, frozenset(graph.bought))
         single = {name: set_cost(frozenset([name])) for name in graph.bought}

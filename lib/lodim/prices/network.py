@@ -15,8 +15,8 @@ class Network:
     """Items to buy, as V nodes of a graph, with their costs and the other nodes that each needs.
 
     A node is a column, a term or another purchase. It needs its parents and all that they need. A
-    series is a group of alternative nodes, its sources. A node that needs one of them has
-    several copies with the same name, one per source."""
+    series is a group of nodes, its sources, of which one is enough. A node that needs a series has
+    one copy per source, all with the same name."""
 
     names: tuple[str, ...] = forms.several("V")  # parents before children
     cost: np.ndarray = forms.real("V", least=0)  # (V,) costs, at least zero
@@ -71,11 +71,11 @@ class Network:
 
 
 def unfold(names, cost, parents, columns, sources=(), uses=None, set_cost=None):
-    """Return a Network in which a node that needs one of several others has a copy for each.
+    """Return a Network in which a node that needs one of several others has a copy per alternative.
 
     names, cost, parents, columns : per node before copying: name, cost, needed nodes, columns of X
-    sources : list of series; each is a tuple of nodes that are alternatives to each other
-    uses : per node, the positions of the series of which it needs one alternative
+    sources : list of groups of alternatives; each is a tuple of nodes
+    uses : per node, the positions in `sources` of the groups of which it needs one node
     set_cost : function from a set of names to its price, or None to add costs"""
     uses = uses or ((),) * len(names)
     series_of = {v: k for k, nodes in enumerate(sources) for v in nodes}

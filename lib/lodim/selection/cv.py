@@ -267,9 +267,9 @@ class CV(Generic[FitT_co]):
         return self._value((self.budget,), self.index_1se)
 
     def _value(self, names, index):
-        """Return the value of the first setting of `names` that the grid has, at its row `index`.
+        """Return the value, in row `index` of the grid, of the first of `names` that it varies.
 
-        Without one, return that of the first setting in the fit `best`, or raise ArgumentError."""
+        If it varies none, return the setting names[0] of the fit `best`, or raise ArgumentError."""
         for name in names:
             if name in self.frame:
                 return float(self.frame[name][index])

@@ -97,7 +97,7 @@ def _race(runs, n_jobs):
 
 
 def _in_turn(runs):
-    """Fit all folds and stages of each StageLosses in `runs` before the next, to save memory."""
+    """Complete one StageLosses (fits to all folds) of `runs` after the other, to save memory."""
     folds = sum(len(run.splits) for run in runs)
     with single_blas(), progress.bar(folds, "cross-validation") as bar:
         for run in runs:
@@ -134,10 +134,7 @@ class StageLosses:
             self.most_loss = self.family.most_deviance(y[~np.isnan(y)])
 
     def advance(self, folds, bar):
-        """Fit the next stage of the given folds.
-
-        folds : numbers of the folds
-        bar : progress bar, which is updated per fold if the model has no stages"""
+        """Fit the next stage of some folds; update progress `bar` if the model has no stages."""
         for k in folds:
             self.row[k] = self._advance_fold(k)
             if not (self.staged or self.rows):

@@ -61,9 +61,7 @@ def side_by_side(problem):
 
 
 def count_draws(batch, most=None):
-    """Return how many random divisions of the rows into folds to use, fewer if n is large.
-
-    most : largest number, 2 by default"""
+    """Return how many random divisions into folds to use: `most` (2), or fewer if n is large."""
     if count_units(batch) <= FOLDS:  # each unit is a fold of its own in every draw
         return 1
     return min(most or MOST_DRAWS, max(1, QUICK_ROWS // max(batch.n_positive, 1)))
@@ -72,11 +70,11 @@ def count_draws(batch, most=None):
 def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs=None):
     """Choose settings by held-out deviance; return the Problem with them, and a frame of the grid.
 
-    The settings are the mean of the grid points; those with a low loss weigh most.
+    The settings are a mean of the grid points, weighted so that points of low loss count most.
     grid : dict setting -> values; most_draws : largest number of random divisions into folds
     spread, tie : weights are exp(-(loss - lowest) / max(tie, spread * SE of the lowest loss))
-    parts : between neighbouring grid values, mean penalties are rounded to this many log steps
-    runs : dict Settings -> StageLosses to reuse and extend"""
+    parts : mean penalties are rounded to 1 / parts of a step of the grid, on the log scale
+    runs : dict Settings -> StageLosses (fits to all folds) to reuse and extend"""
     grid = {name: values_of(name, values, problem.model) for name, values in grid.items()}
     points = points_of(grid, problem.model)
     draws = count_draws(problem.batch, most_draws)
@@ -105,12 +103,12 @@ def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs
 
 
 def weights(losses, draws, stages_open, spread=0.5, tie=0.0):
-    """Weigh the stages (steps of a fit) of all grid points by loss; return an array per point.
+    """Weigh the stages (steps of a fit) of all grid points by loss; return one array per point.
 
-    Weights sum to one and are proportional to exp(-(loss - lowest loss) / s), where s is the larger
-    of the loss `tie` and `spread` times the standard error of the lowest loss.
+    All weights together sum to one. They are proportional to exp(-(loss - lowest loss) / s), where
+    s is `spread` times the standard error of the lowest loss, or `tie` if that is larger.
     losses : per point (stages, folds, 3): mean loss, weight and standard error of each fold
-    draws : number of divisions into folds; stages_open : False if only last stages get weight"""
+    draws : number of divisions into folds; stages_open : False to weigh only last stages"""
     means = [fold_means(rows) for rows in losses]
     if not stages_open:
         means = [np.where(np.arange(len(m)) < len(m) - 1, np.inf, m) for m in means]
@@ -125,7 +123,7 @@ def weights(losses, draws, stages_open, spread=0.5, tie=0.0):
 
 
 def central_count(weight):
-    """Return the mean of 1, ..., n by `weight` (n,), rounded to 1, ..., 9 or 10, 12, 15, 20, ..."""
+    """Return the mean of counts 1 to n with weights `weight` (n,), as a round number such as 15."""
     mean = 1.0 + weight @ np.arange(len(weight)) / max(weight.sum(), 1e-300)
     tens = 10.0 ** np.arange(1.0, 1.0 + np.log10(max(len(weight), 10)))
     counts = np.append(np.arange(1.0, 10.0), np.outer(tens, ROUND).ravel())
@@ -136,10 +134,9 @@ def central_count(weight):
 def centre(grid, weight, penalties, parts=2):
     """Return the index of the grid point nearest to the weighted mean, and a dict of penalties.
 
-    grid : dict setting -> values
-    weight : weight per combination of values, where the last setting varies fastest
-    penalties : settings; the dict has the mean of each if it lies between two grid values
-    parts : number of log steps between neighbouring values, to which these means are rounded"""
+    grid : dict setting -> values; weight : (points,), where the last setting varies fastest
+    penalties : names of the penalties; the dict has the mean of each that lies between grid values
+    parts : these means are rounded to 1 / parts of a step of the grid, on the log scale"""
     shape = [len(values) for values in grid.values()]
     nearest, between = [], {}
     for (name, values), where in zip(grid.items(), np.indices(shape), strict=True):
