@@ -166,12 +166,12 @@ def _fit_fold(task, candidate, k):
     return Record(found, "", [size], seconds, int(missed.sum()), why, int(not converged))
 
 
-def _why_unanswered(strict, data):
-    """Return why rows `data` have no prediction: the error that strict(data) raises, if it does.
+def _why_unanswered(predict, data):
+    """Return a text on why the rows of the frame `data` could not be predicted.
 
-    Otherwise, return a text about the usual reasons."""
+    It is the error that predict(data) raises; if there is none, it lists the usual reasons."""
     try:
-        strict(data)
+        predict(data)
     except LodimError as error:
         return str(error).split(";")[0]
     return "features are missing, or have levels that the training rows of the fold did not have"
