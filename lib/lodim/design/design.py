@@ -204,11 +204,11 @@ class Design:
         return with_positive_weight(batch)
 
     def batch_of(self, frame, inputs, response, known, part=False):
-        """Convert the complete rows of a Frame (named columns) to a Batch (X, y, weights etc.).
+        """Convert the rows of a Frame (named columns) to a Batch: X, y, weights etc.
 
-        inputs : RowInputs (weights, offset etc.) of all rows of the Frame
-        response : whether to add the response
-        known : dict column -> (levels to keep, levels to set to missing; None for all others)
+        Rows that lack a value that the model needs are left out.
+        inputs, response : RowInputs (weights etc.) of all rows; whether to read the response
+        known : dict column -> (levels to keep, levels to set to missing or None for all others)
         part : whether the rows are one chunk of the training rows, whose weights need no check"""
         target = self.response if response else None
         table, rows = self._complete_rows(frame, _answers(target), inputs, known)
@@ -222,12 +222,11 @@ class Design:
         return Batch(X, y, **vars(inputs), index=frame.index, rows=rows)
 
     def _complete_rows(self, frame, targets, inputs, known):
-        """Return the rows of a Frame that can be used, as a Table, and their positions.
+        """Return a Table of the rows of a Frame that can be used, and their positions.
 
-        targets : columns of the response
-        inputs : RowInputs, such as weights
-        known : dict column -> (levels to keep, levels to set to missing; None for all others)
-        A missing feature excludes a row only if the design's `missing` is "drop"."""
+        targets, inputs : names of the response's columns; RowInputs (weights etc.) of all rows
+        known : dict column -> (levels to keep, levels to set to missing or None for all others)
+        A row with a missing feature is left out only if the design's `missing` is "drop"."""
         read = read_complete(frame, self.features, targets, inputs, self.missing, known=known)
         return filled(read[0], self.fills), read[1]
 
@@ -391,7 +390,7 @@ def _read_rows(parsed, chosen, data, given, family, missing, reading):
             rows = replace(rows, parts=parts)
         rows.inputs.check_classes(coded, response)
         summaries = parts.summaries(request)
-        named_rows = design_terms.row_names(keys, summaries, written(parsed))
+        named_rows = design_terms.warn_of_row_names(keys, summaries, written(parsed))
         if not named_rows:
             design_terms.warn_of_identifiers(keys, parts, summaries, written(parsed))
             return keys, left_out, coded, response, y, inputs, rows, summaries

@@ -68,9 +68,10 @@ def learn(code, table):
 
 
 def check_states(code, width, states):
-    """Check a saved Expression: raise ValueError unless `code` makes `width` columns.
+    """Raise ValueError unless an expression with saved states makes `width` feature columns.
 
-    states : what calls such as bs() learned from the data; each must belong to a call in `code`"""
+    code : text of the expression, such as "bs(x)"
+    states : (function name, dict of knots etc.) for each call in `code` that learns from data"""
     left = list(states)
     with np.errstate(all="ignore"):
         found = _width(tree(code), left)
@@ -79,11 +80,10 @@ def check_states(code, width, states):
 
 
 def _width(node, states):
-    """Return how many columns an expression makes, given what its calls such as bs(x) learned.
+    """Return how many columns an expression makes; remove the entries that it uses from `states`.
 
     node : syntax tree of the expression
-    states : list of (function name, dict of knots etc.), one per such call and in their order, of
-        which this function removes those that it has used"""
+    states : list of (function name, dict of knots etc.), one per call such as bs(x), in order"""
     if language.column_name(node) is not None:
         return 1
     called = isinstance(node, ast.Call)
@@ -274,7 +274,10 @@ def _days(name, scope):
 
 
 def _data(node, scope):
-    """Return the value of an argument such as x in bs(x); raise unless finite, (n,) or (n, k)."""
+    """Return finite numbers (n,) or (n, k), the value of an argument such as x in bs(x).
+
+    node, scope : syntax tree of the argument; _Scope, with the Table of n rows
+    Raise FormulaError for a constant, DataError for text, missing or infinite values."""
     value = _numbers(node, scope)
     if value.ndim == 0 or len(value) != scope.table.n:
         raise FormulaError(f"{scope.code}: {ast.unparse(node)} must have one value for each row")

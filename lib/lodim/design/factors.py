@@ -60,11 +60,11 @@ class Levels:
 
     @classmethod
     def from_levels(cls, name, called, levels, labels, matrix=None):
-        """Return a Levels factor without rules for missing values.
+        """Return the coding of levels as features (Levels), with no entry for missing values.
 
-        name : data column, or text of a call if `called` is true
-        labels : names of the features that the factor makes
-        matrix : (levels, labels) contrasts; None for 0/1 features"""
+        name : data column; or, if `called` is true, text of a call such as "C(x, Sum)"
+        levels, labels : tuples of the levels, and of the names of the features
+        matrix : contrasts, a row per level and a column per label; None for 0/1 features"""
         return cls(name, called, levels, labels, matrix, (), None, None)
 
     def _check_fields(self):
@@ -86,7 +86,7 @@ class Missing:
 
 
 def _read_learnt(value, _where, _sizes):
-    """Check a saved `value`: (name of a function, dict that it learned); return a copy."""
+    """Check and copy `value`, saved knots etc. of a call: (function name, such as "bs", dict)."""
     name, learnt = value
     patsy_terms.check(name, learnt)
     return name, dict(learnt)
@@ -370,8 +370,7 @@ def _is_number(value):
 def _categorical(code, name, used):
     """Return the Levels factor that a call of C() or I() in a formula defines.
 
-    code, name : text of the call; name of the column in error messages
-    used : levels that occur in the data"""
+    code, name, used : text of the call; name of the column in errors; levels with rows"""
     node = tree(code)
     keywords = {word.arg: word.value for word in node.keywords}
     contrast = node.args[1] if len(node.args) > 1 else keywords.get("contrast")

@@ -58,8 +58,7 @@ class Prepared:
 def _sources(term, prepared):
     """Yield (values, positions) for each feature of a term: row i has values[positions[i]].
 
-    prepared : Prepared, the data
-    With empty positions, row i has values[i]. Missing values are NaN."""
+    With empty positions, row i has values[i]; NaN if missing. prepared : Prepared, the rows"""
     table = prepared.table
     part, where = columns.known_rows(table, needs([term]))
     if where is ALL_ROWS:
@@ -95,11 +94,12 @@ def places(terms):
 
 
 def _for_features(work, terms, prepared, wanted):
-    """Call work(term, k, values, positions) for each feature k of the given terms.
+    """Call work(term, k, values, positions) for each feature, numbered k over all terms.
 
-    Row i has values[positions[i]], or values[i] if `positions` is empty.
-    prepared : Prepared, the data
-    wanted : (p,) bool; terms without a wanted feature are skipped"""
+    terms : tuple of terms (tuples of factors), which make p features
+    prepared : Prepared, a Table of the rows with a cache; wanted : (p,) bool
+    Terms without a wanted feature are skipped.
+    The feature of row i is values[positions[i]], or values[i] if `positions` is empty."""
 
     def of_term(place):
         first, end, term = place
@@ -186,10 +186,8 @@ def scaling(moments, names, standardize):
     """Return four arrays (p,): mean, scale and size of each feature, and whether it is constant.
 
     moments : (p, 5) weight sum, mean, sum of squared deviations, minimum and maximum
-    names : names of the features, for the error
-    standardize : whether scales are standard deviations; otherwise all are 1
-    size : standard deviation after division by the scale
-    Constant features have scale and size 1."""
+    names, standardize : names of the features, for the error; whether scales are SDs, not all 1
+    size : standard deviation divided by the scale. Constant features have scale and size 1."""
     total, mean, spread, least, greatest = moments.T
     with np.errstate(all="ignore"):
         sd = np.sqrt(spread / total)
@@ -208,8 +206,7 @@ class Features:
     """Features of all rows, computed again in each pass over the chunks of the data.
 
     fills : Fill per column, which replaces missing values
-    missing : treatment of missing features, "drop", "keep" or "indicator"
-    parts : Chunks of the data"""
+    parts, missing : Chunks of the rows; "drop", "keep" or "indicator", for missing features"""
 
     def __init__(self, terms, fills, parts, missing):
         self.terms, self.fills, self.parts, self.missing = terms, fills, parts, missing
@@ -236,10 +233,9 @@ class Features:
         return self._learn_moments(found, wanted, limits), wild
 
     def _limits(self, names, moments):
-        """Return a tuple of Limits, one for each numeric feature that has extreme outliers.
+        """Return a tuple of Limits (range without extreme outliers), one per feature with outliers.
 
-        names, moments : names; (p, 5) weight sum, mean, squared deviations, minimum and maximum
-        Limits : range of the feature's other values, from which outliers are over 10 ranges away"""
+        names, moments : p names; (p, 5) weight sum, mean, squared deviations, minimum, maximum"""
         n = self.parts.table.n_positive
         numbers = np.array([is_number(term) for term in self.terms], bool)[self._term_of]
         wanted, size = numbers & may_be_wild(moments, n), tail_size(n)
@@ -251,9 +247,9 @@ class Features:
         return tuple(one for one in limits if one is not None)
 
     def _learn_moments(self, known, wanted, limits):
-        """Return moments (p, 5), computed for features in `wanted`, taken from `known` for others.
+        """Return the weight sum, mean, squared deviations, minimum and maximum per feature, (p, 5).
 
-        moments : weight sum, mean, squared deviations, minimum and maximum
+        known, wanted : (p, 5), results to keep for other features; (p,) bool, features to compute
         limits : dict position of a feature -> (lower, upper, replacement of numbers outside)"""
         if not wanted.any():
             return known
@@ -303,10 +299,11 @@ def is_number(term):
 
 
 def apply_to_chunk(_, table, terms, fills, missing, work):
-    """Replace missing values in a chunk of rows; return work(terms, the rows as Prepared).
+    """Replace missing values in a chunk of rows; return work(terms, Prepared (rows with a cache)).
 
     _, table : Span of the chunk, not used; Table, the rows of the chunk
-    fills : Fills, which replace missing values, or ()"""
+    fills : Fill per column, which replaces missing values, or ()
+    missing : "drop", "keep" or "indicator", for missing features"""
     return work(terms, Prepared(filled(replace(table, missing=missing), fills)))
 
 

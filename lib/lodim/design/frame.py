@@ -216,7 +216,7 @@ READABLE = "a pandas or polars DataFrame, a pyarrow Table, or a dict of columns"
 
 @dataclass(frozen=True)
 class Frame:
-    """Data as named columns; the function `fetch` reads one when it is needed, given keys[name]."""
+    """Data as named columns; fetch(keys[name]) reads the column `name` when it is needed."""
 
     names: tuple[str, ...]
     index: pd.Index
@@ -412,10 +412,10 @@ def _is_number(level):
 
 
 def _check_dates(subject, name, levels, answer):
-    """Raise DataError if nearly all levels of a text column are dates.
+    """Raise DataError if a column has more than 10 distinct texts and nearly all are dates.
 
-    subject, levels : words for the column in the error; its distinct texts (10 or fewer: no error)
-    answer : whether the column is the response"""
+    subject, name : words for the column, such as "the response 'y'", for the error; its name
+    levels, answer : distinct texts of the column; whether it is the response"""
     others = [level for level in levels if not columns.ISO_DATE.fullmatch(level)]
     if len(levels) <= SOME_LEVELS or _are_many(levels, others):
         return

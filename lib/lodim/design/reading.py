@@ -128,9 +128,9 @@ def _add(counts):
 
 
 def scan(chunk, request, answers, inputs, missing):
-    """Read a chunk of rows; return its Scan, and a dict name -> Column of all columns read.
+    """Read a chunk; return a Scan (missing values, response, weights) and a dict name -> Column.
 
-    request, answers : ColumnRequest of the features; names of the response's columns
+    request, answers : ColumnRequest, the features' columns; names of the response's columns
     missing : treatment of missing features, "drop", "keep" or "indicator"
     inputs : RowInputs (weights, offset etc.)"""
     read = chunks.read_chunk(chunk, list(dict.fromkeys([*request.names, *answers, *inputs.names])))

@@ -229,15 +229,15 @@ def _check_row_labels(frame, value, what):
 
 
 def read_complete(frame, features, answers, inputs, missing, *, learning=False, known=None):
-    """Read columns of a Frame; return its complete rows and what is missing in others.
+    """Read columns of a Frame; return the rows that can be used, and counts of missing values.
 
     features, answers : names of the columns of the features, and of the response
     inputs : RowInputs (weights, offset etc.), arrays for all rows
-    missing : "drop" if rows need all features
+    missing : "drop", "keep" or "indicator"; only with "drop", rows need all features
     learning : whether fewer than two rows are an error
-    known : dict column -> (levels to keep, levels to set to missing; None for all others), or None
-    Return a Table of the rows, their positions, the numbers of dropped rows and of rows that miss
-    only features, and a dict column or input -> number of missing values."""
+    known : dict column -> (levels to keep, levels to set to missing or None for all others)
+    Return five values: Table of these rows, their positions, number of dropped rows, number of
+    rows that miss only features, and dict column or input -> number of missing values."""
     n, read = len(frame.index), {}
     for name in dict.fromkeys([*features, *answers]):
         read[name] = read_column(frame, name)
@@ -268,8 +268,7 @@ def flag_missing(read, answers, inputs, missing, index):
 
     read, answers : dict name -> Column; names of the columns of the response
     inputs : RowInputs (weights, offset etc.)
-    missing : "keep" if rows without a response stay
-    index : labels of the rows, for errors"""
+    missing : "keep" if rows without a response stay; index : labels of the rows, for errors"""
     n = len(index)
     gaps, bad = np.zeros(n, bool), np.zeros(n, bool)
     answers = () if missing == "keep" else answers
@@ -290,8 +289,7 @@ def flag_missing(read, answers, inputs, missing, index):
 def complete_rows(flags, weights, missing, learning):
     """Choose the rows to use; return (positions, n_dropped, n_incomplete, lacking).
 
-    flags : Flags, what each row lacks
-    missing : "drop" if rows need all features
+    flags, missing : Flags, what each row lacks; "drop" if rows need all features
     learning : whether fewer than two rows are an error
     n_dropped : rows left out, except those of weight zero
     n_incomplete : rows of positive weight that miss only features
@@ -345,14 +343,13 @@ def _flag(column, bad, index):
 def learn_response(response, family, table):
     """Evaluate the response of a formula in training rows; return y, Response and family.
 
-    response : Response, the left side; None returns (None, None, "none")
-    family : name, or None to infer it
+    response, family : Response (the left side) or None; name of the family, None to infer it
     y : numbers or class codes, NaN if missing; the returned Response can code new data"""
     if response is None:
         return None, None, "none"
     n = table.n
     table, where = columns.rows_to_learn(table, factors.columns_of(response.key))
-    source, rows = _source(response, table)
+    source, rows = _column_of(response, table)
     if family is None and source.kind == "level":
         check_text(source, columns.used_levels(source, rows), table.n, answer=True)
     family = family or _infer_family(source, rows)
@@ -437,17 +434,17 @@ def code_response(response, table, family):
     table, where = columns.known_rows(table, factors.columns_of(response.key))
     if not table.n:
         return np.full(n, np.nan)
-    source, rows = _source(response, table)
+    source, rows = _column_of(response, table)
     if response.levels is None:
         return columns.expand_rows(_values(source, rows, family), where, n)
     y = columns.recode(source, response.levels, rows).astype(np.float64)
     return columns.expand_rows(y, where, n)
 
 
-def _source(response, table):
-    """Return the Response as a Column, and the positions of the table's rows in it (empty: all).
+def _column_of(response, table):
+    """Return a Column of the response, and the positions in it, (n,), of the rows of a Table.
 
-    The Column is one of the table's, or has the values of the Response's expression."""
+    With empty positions, entry i is for row i. response : Response, a column or an expression"""
     if not response.called:
         source = table.columns[response.name]
         if source.kind == "date":

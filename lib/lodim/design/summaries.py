@@ -120,8 +120,7 @@ def summarize_values(table, name, values, n):
     """Return a Summary of an expression's values, with each distinct number as a level.
 
     table, name : Table of the rows with a value; text of the expression
-    values : one per row of `table`
-    n : number of all rows, with or without a value"""
+    values, n : one per row of `table`; number of all rows, with or without a value"""
     column = columns.Column(name, "number", values)
     counted = _count(replace(table, rows=ALL_ROWS), columns.as_levels(column), None)
     return Summary(columns.kind_of(column), n, n - table.n, table.n_positive, **counted)
@@ -254,7 +253,7 @@ class Tails:
 
     @classmethod
     def merged(cls, parts, size):
-        """Return the Tails (`size` values each) of all rows; parts : Tails of the chunks."""
+        """Join the Tails of chunks, a list; keep the `size` smallest and `size` largest values."""
         low = np.sort(np.concatenate([part.low for part in parts]))[:size]
         high = np.sort(np.concatenate([part.high for part in parts]))[-size:]
         return cls(sum(part.n for part in parts), low, high)

@@ -33,7 +33,7 @@ TAIL_SAMPLE = 100_000  # largest number of rows from which the constants are com
 
 
 def columns_of(keys):
-    """Return the data columns of terms, tuples of (column, None) or (None, call), each once."""
+    """Return distinct columns in `keys`: terms, tuples of (column, None) or (None, call text)."""
     every = dict.fromkeys(key for term in keys for key in term)
     return list(dict.fromkeys(name for key in every for name in factors.columns_of(key)))
 
@@ -49,7 +49,7 @@ def column_request(keys):
 
 
 def _codes(keys):
-    """Return the text of each call in terms (`keys`), such as "bs(x)", once."""
+    """Return the distinct texts in `keys`: terms, tuples of (column, None) or (None, call text)."""
     return [code for _, code in dict.fromkeys(itertools.chain.from_iterable(keys)) if code]
 
 
@@ -59,12 +59,12 @@ def _learning(keys):
     return [(None, code) for code in codes]
 
 
-def row_names(keys, summaries, written):
-    """Warn about columns that the formula's dot omits as row names; return their Summaries.
+def warn_of_row_names(keys, summaries, written):
+    """Warn about columns that the formula's dot omits, as they seem to name rows; return Summaries.
 
     keys : terms, as tuples of (column, None) or (None, text of a call)
-    summaries : dict column -> Summary
-    written : columns that the formula names itself, which stay"""
+    summaries : dict column -> Summary; the result lists those of the omitted columns
+    written : columns that the formula names itself; they are not omitted"""
     names = dict.fromkeys(name for term in keys for name, code in term if code is None)
     found = [summaries[n] for n in names if n not in written and factors.names_rows(summaries[n])]
     for one in found:
@@ -102,8 +102,7 @@ def learn(keys, parts, summaries, fills, missing, reference_levels):
     """Learn the terms of a formula from training rows; return (terms, named, n_sampled).
 
     keys : terms, as tuples of factors: (column, None), or (None, text of a call)
-    parts : Chunks of the rows
-    summaries : dict column -> Summary (levels, moments, missing values)
+    parts, summaries : Chunks of the rows; dict column -> Summary (levels, moments etc.)
     fills : Fill (replacement of missing values) per column, or ()
     missing : treatment of missing features, "drop", "keep" or "indicator"
     reference_levels : whether to code factors as R does, without a column for the first level
@@ -148,8 +147,7 @@ def learn(keys, parts, summaries, fills, missing, reference_levels):
 def draw_rows(parts, ends, size):
     """Draw about `size` rows of positive weight; return positions, and whether rows were left out.
 
-    parts : Chunks of all rows
-    ends : positions that the sample must include
+    parts, ends : Chunks of all rows; positions that the sample must include
     If there are at most `size` rows, return None instead of positions, which means all rows."""
     if parts.n <= size:
         return None, False
