@@ -113,7 +113,7 @@ def lengths(X, n, threads=1):
 
 
 def sample_of(batch, count, seed, threads=1):
-    """Return `count` positions of a Batch's rows, evenly over squared row norms; cache them."""
+    """Return positions of `count` rows of a Batch, evenly spaced in order of row norm; cached."""
     rows = batch.X, batch.weight
     return batch.once(
         (spread_sample, count, seed), lambda: spread_sample(*rows, count, seed, threads)
@@ -121,7 +121,7 @@ def sample_of(batch, count, seed, threads=1):
 
 
 def spread_sample(X, weight, count, seed, threads=1):
-    """Return positions of `count` rows of positive weight, spread evenly over squared row norms."""
+    """Return positions of `count` rows of positive weight, evenly spaced in order of row norm."""
     length = lengths(X, len(weight), threads)
     place_bits = np.uint64(max(1, int(len(weight) - 1).bit_length()))
     place = (np.uint64(1) << place_bits) - np.uint64(1)

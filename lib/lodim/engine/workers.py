@@ -43,17 +43,19 @@ class WorkerTiles(OnWorkers):
         return WorkerTiles(self.cluster, futures, self.n, shape, dtype or self.dtype)
 
     def add(self, kernel, onto, *args):
-        """Let a compiled loop on Dask workers add values per row to a copy of `onto`; return it.
+        """Add values per row, from a compiled loop on Dask workers, to a copy of `onto`; return it.
 
         kernel : kernel(lo, hi, tiles, *args, out) adds to `out` in blocks lo to hi - 1 (4,096 rows)
-        onto : WorkerTiles; or the shape (..., 64) of a tile (64 rows), to start from zeros
-        args : further arguments; each worker passes its own rows of WorkerTiles"""
+        onto : WorkerTiles to copy; or, to start from zeros, the shape (..., 64) of 64 rows
+        args : further arguments; of WorkerTiles, each worker passes the rows that it holds"""
         shape = onto.shape if isinstance(onto, WorkerTiles) else (len(self), *onto)
         futures = self._run(_fill, kernel, onto, *args)
         return WorkerTiles(self.cluster, futures, self.n, shape, np.float64)
 
     def over_rows(self, kernel, *args):
-        """Run a kernel (compiled loop) on all rows; add its output to args[-1], tiles of rows."""
+        """Run a compiled loop on Dask workers; add its result to args[-1], (n_tiles, ..., 64).
+
+        kernel(lo, hi, tiles, *args) adds to it the values of blocks lo to hi - 1 (4,096 rows)"""
         *args, out = args
         out += self.add(kernel, out.shape[1:], *args).gather()
 
@@ -83,9 +85,9 @@ class WorkerTiles(OnWorkers):
         return self.spans(_rowwise, work, *columns)
 
     def map_tiles(self, work, *arrays):
-        """Return a list of work(X, *arrays), one per span of 65,536 rows, called on Dask workers.
+        """Return a list of work(X, *arrays), one per 65,536 rows, called on the Dask workers.
 
-        work : gets a span's tiles of this array (X) and of each of the WorkerTiles `arrays`"""
+        work : gets these rows of this array (X) and of the WorkerTiles `arrays`, in tiles of 64"""
         return self.spans(_tilewise, work, *arrays)
 
     def take(self, i):
@@ -132,7 +134,7 @@ class WorkerTiles(OnWorkers):
         return there
 
     def know(self, values, copy):
-        """Remember that `copy` (WorkerTiles) has `values`, so that they are not sent again."""
+        """Remember `copy`, on the workers, of an array `values`, so that it is not sent again."""
         self._sent.append((ref(values), copy))
 
     def varies(self):
@@ -157,7 +159,9 @@ class WorkerTiles(OnWorkers):
 
 
 def read_parts(client, make, n, p, dtype):
-    """Let Dask workers read n rows as Batches make(k), one per chunk k; return X as WorkerTiles."""
+    """Read n rows on the workers of a Dask client; return the features X (n, p) as WorkerTiles.
+
+    make, dtype : make(k) reads chunk k (65,536 rows) as a Batch; type of the numbers in X"""
     cluster = Cluster(client, n)
     cluster.check_room(p * np.dtype(dtype).itemsize)
     rows = WorkerTiles(cluster, cluster.submit(_read, make), n, (tiles.count(n),), dtype)
@@ -223,11 +227,11 @@ def _fill(group, X, name, onto, *args):
 
 
 def _span_sums(group, X, name, shape, *args):
-    """Return the sums over each span of 65,536 rows of one Dask worker, (n_spans, *shape).
+    """Return a sum for each 65,536 rows of one Dask worker, (n_sums, *shape).
 
-    group, X : the worker's Group (not used), and its features in tiles of 64 rows
-    name : (module, name) of a compiled loop(lo, hi, partials, X, *args), which writes the sum over
-        block b of 4,096 rows, an array of this `shape`, to partials[b], for b from lo to hi - 1"""
+    group, X : not used; features of the worker's rows, in tiles of 64 rows
+    name : (module, name) of a compiled loop(lo, hi, partials, X, *args). For each block b (4,096
+        rows) from lo to hi - 1, it writes the sum over the block to partials[b]"""
     n_blocks = count_blocks(X)
     partials = np.empty((n_blocks, *shape))
     for_blocks(_find(name), n_blocks, partials, X, *args, threads=available_threads())
