@@ -112,7 +112,7 @@ class Fit(Delegates):
     def _glance(self, sizes, ends):
         """Return the one-row frame of glance(): size and quality of the fit.
 
-        sizes, ends : dicts of further entries, which precede the deviances and come last"""
+        sizes, ends : dicts column -> value, to add before the deviances, and at the end"""
         row = {"family": self.family.name, "n": self.n, "n_dropped": self.design.n_dropped}
         row |= {"p": len(self.design.names)} | sizes
         row |= {"deviance": self._deviance, "null_deviance": self._null_deviance}
@@ -191,7 +191,8 @@ class Fit(Delegates):
             probable class. "prob": probability per class. The attribute `types` lists all types.
         offset : array (n,) or column name, optional
         new_levels : {"error", "missing"}, default="error"
-            Treatment of new levels; declared categories without training rows are missing.
+            Treatment of levels that the training rows lacked. Those that the training data declared
+            as categories always count as missing.
         threshold : float, optional
             With type="class" and two classes, smallest probability for which the second class is
             predicted. If a missed case costs c times a false alarm, use 1 / (1 + c).
@@ -199,8 +200,8 @@ class Fit(Delegates):
         Returns
         -------
         Series or DataFrame
-            Same kind as `data`. NaN (None for classes; null outside pandas) for rows with missing
-            input, unless the model was fitted with missing="indicator" or "keep".
+            Same kind as `data`. Rows with missing input get NaN (None for classes; null in polars),
+            unless the model was fitted with missing="indicator" or "keep".
 
         See Also
         --------
@@ -272,9 +273,8 @@ class Fit(Delegates):
     def _in_all_rows(self, batch, values, names):
         """Return values of the complete rows as a Series or frame of all rows, with NaN elsewhere.
 
-        batch : Batch of the complete rows
         values : (n,) or (n, columns); if they are objects, other rows get None instead of NaN
-        names : name of the Series, or names of the frame's columns"""
+        batch, names : Batch of the complete rows; name of the Series, or names of the columns"""
         gap = None if values.dtype == object else np.nan
         full = np.full((len(batch.index), *values.shape[1:]), gap)
         full[batch.rows] = values
@@ -468,9 +468,9 @@ class Fit(Delegates):
         return np.where(np.abs(share) < ROUNDING, 0.0, share)[()]
 
     def _held_out_deviance(self):
-        """Return the held-out deviance of the tried settings that are closest to those of the fit.
+        """Return the cross-validated deviance of the tried settings closest to those of the fit.
 
-        The result is None if no settings were tried, or only with another loss."""
+        The result is None without cross-validation, or if its loss was not the deviance."""
         return None if self.selection is None else saved.nearest_loss(self.selection, self.settings)
 
     def _answered(self, batch):

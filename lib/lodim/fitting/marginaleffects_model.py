@@ -40,9 +40,9 @@ def wrap(fit, data, type):
 
 
 def _texts(read):
-    """Return {column: {"1.0": 1.0}}, levels by their texts, to undo a conversion of levels to text.
+    """Return a dict column -> {text: level}, such as {"1.0": 1.0}, to convert texts back to levels.
 
-    read : dict name -> Column of the data; text and bool levels need no conversion"""
+    read : dict name -> Column; those without levels, or with text or bool levels, are left out"""
     return {
         name: {str(level): level for level in column.levels}
         for name, column in read.items()

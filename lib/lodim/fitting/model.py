@@ -126,7 +126,10 @@ def _text(value):
 
 
 def lambda_grid(problem, penalty, n, ratio=None):
-    """Return n log-spaced values of the setting `penalty`; the last is `ratio` times the first."""
+    """Return n log-spaced values of a penalty, of which the first leaves only an intercept.
+
+    problem : Problem (data, model and settings)
+    penalty, ratio : name of the setting; last value over first, None for the model's default"""
     kind = problem.model.penalties[penalty]
     largest = kind.largest(problem.batch, problem.family, problem.settings)
     return largest * np.geomspace(1.0, kind.ratio if ratio is None else ratio, n)
@@ -135,7 +138,7 @@ def lambda_grid(problem, penalty, n, ratio=None):
 class Model:
     """Base class of the kinds of models: what a model can do, and how it is fitted.
 
-    Subclasses define the attributes without a value, and the methods that raise an error."""
+    A subclass sets the attributes that have no value here, and replaces methods that only raise."""
 
     name: ClassVar[str]
     reference: ClassVar[str]  # BibTeX entry of the model's source
@@ -209,8 +212,7 @@ class Model:
         """Fit the model to a problem whose settings are all fixed; return the fit.
 
         selection : table of tried settings, or None; warm_start : estimates to start from, or None
-        for_path : True omits slow results
-        found : (estimates, log) of which to make the fit, or None to estimate"""
+        for_path : True omits slow results; found : (estimates, log) to make the fit of, or None"""
         if found is None:
             counted = self.counts_stages(problem.settings)
             n_stages = getattr(problem.settings, self.stage_setting) if counted else 1

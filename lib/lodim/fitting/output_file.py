@@ -62,9 +62,9 @@ def _csv(file):
 
 @contextlib.contextmanager
 def _tables(file, parquet=False):
-    """Yield a function that writes frames to an Arrow or Parquet file.
+    """Give a `with` block a function that appends frames to an open `file`, as Arrow or Parquet.
 
-    Frames wait in memory until the types of all columns are known."""
+    Frames stay in memory while the type of a column is unknown, as all its values are None."""
     pa = arrow()
     if parquet:
         from pyarrow.parquet import ParquetWriter

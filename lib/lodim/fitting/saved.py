@@ -89,12 +89,12 @@ def read_state(kind: str, state: dict[str, Any], where: str, sizes: dict[str, in
 
 
 def _read_design(value, where, sizes):
-    """Read the Design (formula and coding of the data) of a fit from `value`, part of a file.
+    """Read a fit's Design (formula and coding of the data) from a file; add entries to `sizes`.
 
-    where : name of the part in errors
-    sizes : dict symbol -> array length, which gets K (linear predictors), S (those with
+    value, where : dict with the saved fields; name of this part of the file in errors
+    sizes : dict symbol -> array length. New entries are K (linear predictors), S (those with
         coefficients: a reference class has none), C (classes, 0 for numbers), "boundaries" (of
-        ordered classes, else 0) and "functions" (1 for ordered classes, else K)"""
+        ordered classes, else 0) and "functions" (of features: 1 for ordered classes, else K)"""
     design = forms.part(Design).read(value, where, sizes)
     family = families.family_of(design)
     sizes |= {"K": family.n_scores, "S": family.n_linear, "C": len(design.levels or ())}
