@@ -1,4 +1,4 @@
-"""The algebra of formula terms: tuples of factors, (column, None) or (None, code of a call)."""
+"""Expansion of operators such as * into terms, tuples of (column, None) or (None, call text)."""
 
 from lodim.formula.parser import Leaf, fail
 
@@ -15,7 +15,7 @@ class _Algebra:
     """Operators of formulas, such as *, applied to sets of terms.
 
     A set is a dict: frozenset of a term's factors -> the term, a tuple of these factors in order.
-    node : in all methods, the part of the formula to show in an error about too many terms"""
+    error_place : in all methods, position in the formula, for an error about too many terms"""
 
     def __init__(self, text, dot):
         self.text, self.dot = text, dot
@@ -32,14 +32,14 @@ class _Algebra:
         found = {}
         for operator, part in zip(node.operators, node.parts, strict=True):
             if operator == "**":
-                found = self.power(found, int(part.text[:9]), node)
+                found = self.power(found, int(part.text[:9]), node.place)
             else:
-                found = self.join(operator, found, self.terms(part), node)
+                found = self.join(operator, found, self.terms(part), node.place)
         return found
 
-    def join(self, operator, left, right, node):
-        """Return the terms of `left` and `right`, joined by *, /, :, + or -; `left` may change."""
-        self.spend(len(right), node)
+    def join(self, operator, left, right, error_place):
+        """Return two sets of terms joined by *, /, :, + or -; this may change `left` itself."""
+        self.spend(len(right), error_place)
         if operator == "-":
             for factors in right:
                 left.pop(factors, None)
@@ -48,39 +48,39 @@ class _Algebra:
             return _add(left, right)
         if operator == "/":
             whole = tuple(dict.fromkeys(factor for term in left.values() for factor in term))
-            return _add(left, self.products({frozenset(whole): whole}, right, node))
-        found = self.products(left, right, node)
+            return _add(left, self.products({frozenset(whole): whole}, right, error_place))
+        found = self.products(left, right, error_place)
         return found if operator == ":" else _add(_add(left, right), found)
 
-    def products(self, left, right, node, known=()):
-        """Return interactions of a term in `left` and one in `right` (sets), without `known`."""
+    def products(self, left, right, error_place, known=()):
+        """Return interactions of each term in `left` with each in `right`, if not in `known`."""
         found = {}
         for some, first in left.items():
-            self.spend(len(right), node)
+            self.spend(len(right), error_place)
             for others, second in right.items():
                 factors = some | others
                 if factors not in found and factors not in known:
                     found[factors] = first + tuple(f for f in second if f not in some)
             if len(found) + len(known) > MAX_TERMS:
-                self.fail(f"more than {MAX_TERMS:,} terms", node)
+                self.fail(f"more than {MAX_TERMS:,} terms", error_place)
         return found
 
-    def power(self, base, power, node):
-        """Return interactions of up to `power` terms of a set: a, b and a:b for (a + b)**2."""
+    def power(self, base, power, error_place):
+        """Return the terms of `base`, a set of terms, to a power: a, b and a:b for (a + b)**2."""
         found, new = dict(base), base
         for _ in range(1, min(power, len(base))):
-            new = self.products(base, new, node, found)
+            new = self.products(base, new, error_place, found)
             found |= new
         return found
 
-    def spend(self, work, node):
+    def spend(self, work, error_place):
         self.work -= work
         if self.work < 0:
-            self.fail(f"more than {MAX_WORK:,} products of terms", node)
+            self.fail(f"more than {MAX_WORK:,} products of terms", error_place)
 
-    def fail(self, what, node):
+    def fail(self, what, error_place):
         message = f"this would make {what} of {len(self.dot):,} columns"
-        fail(self.text, node.place, message)
+        fail(self.text, error_place, message)
 
 
 def _add(left, right):
