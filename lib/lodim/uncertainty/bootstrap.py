@@ -153,9 +153,9 @@ def bootstrap(
 
 
 def _estimates(reference, refit):
-    """Return a refit's estimates as a Series by term.
+    """Return the estimates of `refit`, a Fit, as a Series by term.
 
-    reference : original fit, to which views of a refitted melm are rotated"""
+    reference : original fit, to whose dimensions those of a refitted melm are rotated"""
     frame = refit._comparable(reference)
     keys = [c for c in ("level", "dimension", "term") if c in frame]
     index = pd.MultiIndex.from_frame(frame[keys]) if len(keys) > 1 else pd.Index(frame["term"])

@@ -34,10 +34,10 @@ class ConformityScore:
         return "size" if self.of_classes else "width"
 
     def of_rows(self, fit, batch, u):
-        """Return predictions of n rows that define conformity scores: an array (C, n) or (3, n).
+        """Return predictions of n rows, from which scores are computed: an array (C, n) or (3, n).
 
-        For C classes, the array has the score of each class. For a numeric response, it has low,
-        high and step: a score t stands for the interval from low - t step to high + t step.
+        For C classes, it has the score of each class. For a numeric response, it has low, high and
+        step: responses of score t or less are from low - t * step to high + t * step.
         Rows without a prediction have NaN. u : (n,) random numbers for score "aps", else None"""
         mean = fit.family.mean(fit._score(batch))
         if self.of_classes:
@@ -134,10 +134,11 @@ class HeldOut:
         return float(self._quantiles(self.score[:, None], level)[0])
 
     def upper(self, base, step, level):
-        """Return the upper limits (m,) of the prediction intervals of m new rows.
+        """Return the upper limits (m,) of prediction intervals for m new rows; level : coverage.
 
-        A limit is the `level` quantile of base + step * score over held-out rows.
-        base, step : (K, m), upper predictions and step sizes by K fits; level : coverage"""
+        base, step : (K, m) predictions by K fits, and the distances that a score of 1 stands for
+        A limit is the `level` quantile of base + step * score over held-out rows, each by the fit
+        without this row."""
         # Each score is added by the fit without the row's fold (Barber et al. 2021, Sect. 3).
         if len(base) == 1:
             return base[0] + step[0] * self.quantile(level)
@@ -150,10 +151,10 @@ class HeldOut:
         return out
 
     def below(self, scores):
-        """Return the weight of held-out rows that score below the classes of new rows, (m, C).
+        """Return the total weight of the held-out rows with lower scores, per class and new row.
 
-        scores : (K, m, C), of C classes of m new rows by K fits
-        Scores by a fit are compared with those of the held-out rows that this fit left out."""
+        scores : (K, m, C) scores of C classes of m new rows, by K fits; the result is (m, C)
+        A held-out row is compared with the new row's score by the fit that left it out."""
         out = np.zeros(scores.shape[1:])
         for k, of_fold in enumerate(scores):
             rows = np.flatnonzero(self.fold == k)
@@ -172,9 +173,10 @@ class HeldOut:
         return np.column_stack(list(each))
 
     def contains(self, scores):
-        """Return the share of new rows with the score of a held-out row, so probably the same rows.
+        """Return the share of new rows that seem to be held-out rows, since their scores are equal.
 
-        The share is 0 if scores often repeat. scores : (K, m), of m new rows by K fits"""
+        scores : (K, m) of m new rows by K fits; one score is enough, by the fit without this row
+        The share is 0 if scores of held-out rows often repeat."""
         known = [np.sort(self.score[self.fold == k]) for k in range(len(scores))]
         near = SAME * np.median(np.abs(self.score))
         steps = np.concatenate([np.diff(of_fold[np.isfinite(of_fold)]) for of_fold in known])
@@ -210,9 +212,9 @@ class HeldOut:
 
 
 def held_out_weights(given, units):
-    """Return weights of held-out rows, relative to a new row; given : (n,) their row weights.
+    """Return row weights `given` (n,) of held-out rows, rescaled so that a new row has weight one.
 
-    units : (n,) groups of rows, each of which gets total weight one; None: mean weight is one"""
+    units : (n,) groups of the rows, each with total weight one; without groups, the mean is one"""
     # Lee et al. (2023).
     if units is None:
         return given / given.mean()

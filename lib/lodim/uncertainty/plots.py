@@ -60,7 +60,10 @@ LONGEST_GROUP = 28  # largest number of characters of a group's name
 
 
 def draw_conformal(conformal, kind=None, ax=None, **arguments):
-    """Draw a Conformal's intervals (for classes: sizes of prediction sets), or its "coverage"."""
+    """Draw prediction intervals (or sizes of sets of classes) or coverage; return the Axes.
+
+    kind : "intervals", also for classes, or "coverage"; None means "intervals"
+    arguments : `data`, new rows with the response, and options such as `level`"""
     kinds = {"intervals": sets if conformal.says.of_classes else intervals, "coverage": coverage}
     if kind is not None:
         one_of("kind", kind, kinds)
@@ -71,7 +74,7 @@ def draw_conformal(conformal, kind=None, ax=None, **arguments):
 
 def intervals(conformal, ax=None, *, data, level=None, top=MAX_INTERVALS):
     """Draw Conformal intervals and responses of at most `top` rows of data against predictions."""
-    frame, y = conformal._beside(data, level)
+    frame, y = conformal._with_responses(data, level)
     if not len(y):
         raise ArgumentError("data must have a row without missing values to draw")
     order = np.argsort(frame["fit"].to_numpy(), kind="stable")
@@ -96,10 +99,8 @@ def intervals(conformal, ax=None, *, data, level=None, top=MAX_INTERVALS):
 
 
 def sets(conformal, ax=None, *, data, level=None):
-    """Draw the shares of rows by prediction-set size, as a bar per class.
-
-    Parts of a bar are hatched where the sets do not contain the class of their row."""
-    frame, y = conformal._beside(data, level)
+    """Draw a bar per class: shares of rows by size of their set, hatched if without their class."""
+    frame, y = conformal._with_responses(data, level)
     levels = list(conformal.fit.levels)
     inside = frame[levels].to_numpy(bool)
     size, covered = inside.sum(axis=1), inside[np.arange(len(y)), y.astype(int)]
@@ -128,8 +129,7 @@ def sets(conformal, ax=None, *, data, level=None):
 def coverage(conformal, ax=None, *, data, by=None, level=None):
     """Draw the coverage of a Conformal in groups of rows, with 95% intervals; a line is the level.
 
-    by : column or array that defines the groups
-    data : new rows with the response
+    by, data : column or array that defines the groups; new rows with the response
     level : coverage of the intervals or sets; None for that of `conformal`"""
     if by is None:
         raise ArgumentError("kind 'coverage' needs by, a column or an array: plot(..., by='sex')")

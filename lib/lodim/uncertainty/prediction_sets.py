@@ -37,7 +37,7 @@ class Guarantee:
     by: str | None = forms.choice(None, "class")  # "class": each class has its own quantile
 
     def least(self, level):
-        """Return the guaranteed coverage at a level (Barber et al. 2021, Theorems 1 and 4)."""
+        """Return the proven coverage at a nominal level (Barber et al. 2021, Theorems 1 and 4)."""
         alpha, n, K = 1.0 - level, self.n_units, self.n_fits
         if self.method == "split":
             return level
@@ -472,8 +472,8 @@ class Conformal(FitResult, Generic[FitT_co]):
             answers[:, at][unknown] = value
         return answers, full
 
-    def _beside(self, data, level):
-        """Return a frame of predictions at coverage `level`, and responses, for rows with both."""
+    def _with_responses(self, data, level):
+        """Return predict(data, level) as a pandas frame, and coded responses, of rows with both."""
         rows = self.fit._reader.apply(data, response=True)
         frame = in_pandas(self.predict)(data, level)
         y = np.full(len(frame), np.nan)
@@ -482,9 +482,9 @@ class Conformal(FitResult, Generic[FitT_co]):
         return frame[known], y[known]
 
     def _limits(self, answers, level):
-        """Return the limits (m,), lower and upper, of prediction intervals of coverage `level`.
+        """Return the lower and the upper limits (m,) of prediction intervals of coverage `level`.
 
-        answers : (K, 3, m) low, high and step by K fits; score t: low - t step to high + t step"""
+        answers : (K, 3, m) low, high, step of K fits; score t: low - t * step to high + t * step"""
         low, high, step = np.moveaxis(answers, 1, 0)
         lower = -self.held_out.upper(-low, step, level)
         upper = self.held_out.upper(high, step, level)

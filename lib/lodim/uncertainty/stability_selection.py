@@ -37,9 +37,8 @@ def unimodal(q, p, cutoff, n_pairs):
 
     The bound assumes that the share of pairs in which both halves select a term has a unimodal
     distribution. It does not apply to large q or small cutoff (Shah & Samworth 2013, Theorem 2).
-    q : mean number of the p terms that a half of the rows selects
-    cutoff : smallest share of the halves that select a stable term
-    n_pairs : number of pairs of halves"""
+    q : mean number of the p terms that a half of the rows selects; n_pairs : pairs of halves
+    cutoff : smallest share of the halves that select a stable term"""
     theta, B = q / p, n_pairs
     least = min(0.5 + theta**2, 0.5 + 0.5 / B + 0.75 * theta**2)
     if theta > 3.0**-0.5 or cutoff <= least:
@@ -65,8 +64,7 @@ def r_concave(q, p, cutoff, n_pairs):
 def largest_tail(mean, t, B, r):
     """Return the largest possible P(X >= t / B) of a random variable X with the given mean.
 
-    X has values 0, 1 / B, ..., 1 and a (-r)-concave distribution.
-    t, B : integers"""
+    X has values 0, 1 / B, ..., 1; its probabilities to the power -r are convex. t, B : integers"""
     # Shah and Samworth (2013), App. A.4.
     from scipy.optimize import brentq, minimize_scalar
 
@@ -214,8 +212,7 @@ def _frames(selected, full, cutoff):
     A frame has the share of half-samples that select each term or view, largest share first.
     selected : per half-sample, a pair: positions of the terms that its fit uses, and its views,
         each of which is a tuple of such positions
-    full : fit to all rows
-    cutoff : smallest share of a stable term"""
+    full, cutoff : fit to all rows; smallest share of a stable term"""
     names = full.design.term_names
     count = np.bincount(np.concatenate([terms for terms, _ in selected]), minlength=len(names))
     share = count / len(selected)
