@@ -98,9 +98,7 @@ def _one_each(name, values, data):
 
 
 def _folds_of(splitter, X, y, groups):
-    """Return the number of the test fold of each row (n,), by a scikit-learn splitter.
-
-    Raise ArgumentError unless each row is in exactly one test fold."""
+    """Return each row's test fold (n,) by a scikit-learn splitter; raise unless each has one."""
     fold, n_times = np.zeros(len(y), int), np.zeros(len(y), int)
     try:
         for k, (_, test) in enumerate(splitter.split(X, y, groups)):
@@ -116,8 +114,9 @@ def _folds_of(splitter, X, y, groups):
 class _Estimator(base.BaseEstimator):
     """Base class of the estimators for scikit-learn: parameters, conversion of X, and fitting.
 
-    without : arguments of the model to leave out; own : dict name -> default of those to add
-    chooses : what argument cv chooses, for the help, such as "gamma"; None: without argument cv"""
+    Keywords of a subclass, as in `class GlmRegressor(..., model="glm", own=GAUSSIAN)`:
+    without, own : arguments of the model to leave out; dict name -> default of arguments to add
+    chooses : what the argument cv chooses, text for the help; None means no argument cv"""
 
     _model: str
     _of_predict: ClassVar[dict] = {}  # arguments of the fit's predict()

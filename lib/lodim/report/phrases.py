@@ -40,7 +40,7 @@ def per(fit, sd="SD"):
 
 
 def not_standardized(fit):
-    """Return a list with a note that std_ estimates are per unit; [] for standardized features."""
+    """Return a list of one note, that std_estimate is per unit; [] if features are standardized."""
     if fit.arguments["standardize"]:
         return []
     return ["Features are not standardized: std_estimate in tidy() is per unit of the feature."]
@@ -212,7 +212,9 @@ def sampled(fit):
 
 
 def choice(fit, detail=""):
-    """Return [note on settings chosen by cross-validation, with the text `detail`], [] for none."""
+    """Return a list with a note on the settings that cross-validation chose; [] if none.
+
+    detail : text to add to the note, after the number of settings that were tried"""
     if fit.selection is None or not fit.chosen:
         return []
     points = fit.selection

@@ -25,7 +25,9 @@ class Fingerprint:
             self.sums[name] = (self.sums.get(name, 0) + total) % 2**64
 
     def compare(self, other: "Fingerprint", place: str) -> None:
-        """Raise DataError, naming `place`, if a column's sum differs; add sums of new columns."""
+        """Raise DataError if a column's sum differs from that of `other`; keep sums of new columns.
+
+        place : name of the data in the error"""
         for name, total in other.sums.items():
             if self.sums.setdefault(name, total) != total:
                 what = f"{place} gave other rows, or another order of rows"
