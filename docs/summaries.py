@@ -161,7 +161,7 @@ print(fit.summary())
 # |---|---|---|
 # | `Loss`, `SE` | `compare` | mean held-out deviance, and its standard error |
 # | `Diff.`, `SE(diff)` | `compare` | difference from the best model, and its standard error |
-# | `95% interval` | `compare` | interval for the difference; the intervals hold for all pairs of models together, so they are wider than 1.96 SE(diff) |
+# | `95% interval` | `compare` | interval for the difference; the intervals hold for all pairs of models together, so they are wider than 1.96 SE(diff); a significantly worse model may have 0 in its interval |
 # | `Acc.`, `AUC`, `R2` | `compare` | held-out accuracy, area under the ROC curve, R² |
 # | `D2` | `compare` | share of the null model's deviance that the model explains on held-out rows, for counts, amounts, quantiles and other losses than squared error (as `d2_tweedie_score` and `d2_pinball_score` in scikit-learn) |
 # | `Feat.`, `Parts` | `compare` | mean number of features and of parts (learners, prototypes, views) |

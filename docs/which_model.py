@@ -34,6 +34,7 @@
 # | two classes | yes | yes | yes | yes | yes | yes |
 # | more classes | yes | yes | yes | yes | yes | yes |
 # | count, positive amount | yes | yes | | yes | | |
+# | ordered classes, quantile | yes | yes | | quantile | | |
 # | keeps rows with missing features | with `missing="indicator"` | yes | yes | yes | yes | yes |
 # | more features than rows | | yes | yes | yes | yes | yes |
 # | standard errors and p-values | yes | | | | | |
