@@ -106,7 +106,7 @@ class NumberViews(AssignedViews):
 
 @forms.record
 class ClusterViews(AssignedViews):
-    """Views (feature sets) for clustering; a row gets the view with the densest rows near it."""
+    """Views (feature sets) for clustering; a row gets the one with the densest rows around it."""
 
     # exponent, 1 - alpha; a loss is a ratio of distances to this power
     power: float = forms.real(least=0, most=1)

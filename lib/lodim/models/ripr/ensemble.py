@@ -100,9 +100,9 @@ class Ensemble:
         return np.flatnonzero(known if self.task == CLUSTERS else known & np.isfinite(self.y))
 
     def queried(self, X):
-        """Return the rows to predict, and their positions (n,) among possible neighbours, or -1.
+        """Return the rows to predict, and their positions in `references` (possible neighbours).
 
-        X : new rows, returned with -1; None for training rows (-1 without weight or response)"""
+        X : new rows, which get -1; or None for the training rows (-1 if not in `references`)"""
         if X is not None:
             return X, np.full(len(X), -1)
         refs, own = self.references, np.full(self.n, -1)

@@ -39,9 +39,9 @@ ASSIGNMENT_DEFAULTS |= {"tolerance": Settings.tolerance, "smooth": Settings.smoo
 
 
 def checked(problem):
-    """Check that the settings of a problem agree; return it with method, axes and constraints set.
+    """Check the settings of a Problem; return it with method, axes and constraints filled in.
 
-    `method` becomes "assignment" if the response or an argument requires it, else is unchanged."""
+    The method becomes "assignment" if the call requires it. Axes are numbers and factors."""
     s, order, most = problem.settings, problem.batch.order, most_neighbours(problem.batch)
     constraints = s.constraints
     if not isinstance(constraints, dict | Constraints | None):
@@ -86,10 +86,10 @@ def largest_lambda(batch, family, settings):
 
 
 def cv_grid(problem, n):
-    """Return {"lambda_": penalties for cv() to compare}, and None, as there is no fit to reuse.
+    """Return the grid of cv(), {"lambda_": penalties}, and None, as there is no fit to reuse.
 
-    They are n penalties, and None for the model's choice. There is only one entry if the user gives
-    lambda_, or if method="vote", which has no penalty. problem : Problem, with settings and data"""
+    The penalties are n numbers, and None to let the model choose. If the user gives lambda_, or
+    with method="vote", the only one is that of the call. problem : Problem, settings and data"""
     lambda_ = problem.arguments["lambda_"]
     if lambda_ is not None or problem.settings.method == VOTE:
         return {"lambda_": [lambda_]}, None
@@ -136,9 +136,7 @@ def search_log(assignment, search):
 
 
 def vote_ensemble(search):
-    """Fit feature sets that vote together; return VotingViews and a dict on the search for them.
-
-    search : ViewSearch, the rows and settings of the fit"""
+    """Fit feature sets that vote, to a ViewSearch's rows; return VotingViews and a search log."""
     s, y, weight, threads = search.settings, search.y, search.weight, search.threads
     A = axis_values(search.X, s.axes.of)
     refs = np.flatnonzero(np.isfinite(y) & (weight > 0) & ~np.isnan(A).all(axis=1))
@@ -201,11 +199,11 @@ def _common_fields(search, X, views):
 
 
 def calibrate(evidence, y, weight):
-    """Fit factors t (2,), so that softmax(t[1] vote - t[0] ratio) estimates class probabilities.
+    """Fit factors t (2,), so that class probabilities are softmax(t[1] * vote - t[0] * ratio).
 
-    evidence : (ratio, vote), (training rows, views, classes) each: log ratio of the distances to
-        the class and to others, log share of the class among neighbours. Only the view with the
-        smallest ratio of a row counts. y, weight : (rows,) class codes, and weights"""
+    evidence : (ratio, vote), arrays (training rows, views, classes). ratio : log ratio of the
+        distances to the class and to others; vote : log share of the class among neighbours
+    Each row uses the view with its smallest ratio. y, weight : (rows,) class codes, and weights"""
     ratio, vote = evidence
     view = nearest_view(ratio)
     known = np.flatnonzero((view >= 0) & np.isfinite(y) & (weight > 0))
@@ -227,7 +225,7 @@ def calibrate(evidence, y, weight):
 
 
 def fit_shared(problems):
-    """Fit each problem (one response) with views common to all; return (Ensemble, log) of each."""
+    """Fit one response per Problem, all with the same views; return a list of (Ensemble, log)."""
     searches = [ViewSearch.from_batch(p.batch, p.family, p.settings) for p in problems]
     losses = [each.losses() for each in searches]
     losses = [

@@ -177,9 +177,9 @@ def one_row(fit, row):
 def _view_frame(fit, answers, X):
     """Return a frame with one row per view (feature set), for the explanation of one prediction.
 
-    answers : predictions of the fit for the row X, (1, features)
-    Columns are the view's name; its weight in the prediction, or its loss (less is better); "says",
-    what it predicts; and "serves", whether it predicts the row, or has most weight in the vote."""
+    answers : predictions of the fit for X (1, features), the row to explain
+    Columns: "view" (name); "weight" in the prediction, or "loss"; "says", what the view predicts;
+    "serves", whether this view predicts the row, or has most weight if all views vote."""
     e, value, loss = fit.estimates, answers.value[0], answers.loss[0]
     if e.task == CLASSES:
         value = by_code(fit.levels, value).tolist()

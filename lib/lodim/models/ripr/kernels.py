@@ -195,7 +195,7 @@ def kth_squared(rows, start, stop, x, k, member, guess, d):
 
 @njit(cache=True, forceinline=True)
 def load_row(X, i, rows, x):
-    """Copy row i of X, in the features of ViewRows `rows`, to x; return whether none is missing."""
+    """Copy to x those features of row i of X that `rows` compare; return whether all are known."""
     complete, view = True, rows.features
     for f in range(rows.dim):
         x[f] = X[view[f], i]
@@ -240,12 +240,12 @@ def log_ratio(own, other, dim, prior, x):
 def pair_ratio(rows, starts, pair, x, k, member, guess, d):
     """Return the log ratio of the distances from x to the k-th nearest rows of two groups.
 
-    The ratio is infinite if a group has no complete row. If a distance is zero, the groups' numbers
-    of rows equal to x (values of the view's features) are compared.
+    The ratio is infinite if a group has no complete row. If a distance is zero, it compares how
+    many rows of each group equal x. x : values of the view's features
     rows, starts : ViewRows, of which rows starts[g] to starts[g + 1] - 1 are group g
     pair : (numerator's group, denominator's group, constant that is added to the log ratio)
     member : (groups,), 1 if x is itself a row of the group; this row is then left out
-    guess : (groups,), expected squared distances, updated for the next point; d : work space"""
+    guess : (groups,), expected squared distances, updated; d : work space (rows + 1,)"""
     a, b, prior = pair
     lo, hi = starts[a], starts[a + 1]
     nu_a, _, m = kth_squared(rows, lo, hi, x, k, member[a], guess[a], d)
@@ -265,7 +265,7 @@ def pair_ratio(rows, starts, pair, x, k, member, guess, d):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def log_ratios(lo, hi, out, views, dims, groups, X, member, pairs, k, pair):
-    """Fill out[lo:hi] with log ratios of the distances from each row to two groups of rows.
+    """Fill out[lo:hi], views lo to hi - 1, with log ratios of each row's distances to two groups.
 
     A distance is that to the k-th nearest row of the group in a view (feature set).
     out : (views, rows, pairs) for all pairs of groups, or (views, rows, 1) for the smallest ratio
@@ -274,8 +274,8 @@ def log_ratios(lo, hi, out, views, dims, groups, X, member, pairs, k, pair):
         first feature of the views; level_gap : (features,), squared distance of a factor's levels
     X : (features, rows); a row has infinite ratios in a view if one of its features is missing
     member : (rows, groups), 1 if the row belongs to the group; it is never its own neighbour
-    pairs : (own, other, prior), per pair: two groups, and a number to add to log(own / other)
-    pair : (rows,), the number of the only pair to compute for a row, or -1 to compute all pairs"""
+    pairs : (own, other, prior), (pairs,) each: groups in a ratio own / other, and a number to add
+    pair : (rows,) position of the only pair to compute for a row, or -1 to compute all pairs"""
     refs, starts, level_gap = groups
     n, d = X.shape[1], np.empty(refs.shape[1] + 1, np.float32)
     x, guess = np.empty(views.shape[1], np.float32), np.full(member.shape, np.float32(0.01))
@@ -298,9 +298,9 @@ def log_ratios(lo, hi, out, views, dims, groups, X, member, pairs, k, pair):
 def widened_window(rows, x, bounds, start, m, d):
     """Extend a range of sorted rows to all that tie with the k-th neighbour of a point x.
 
-    rows : ViewRows; start, m : start and length of the given range; return the new ones
-    bounds : (low, high), between which squared distances equal the k-th up to rounding
-    d : squared distances from x to the rows in the range, filled again if it grows"""
+    rows : ViewRows; start, m : start and length of the range. Return those of the new range
+    bounds : (low, high), between which squared distances count as equal to that of the k-th
+    d : squared distances from x to the rows in the range, computed again if the range changes"""
     # Rounding must not exclude rows at the ends of the window, or x itself.
     reach = max(bounds[1] * np.float32(1.001), LEAST)
     n, base, stop = rows.refs.shape[1], rows.refs[rows.features[0]], start + m
@@ -321,9 +321,9 @@ def widened_window(rows, x, bounds, start, m, d):
 def find_nearest(i, X, rows, own, k, reach, x, d):
     """Find the k nearest of `rows` (ViewRows, one feature set) to row i of X (features, rows).
 
-    Return (nu, (low, high), start, length): squared distance nu of the k-th, 1e30 if none; limits
-    of squared distances that tie with nu; start and length of a range with all neighbours.
-    own : position of row i in `rows`, to exclude it, or -1; reach : nu of a similar row
+    Return (nu, (low, high), start, length): squared distance nu to the k-th, 1e30 if none; limits
+    of squared distances that count as equal to nu; the range of `rows` with all neighbours.
+    own : position of row i in `rows`, to exclude it, or -1; reach : first guess of nu
     x, d : filled with row i, and with squared distances to the rows in the range"""
     n, zero, member = rows.refs.shape[1], np.int64(0), np.int64(1 if own >= 0 else 0)
     if not load_row(X, i, rows, x):
@@ -384,9 +384,9 @@ def neighbour_sums(lo, hi, out, X, rows, own, k, values, weighting):
 def nearest_rows(lo, hi, out, X, rows, own, k, rank):
     """Find the k nearest of `rows` (ViewRows) to each row lo to hi - 1 of X (features, rows).
 
-    out : (rows of X, k), filled with positions, -1 if there are fewer than k neighbours
+    out : (rows of X, k), filled with positions in `rows`, -1 if there are fewer than k neighbours
     own : (rows of X,) position of each row in `rows`, to exclude it, or -1
-    rank : order of `rows`, in which those that tie for the last places are taken at even steps"""
+    rank : ranks of `rows`; if too many tie for the last places, evenly spaced ranks are taken"""
     d, x = np.empty(rows.refs.shape[1] + 1, np.float32), np.empty(rows.dim, np.float32)
     reach = np.float32(0.01)
     for i in range(lo, hi):

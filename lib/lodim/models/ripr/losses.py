@@ -38,10 +38,10 @@ def class_losses(X, y, views, k=None, *, alpha=ALPHA, balanced=False, threads=1)
 class ReferenceGroups:
     """Groups of rows, such as classes, and pairs of groups whose distances to a row are compared.
 
-    own, other : (pairs,) groups of each pair; the ratio is distance to `own` / distance to `other`
-    prior : (pairs,) constant that is added to the log ratio, such as to correct for group sizes
+    own, other : (pairs,) numbers of two groups, whose distances to a row form a ratio own / other
+    prior : (pairs,) constant that is added to the log ratio, for example to correct for group sizes
     members : list of the positions of each group's rows
-    n_known : number of rows; by default its square root is the number of neighbours"""
+    n_known : number of rows, whose square root is the default number of neighbours"""
 
     members: list
     own: np.ndarray
@@ -104,12 +104,13 @@ def regression_losses(X, y, views, k=None, *, weight=None, threads=1):
 def log_ratios(X, references, groups, views, k=None, *, leave_out=False, threads=1, pair=None):
     """Return log ratios (rows, views, pairs) of the distances from rows X to two groups of rows.
 
-    groups : ReferenceGroups: rows of `references` in each group, pairs (own, other) and constants
-    views : (views, dims) positions of features. For a pair and a view of d features, the ratio is
-        d log(nu_own / nu_other) + constant; nu is the distance to the group's k-th nearest row
+    A ratio is d log(a / b) + constant in a view of d features, with the distances a and b to the
+    k-th nearest row of each group. By default k is the square root of the number of rows.
+    groups : ReferenceGroups: rows of `references` in each group, pairs of groups and constants
+    views : (views, dims) positions of features, padded with -1
     leave_out : True if `references` begin with the rows X; no row is then its own neighbour
-    pair : None for all pairs; or (rows,), number of each row's pair, -1 to take the smallest of all
-        ratios, for a result (rows, views, 1)"""
+    pair : (rows,) the one pair to compute for each row, -1 for the pair of smallest ratio; the
+        result is then (rows, views, 1). None for all pairs"""
     n_columns, pair = (len(groups.own), np.full(len(X), -1)) if pair is None else (1, pair)
     among = np.unique(np.concatenate(groups.members))  # other rows do not count, nor for the unit
     rows, refs = single_precision(X, references[among])
@@ -192,9 +193,9 @@ def reference_volumes(X, views):
 
 
 def value_cells(x):
-    """Return limits (low, high), (n,) each, of ranges over which to spread repeated values of x.
+    """Return limits (low, high), (n,) each, between which each value of x may be moved at random.
 
-    Ranges of repeated values end halfway to the next ones; a unique or only value has length 0."""
+    Repeated values may move halfway to the next smaller and larger value, others not at all."""
     value, of, count = np.unique(x, return_inverse=True, return_counts=True)
     if len(value) < 2:
         return x.copy(), x.copy()
@@ -211,10 +212,10 @@ def value_cells(x):
 def class_ratios(Q, X, y, views, k=None, *, threads=1, **groups):
     """Return log ratios of distances, (rows of Q, views, classes), small if the class is near.
 
-    In a view of d features, a ratio is d * log(own / other), with the distances to the k-th nearest
-    rows in X of the class and of other classes. y : class codes of the rows in X
-    Q : None to use X, each row without itself
-    groups : n_classes; balanced, to correct for class sizes; eligible, bool, possible neighbours"""
+    In a view of d features, a ratio is d * log(a / b), with the distances a to the k-th nearest row
+    in X of the class, and b to that of other classes. y : class codes of the rows in X
+    Q : None to use X, each row without itself; views : (views, dims) positions of features
+    groups : n_classes; balanced (corrects for class sizes); eligible (bool, possible neighbours)"""
     groups, rows = ReferenceGroups.from_classes(y, **groups), X if Q is None else Q
     return log_ratios(rows, X, groups, views, k, leave_out=Q is None, threads=threads)
 
@@ -222,9 +223,9 @@ def class_ratios(Q, X, y, views, k=None, *, threads=1, **groups):
 def cluster_ratios(Q, X, views, volumes, k=None, *, seed=0, n_samples=1, eligible=None, threads=1):
     """Return log ratios (rows of Q, views, 1), small where rows X are denser than random points.
 
-    In a view of d features, with the distances nu and nu_random to the k-th nearest row of X and
-    to the k-th nearest random point, it is the mean of log((nu / nu_random)^d / volume) over
-    n_samples samples of random points; volumes : (views,) relative volumes of rows X
+    In a view of d features, it is d * log(a / b) - log(volume), with the distances a to the k-th
+    nearest row of X and b to the k-th nearest random point. It is a mean over n_samples samples.
+    volumes : (views,) relative volume of rows X in each view, below 1 if its features correlate
     Q : None to use X, each row without itself; eligible : (rows of X,) bool, possible neighbours"""
     rows = np.arange(len(X)) if eligible is None else np.flatnonzero(eligible)
     members = [rows, len(X) + np.arange(len(rows))]  # and as many random points
@@ -250,7 +251,7 @@ def nearest_view(ratios):
 def number_answers(near, y, B, weight=None):
     """Predict each row in the view (feature set) to which most of its neighbours belong.
 
-    near : list of (distances, positions) of the nearest training rows, (rows, k) each, per view
+    near : per view, (distances, positions) of the nearest training rows, (rows, k) each
     y, weight : (training rows,) responses, and weights or None
     B : (training rows, views) to what share each training row belongs to each view
     Return (view, value, share). `view` is the view of each row, -1 if none. `value` is the mean of

@@ -20,7 +20,7 @@ from lodim.typing import Data, Family, Missing, RowValues
 
 
 def _is_of(*tasks):
-    """Return a function of a Problem: whether its task is one of these."""
+    """Return a function that tests if a Problem's task is one of `tasks`, such as CLASSES."""
     return lambda problem: task_of(problem.family) in tasks
 
 

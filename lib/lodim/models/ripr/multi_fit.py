@@ -87,7 +87,9 @@ class RiprFits(Summarized):
         ----------
         data : frame
         type : str
-            As in RiprFit.predict(); for a numeric response, "class" gives the prediction.
+            "response": numbers or class probabilities. "link": linear predictors. "class": the most
+            probable class, and numbers as they are. "prob": one column per class, if all responses
+            have classes. "view": the view (feature set) that predicts the row.
         new_levels : {"error", "missing"}
             Levels that did not occur in training: an error, or a missing value.
 
@@ -190,17 +192,18 @@ class RiprFits(Summarized):
     def augment(
         self, data: Data, *, new_levels: NewLevels = "error", output: FilePath | None = None
     ) -> pd.DataFrame:
-        """Return `data` with the columns of `RiprFit.augment` per response: ".view[weight]", ....
+        """Return `data` with predictions, residuals and views of all responses as further columns.
 
         Parameters
         ----------
         data : frame
         new_levels : {"error", "missing"}, default="error"
-            As in `predict`.
+            Levels that did not occur in training: an error, or a missing value.
 
         Returns
         -------
         DataFrame
+            The new columns are called .fitted[mpg], .view[mpg] and so on, for a response mpg.
 
         See Also
         --------

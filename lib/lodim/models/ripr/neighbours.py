@@ -58,11 +58,11 @@ class Neighbours:
         return out
 
     def sorted_for(self, view, k):
-        """Sort the reference rows for compiled searches of k neighbours; return (args, order).
+        """Sort the rows that may be neighbours, for compiled searches; return (args, order).
 
-        view : positions of features, padded with -1
-        args : (query rows, ViewRows with the sorted references, positions of query rows there, k)
-        order[i] : original position of sorted reference i"""
+        view : positions of features, padded with -1; k : number of neighbours
+        args : (query rows, ViewRows of the sorted rows, position of each query row there or -1, k)
+        order[i] : original position of sorted row i"""
         at = np.array(sorted(features(view), key=lambda f: (-self.distinct[f], f)), np.int64)
         order = self.order[at[0]]
         place = np.append(np.argsort(order), -1)  # the last is for rows that are not among the refs
@@ -114,7 +114,7 @@ def single_precision(X, references):
 
 
 def unit_digits(references):
-    """Return d such that 2**d is near the typical size of a feature in `references`."""
+    """Return the integer d with 2**d near a typical deviation of `references` from medians."""
     size = np.abs(references - _centres(references))
     typical = [np.median(z[z > 0]) for z in size.T if (z > 0).any()]
     if not typical:

@@ -133,7 +133,7 @@ def _header(fit):
 
 
 def penalty_label(tasks):
-    """Return lambda's label with its unit, such as "Lambda / var(L)", for kinds of responses."""
+    """Return lambda's label with its unit; tasks : set of kinds of responses, such as NUMBERS."""
     unit = "unit" if len(tasks) > 1 else "var(L)" if tasks == {NUMBERS} else "(1 - alpha)^2"
     return f"Lambda / {unit}"
 

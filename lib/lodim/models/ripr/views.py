@@ -204,7 +204,7 @@ class Axes:
 
 
 def factors(axis_of):
-    """Return the categorical columns of the data: the axes from which several features come.
+    """Return which axes (data columns) are factors, as positions: those with several features.
 
     axis_of : (p,) number of the data column (axis) of each feature"""
     return np.flatnonzero(np.bincount(axis_of) > 1)

@@ -46,8 +46,9 @@ class Voters:
 
     @classmethod
     def from_rows(cls, A, category_distance, y, weight, n_classes):
-        """Return Voters of rows A (n, axes) with class codes y, or numbers y if n_classes is 0.
+        """Return Voters (rows that vote) with class codes y, or numbers y if n_classes is 0.
 
+        A : (n, axes) numbers, or codes of a factor's levels; weight : (n,) row weights
         category_distance : (axes,) squared distance of two levels of a factor; 0 for a number"""
         weight = weight / weight.mean()
         if n_classes:
@@ -183,10 +184,10 @@ def compare(voters, on, bounds, k, max_views, threads):
 
 
 def best_factors(voters, total, new, threads=1):
-    """Find the factor t of evidence with least loss if a feature set is added, for each set.
+    """Find, for each feature set that may be added, the factor t of all evidence with least loss.
 
-    Voters predict prior + t (total + new[j]) if set j is added: logs of class probabilities up to a
-    constant, or standardized numbers (C = 1, prior 0).
+    If set j is added, Voters predict base + t (total + new[j]): the logs of C class probabilities
+    up to a constant (base is the log prior), or standardized numbers (C = 1, base 0).
     total : (rows, C) evidence, such as log ratios of class shares, of the sets added before
     new : (sets, rows, C), evidence of each further set. Return t and the losses, (sets,) each"""
     weight = voters.weight / voters.weight.sum()
@@ -232,10 +233,10 @@ def forward_selection(voters, views, k, most, threads=1):
 def class_factors(lo, hi, factor, losses, base, total, new, goal, weight):
     """Find the factor t of least log-loss if feature set j is added, for j from lo to hi - 1.
 
-    Class probabilities are softmax(base + t (total + new[j])); base : log priors
-    total : (rows, classes) evidence of the sets selected before; new[j] : the same for set j
-    factor : (sets,) first guesses, replaced by t; losses : (sets,), filled
-    goal : (rows, classes) probabilities to predict; weight : (rows,)"""
+    Class probabilities are softmax(base + t (total + new[j])); base : (classes,) log priors
+    total : (rows, classes) summed evidence (log ratios of class shares) of the sets selected before
+    new : (sets, rows, classes) evidence of each further set; goal : (rows, classes) targets
+    factor : (sets,) first guesses, replaced by t; losses : (sets,), filled; weight : (rows,)"""
     n, K = total.shape
     z = np.empty(K)
     for j in range(lo, hi):

@@ -72,19 +72,19 @@ def voters_of(e):
 
 
 def evidence_of(e, voters, X=None, threads=1):
-    """Return the evidence of views, (views, rows, C): how a row's neighbours differ from all rows.
+    """Return evidence (views, rows, C): how a row's neighbours in a view differ from all rows.
 
-    It is log(share among neighbours / share of all rows) of a class, or the difference of means in
-    SDs for numbers (C = 1). e : VotingViews; voters : its training rows, as Voters
-    X : rows; by default the training rows of e, which do not vote for themselves"""
+    For C classes it is log(share among neighbours / share of all rows). For numbers (C = 1) it is
+    the difference of means in SDs. e : VotingViews; voters : the training rows of e
+    X : rows; by default the training rows, of which none is its own neighbour"""
     X, own = e.queried(X)
     return voters.evidence(e.views, e.k, X, threads, own)
 
 
 def calibrated(e, threads=1):
-    """Fit `factor`, by which VotingViews e multiplies summed evidence, by leave-one-out loss.
+    """Fit the factor of the summed evidence of VotingViews e by leave-one-out loss; return a new e.
 
-    Return e with it, and with the shares of the views and the main view of each training row."""
+    It also has the shares of the views in each training row's prediction, and its main view."""
     voters = voters_of(e)
     evidence, known = evidence_of(e, voters, threads=threads), e.complete(e.X)
     total = evidence[:, e.references].sum(axis=0)
@@ -95,12 +95,13 @@ def calibrated(e, threads=1):
 
 
 def shares(e, voters, evidence, known):
-    """Return shares of views in each row's prediction, the view of largest share, and the class.
+    """Return the views' shares in each row's prediction, the view of largest share, and the class.
 
-    Shares (rows, views) sum to 1 in a row; they are equal if no known view supports the prediction.
-    The view (rows,) is -1 if none is known. The class (rows,) is the likeliest; None for numbers.
-    e, voters : VotingViews and its training rows; evidence : (views, rows, C) for each of C classes
-    known : (rows, views) bool, whether the row has all features of the view; others have share 0"""
+    e, voters : VotingViews, and its training rows as Voters
+    evidence : (views, rows, C) how a row's neighbours differ from all rows; C classes or a number
+    known : (rows, views) bool, whether the row has all features of the view; others have share 0
+    Shares (rows, views) sum to 1 in a row, and are equal if no known view supports the prediction.
+    The view is -1 if none is known. The class (rows,) is the likeliest, None for numbers."""
     code = None
     if voters.classes:
         code = e.best_class(np.log(voters.prior) + e.factor * evidence.sum(axis=0))

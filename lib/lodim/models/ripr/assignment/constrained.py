@@ -27,9 +27,9 @@ class ViewConstraints:
     extra: Callable[[Any], list] | None = None
 
     def rules(self, B, served):
-        """Return a list of CVXPY constraints on B, the variable (rows, views) of each row's shares.
+        """Return the CVXPY constraints as a list; B is the variable (rows, views), shares of views.
 
-        served : (rows,) bool, rows with a finite loss; those of a group have equal shares"""
+        served : (rows,) bool, rows with a finite loss; only these must agree within a group"""
         rules = []
         if self.cost is not None:
             rules.append(B @ np.asarray(self.cost, float) <= self.budget)

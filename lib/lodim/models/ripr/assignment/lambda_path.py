@@ -38,10 +38,10 @@ def select_lambda(L, unit, settings, errors_of, weight=None, threads=1):
     """Choose the largest penalty whose mean leave-one-out error is close to the lowest.
 
     An error is close if it exceeds the lowest by at most `settings.tolerance` SE of the difference.
-    L : (rows, views) losses; weight : (rows,) weights or None
-    unit : squared scale of losses, by which the returned penalty is multiplied
-    errors_of : function from a list of pairs (Assignment of rows to views, its selected columns of
-        L) to the errors (pairs, rows). Return the penalty, its Assignment and its errors (rows,)"""
+    Return the penalty / unit, its Assignment of rows to views, and its errors (rows,).
+    L : (rows, views) losses; unit : squared scale of losses; weight : (rows,) weights or None
+    errors_of : function from a list of pairs (Assignment, the columns of L that it selects) to the
+        leave-one-out errors, (pairs, rows)"""
     grid, path = assignment_path(L, unit, settings.share, weight=weight, threads=threads)
     pairs = [(a, a.selected(settings.share)) for a in path]
     keys = [(tuple(J), a.mass[np.isin(a.views, J)].tobytes()) for a, J in pairs]

@@ -29,7 +29,7 @@ def clearly_better(rival_errors, best_errors, n_more, weight):
     """Return whether rival views predict clearly better than the best views so far.
 
     rival_errors, best_errors : (rows,) errors of their predictions; weight : (rows,) or None
-    n_more : extra number of views; the sum of errors must fall by n_more + 0.5 standard errors"""
+    n_more : number of rival minus best views; errors must fall by (n_more + 0.5) * their SE"""
     known = ~np.isnan(rival_errors) & ~np.isnan(best_errors)
     w = np.where(known, 1.0 if weight is None else weight, 0.0)
     gain = w * np.where(known, best_errors - rival_errors, 0.0)
@@ -73,7 +73,7 @@ def refit(L, columns, lambda_, weight=None):
 
 
 def single_errors(L, weight=None):
-    """Return each view's share of rows with loss L above 1, which are nearer to another class."""
+    """Return per view the share of rows that are nearer to another class: L (rows, views) > 1."""
     weight, out = np.ones(len(L)) if weight is None else weight, np.zeros(L.shape[1])
     for rows in row_blocks(L):
         for end in (1.0 - 1e-8, 1.0 + 1e-8):  # tolerance of a tie

@@ -47,9 +47,9 @@ class Assignment:
 
 
 def with_log(final, search):
-    """Return an assignment `final` with the objective of `search`, from which it was refitted.
+    """Return the assignment `final` with the `objective` (its value per round) of `search`.
 
-    final, search : Assignment or Mixture; the result has converged if both have"""
+    search : Assignment or Mixture that `final` refits; the result has converged if both have"""
     converged = search.converged and final.converged
     return replace(final, objective=search.objective, converged=converged)
 
@@ -61,9 +61,9 @@ def with_log(final, search):
 def next_vertex(row, delta, u, v):
     """Find the next vertex of the lower convex hull of points (loss, penalty), one per view.
 
-    row, delta : (views,) losses of one row, and penalties; u, v : those of the previous vertex
-    Return the view (feature set) at the next vertex, -1 if there is none, and the fall of the
-    penalty divided by the rise of the loss on the edge to it."""
+    row, delta : (views,) losses of the views in one row, and their penalties
+    u, v : loss and penalty of the previous vertex
+    Return the view at the next vertex, or -1, and (fall of penalty) / (rise of loss) to it."""
     at, slope = -1, 0.0
     for j in range(row.size):
         if delta[j] < v and row[j] < np.inf:
@@ -125,9 +125,9 @@ def solve_rows(L, delta, lambda_, threads=1):
 
 
 def eligible_views(L, lambda_):
-    """Return the views (feature sets) that have the smallest loss in some row, as columns of L.
+    """Return the columns of L (positions of views, feature sets) that are smallest in some row.
 
-    L : (rows, views) losses; losses within 1e-6 sqrt(lambda_) tie, and the first view counts"""
+    L : (rows, views) losses. Closer than 1e-6 sqrt(penalty lambda_) they tie: the first counts"""
     if not L.shape[1]:
         return np.empty(0, np.int64)
     at = np.concatenate([ties.argmin(L[rows], _loss_tolerance(lambda_)) for rows in row_blocks(L)])

@@ -142,7 +142,7 @@ class ViewSearch:
         return self.X[self.used], y
 
     def losses(self, k=None, views=None):
-        """Return losses (rows, views) by k nearest neighbours; defaults: `self.k`, `self.views`."""
+        """Return losses (rows, views) in feature sets, by k neighbours; None: self.views, self.k."""
         s, (X, y), how = self.settings, self.rows_used, {"threads": self.threads}
         k, views = k or self.k, self.views if views is None else views
         if self.task == NUMBERS:
@@ -162,11 +162,11 @@ class ViewSearch:
         return losses.class_ratios(None, X, y, views, k, **how)
 
     def held_out_errors(self, L, views, pairs):
-        """Return leave-one-out errors (pairs, rows) of predictions by subsets of the `views`.
+        """Return leave-one-out errors (pairs, rows) of predictions by some of the `views` only.
 
         Errors of classes are 0 to 1; those of numbers are squared, with y standardized.
-        pairs : list of (Assignment to `views`, positions of the subset); to predict numbers, rows
-            are first reassigned to the views of the subset by the losses L (rows, views)"""
+        pairs : list of (Assignment of rows to `views`, positions in `views` of a subset)
+        L : (rows, views) losses, by which rows are reassigned to the subset to predict numbers"""
         (X, y), columns = self.rows_used, np.unique(np.concatenate([J for _, J in pairs]))
         if self.task == CLASSES:
             ratios = self.log_ratios(self.k, views[columns])
@@ -185,9 +185,9 @@ class ViewSearch:
     def recover(self, lambda_, L=None):
         """Select views (feature sets) by Algorithm 2.1.1 of Fiterau (2014); return a Recovery.
 
-        lambda_ : penalty divided by the squared scale of losses; None for 2 in clustering, and else
-            for the choice by leave-one-out errors. For classes, None also allows forward selection
-            of views, if its errors are clearly smaller
+        lambda_ : penalty divided by the squared scale of losses. If None, it is 2 for clustering,
+            else chosen by leave-one-out errors. For classes, None also tries forward selection of
+            views, which is used if its errors are clearly smaller
         L : losses (rows, views); None to compute them"""
         best, errors = self._by_penalty(lambda_, L)
         if self.task == CLASSES and lambda_ is None:
@@ -218,10 +218,10 @@ class ViewSearch:
         return Recovery(self.views[columns], own, k, UNIT_LAMBDA, best.unit, forward=True)
 
     def _by_penalty(self, lambda_, L):
-        """Select views by a penalty; return a Recovery, and errors of prediction (rows,) or None.
+        """Select views by a penalty; return a Recovery (views and their rows), and errors or None.
 
-        lambda_ : penalty; None to choose it by leave-one-out errors, or for 2 in clustering
-        L : losses (rows, views); None to compute them"""
+        lambda_ : penalty. If None, it is 2 for clustering, else chosen by leave-one-out errors,
+            which are then returned, (rows,). L : losses (rows, views), None to compute them"""
         settings, weight, errors = self.settings, self.weights, None
         L = self.losses() if L is None else L
         unit = (1.0 - settings.alpha) ** 2
@@ -244,8 +244,8 @@ class ViewSearch:
     def _constrained(self, L, recovery):
         """Select feature sets (views) under the user's constraints; assign the rows to them.
 
-        Return the positions of the views among the columns of L, and the assignment, a Mixture.
-        L : (rows, views) losses; recovery : Recovery without constraints, whose penalty is used"""
+        Return the views as positions of columns of L, and a Mixture with their shares in each row.
+        L : (rows, views) losses; recovery : result without constraints; its penalty is used"""
         lambda_, rows = recovery.lambda_ * recovery.unit, self.rows[self.used]
         constraints, weight = self.settings.constraints, self.weights
         every = constraints.on_views(self.views, rows)
@@ -260,11 +260,11 @@ class ViewSearch:
         return J[order], own
 
     def _in_order(self, L, recovery):
-        """Select feature sets (views) at a cost for each change of view from one row to the next.
+        """Select feature sets (views) at a cost for each change of view between successive rows.
 
-        Return the positions of the views among the columns of L, and the Assignment of the rows.
-        L : (rows, views) losses; recovery : the views selected without this cost, and a penalty
-        The cost is settings.smooth * this penalty."""
+        Return the views as positions of columns of L, and the Assignment of the rows to them.
+        L : (rows, views) losses; recovery : result without this cost, and its penalty
+        The cost of a change is settings.smooth * this penalty."""
         rank = np.argsort(self.order[self.used], kind="stable")
         weight, lambda_ = self.weights[rank], recovery.lambda_ * recovery.unit
         switch = self.settings.smooth * lambda_
