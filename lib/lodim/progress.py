@@ -26,8 +26,7 @@ def showing(progress: Any, call: str) -> Iterator[None]:
     """Show the progress of a call in a `with` block; nested blocks share the display.
 
     call : name to show; progress : True, False, or None to show it after three seconds"""
-    if isinstance(progress, np.bool_):
-        progress = bool(progress)
+    progress = bool(progress) if isinstance(progress, np.bool_) else progress
     if not (progress is None or isinstance(progress, bool)):
         words = f"None (after {AFTER:.0f} s), True or False"
         raise ArgumentError(f"progress must be {words}, not {progress!r}")

@@ -239,11 +239,8 @@ def _impurity(target, groups, cuts, least):
 
 def _between(low, high):
     """Return text of a number above `low` and at most `high`, with as few digits as possible."""
-    for digits in range(1, 16):
-        value = float(f"{(low + high) / 2:.{digits}g}")
-        if low < value <= high:
-            return f"{value:.15g}"
-    return f"{high:.6g}"
+    values = (float(f"{(low + high) / 2:.{digits}g}") for digits in range(1, 16))
+    return f"{next((value for value in values if low < value <= high), high):.15g}"
 
 
 @dataclass(frozen=True, repr=False)

@@ -245,11 +245,9 @@ class NewtonSolver:
         reduced, layout = self._model.reduced, self._model.layout
         cost, owner = layout.cost, layout.owner
         gap = 2.0 * reduced.decrement(self.slope)
-        if not len(cost):
-            return gap
         shift = reduced.slope(np.zeros((len(self.w), owner.size)), self.slope)
         square = np.bincount(owner, (shift**2).sum(axis=0), len(cost))
-        over = float((np.sqrt(square) / cost).max())
+        over = float((np.sqrt(square) / cost).max(initial=0.0))
         return gap + over * self.problem.penalty(self.w, 1.0)
 
     def _renew_model(self, keep, ridge):

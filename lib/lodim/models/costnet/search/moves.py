@@ -129,12 +129,11 @@ def _best_move(search, state, budget):
     for k in order[: 200 if search.space.network.set_cost else 1]:
         a, b = np.unravel_index(k, moves.value.shape)
         if not moves.value[a, b] < state.value - MIN_FALL:
-            return None
+            break
         used = moves.after(a, b)
-        if not affordable(search.space.price(used), budget):
-            continue
-        new = search.state(used)
-        return new if new.value < state.value - MIN_FALL else None
+        if affordable(search.space.price(used), budget):
+            new = search.state(used)
+            return new if new.value < state.value - MIN_FALL else None
     return None
 
 
