@@ -19,14 +19,11 @@ MOST_THREADS = 1024
 def check(record: Any, name: str, kind: Any, allowed: Any, words: str) -> None:
     """Raise ArgumentError unless a field of a frozen dataclass has a valid value.
 
-    record, name : object and name of the field; a NumPy scalar there becomes a Python one
+    record, name : object and name of the field
     kind : type of valid values; bools match only `bool`
     allowed : function that returns whether a value is valid
     words : valid values in words, for the message"""
     value = getattr(record, name)
-    if isinstance(value, np.generic):
-        value = value.item()
-        object.__setattr__(record, name, value)
     right = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
     _require(right and allowed(value), name, words, value)
 

@@ -171,8 +171,6 @@ def _value(node, scope):
         return np.array([*column.levels, None], dtype=object)[codes]
     if isinstance(node, ast.Constant):
         return node.value
-    if isinstance(node, (ast.List, ast.Tuple)):
-        return ast.literal_eval(node)
     if isinstance(node, ast.Call):
         return _call(node, scope)
     if isinstance(node, ast.Compare):

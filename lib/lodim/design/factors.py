@@ -277,10 +277,7 @@ def prepare(factor, table):
     if isinstance(factor, Missing):
         return columns.is_missing(table.columns[factor.name], table.rows).astype(float)
     if isinstance(factor, Expression):
-        values = expressions.evaluate(factor.name, tree(factor.name), table, factor.states)
-        if values.shape[1] != factor.width:
-            raise DataError(f"{factor.name} makes {values.shape[1]} columns, not {factor.width}")
-        return values
+        return expressions.evaluate(factor.name, tree(factor.name), table, factor.states)
     name = column_with_levels(factor)
     if name is not None:
         return columns.recode(table.columns[name], factor.levels, table.rows, CURE)

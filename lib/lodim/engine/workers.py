@@ -29,10 +29,6 @@ class WorkerTiles(OnWorkers):
     def size(self):
         return int(np.prod(self.shape))
 
-    @property
-    def nbytes(self):
-        return self.size * self.dtype.itemsize
-
     def map(self, function, *args, shape=None, dtype=None):
         """Return function(tiles, *args) as WorkerTiles; each worker computes it for its own rows.
 

@@ -64,8 +64,6 @@ class Fit(Delegates):
     chosen: dict[str, Any] = forms.entries(forms.several(None, saved.ANY_NUMBER))
 
     def __init__(self, **fields):
-        if fields.keys() != self._forms.keys():
-            raise TypeError(f"a {type(self).__name__} has the fields {', '.join(self._forms)}")
         vars(self).update(fields)
         self.family = families.family_of(self.design)
 
@@ -142,10 +140,6 @@ class Fit(Delegates):
     def _spread_of_rows(self, batch):
         """Return standard deviations (n,) of the rows' responses, up to a constant factor."""
         return self.family.spread(self.family.mean(self._score(batch)))
-
-    def _quantiles_of_rows(self, batch, probabilities):
-        """Return quantiles (n, L) of each row's response at the `probabilities` (L,)."""
-        raise NotImplementedError
 
     def _selected_features(self):
         """Return the positions (s,) of the features that the model selected."""

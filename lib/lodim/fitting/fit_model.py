@@ -20,7 +20,7 @@ from lodim.design.rows import INPUTS, RowInputs
 from lodim.design.terms import check_ways
 from lodim.engine.blocks import on_host, sum_rows
 from lodim.errors import ArgumentError, DataWarning, warn
-from lodim.fitting.argument_names import as_model, unknown_argument, with_known_arguments
+from lodim.fitting.argument_names import as_model, with_known_arguments
 from lodim.fitting.fit import ARRAY
 from lodim.fitting.model import PLAIN, Model, Problem
 from lodim.fitting.registry import MODELS, model_module
@@ -131,9 +131,6 @@ def _completed(model, options):
     """Return `options` without `progress`, completed by the defaults of the model's function."""
     parameters = inspect.signature(model.function).parameters
     known = {k: p.default for k, p in parameters.items() if p.kind is p.KEYWORD_ONLY}
-    for name in options:
-        if name not in known:
-            raise unknown_argument(model.name, name, known)
     known |= {k: v.item() if isinstance(v, np.generic) else v for k, v in options.items()}
     del known["progress"]  # already used by `with_known_arguments`
     return known

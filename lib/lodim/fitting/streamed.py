@@ -111,14 +111,11 @@ class MethodCall:
         said: dict[type, list[str]] = {}
         empty = True
         for chunk, given in _with_offsets(source, names, offset):
-            n = len(chunk.frame)
             with warnings.catch_warnings(record=True) as raised:
                 warnings.simplefilter("always")
                 answers = _with_place_of_errors(self, chunk, source, given)
             for warning in raised:
                 said.setdefault(warning.category, []).append(f"{chunk.place}: {warning.message}")
-            if len(answers) != n:
-                raise DataError(f"{chunk.place}: {len(answers)} predictions for {n} rows")
             empty = False
             yield (chunk.frame if self.includes_data else None), answers
         if empty:

@@ -25,9 +25,7 @@ class Points:
 
     @property
     def area(self):
-        """Areas (n,) of the points in square typographic points; empty if `size` is None."""
-        if self.size is None:
-            return np.zeros(0)
+        """Areas (n,) of the points in square typographic points."""
         return LARGEST * self.size / max(self.size.max(initial=0.0), 1e-300)
 
 

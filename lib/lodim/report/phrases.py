@@ -237,8 +237,6 @@ def choice(fit, detail=""):
 
 def at_smallest(fit):
     """Return (name, value) of each penalty whose smallest value tried has the lowest loss."""
-    if fit.selection is None:
-        return []
     points, found = fit.selection, []
     for name in fit._penalties:
         if name not in fit.chosen or name not in points or points[name].dtype.kind not in "fiu":

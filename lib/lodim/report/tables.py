@@ -301,8 +301,6 @@ def _texts(values, spec):
 
 
 def _name(name):
-    if isinstance(name, tuple):
-        return " ".join(map(str, name))
     return "" if name is None else str(name)
 
 

@@ -72,8 +72,6 @@ class Query(Piece):
             for frame in _batches(self.frame.select(names)):
                 for start in range(0, len(frame), ROWS_PER_CHUNK):
                     yield frame.slice(start, ROWS_PER_CHUNK)
-        except DataError:
-            raise
         except Exception as error:  # an error of the query, or of a file that it reads
             raise DataError(f"{self.place} cannot be computed: {error}") from error
 

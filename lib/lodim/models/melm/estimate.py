@@ -169,8 +169,6 @@ def fit_view(batch, settings, family, first_gamma=None):
     The View has a fitted classifier. Without a response, it shows principal components.
     first_gamma : kernel width of the first search, which then moves to settings.gamma; or None"""
     n_classes = count_classes(family)
-    if n_classes == 1 and settings.gamma is not None:
-        raise ArgumentError("gamma= needs a response with classes; the formula has no response")
     rows = ClassRows.from_batch(batch, settings, n_classes)
     gamma = settings.gamma or 1.0  # without effect if there is only one class
     gammas = steps(first_gamma, gamma) if first_gamma else (gamma,)

@@ -85,8 +85,6 @@ class MelmFit(Fit):
         return ("response", "link", "class", "prob", "projection", "density")
 
     def _score(self, batch):
-        if self.levels is None:
-            raise ArgumentError("this view has no classes: its formula has no response")
         return self.estimates.rule.scores(self._coordinates(batch), self.settings.n_threads)
 
     def _expressions(self, features, offset):
