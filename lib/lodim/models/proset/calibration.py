@@ -58,7 +58,7 @@ def _state_with(problem, batch, prototypes):
 
 
 def _growth(problem):
-    """Return mean held-out error of refits divided by their mean training error, at least 1."""
+    """Refit without each part of the rows; return held-out error / training error, at least 1."""
     if count_units(problem.batch) < 2:
         return 1.0
     fitted = new = 0.0
@@ -83,7 +83,7 @@ def _growth(problem):
 
 
 def _cdf_at_response(state, prototypes):
-    """Return the fit's P(Y <= y_i), (n,), at each training response y_i, with row i left out."""
+    """Return P(Y <= y_i) by `prototypes` at training responses y_i, (n,), with row i left out."""
     X, n = state.batch.X, state.batch.n
     F = distribution.cdf(prototypes, X, n, state.y, state.threads)
     rows, w = state.prototype_rows(prototypes)

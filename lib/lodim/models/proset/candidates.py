@@ -19,7 +19,7 @@ class Split:
 
     @property
     def own(self):
-        """Position of each scoring row among the candidates, (r,); -1 if it is not a candidate."""
+        """Position in `candidates` of each scoring row, (r,); -1 if it is not one of them."""
         own, each = np.full(len(self.scoring), -1), {"assume_unique": True, "return_indices": True}
         _, row, candidate = np.intersect1d(self.scoring, self.candidates, **each)
         own[row] = candidate
@@ -44,7 +44,7 @@ def draw_split(groups, weight, content, settings, seed):
     """Draw candidates (possible prototypes) and scoring rows (whose loss counts); return a Split.
 
     They are drawn in each group. With settings.max_fraction, no candidate is a scoring row.
-    groups, weight : (n,); content : (n,) number computed from each row's values, to sort rows by"""
+    groups, weight, content : (n,) group numbers, weights, and numbers to sort rows of a group by"""
     within = [np.flatnonzero(groups == g) for g in np.unique(groups)]
     # Groups of equal size are ordered by content, not by class names.
     within.sort(key=lambda rows: content[rows].sum())

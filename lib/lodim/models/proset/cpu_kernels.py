@@ -62,8 +62,9 @@ def multiply(V, T, Z):
 def similarity_matrix(x, v, rows, columns):
     """Return a matrix V such that V q are the log similarities of J points with a data row.
 
-    Row j of V is (z, -|z|^2 / 2, 1), with z = v * x[rows[j], columns] for feature weights v.
-    q is (t, 1, -|t|^2 / 2), with t = v * features of the data row; zeros pad V."""
+    V[j] is (z, -|z|^2 / 2, 1, 0, ...), with z = v * x[rows[j], columns] for D feature weights v.
+    q is (t, 1, -|t|^2 / 2, 0, ...), with t = v * s[columns] for a data row of features s.
+    x : (n, p) features; rows : (J,) positions of points; columns : (D,) positions of features"""
     J, D = rows.size, columns.size
     V = np.zeros((-(-J // FOUR) * FOUR, -(-(D + 2) // FOUR) * FOUR), v.dtype)
     for j in range(J):
@@ -102,9 +103,9 @@ def similarities(tile, points, T, G):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def leave_out(own, G):
-    """Set the similarities of 64 rows with themselves in G to zero.
+    """Set the similarities in G of 64 rows with themselves to zero.
 
-    G : flat, 64 similarities per candidate; own : (64,) number of the same row in G, or -1"""
+    G : flat, 64 similarities per candidate; own : (64,) candidate that is the same row, or -1"""
     for i in range(TILE):
         if own[i] >= 0:
             G[own[i] * TILE + i] = 0.0
@@ -156,9 +157,9 @@ def slopes(y, weight, A, B, loss, alpha, beta):
 def add_impacts(G, first, stop, w, h, A, B):
     """Add prototypes `first` to `stop` - 1 to the weighted means A / B of 64 rows.
 
-    Row i's denominator B_i grows by sum_j w_j G_ij, its numerator A_i by h_i sum_j w_j G_ij.
-    w : (J,) weights of prototypes; G : flat, 64 rows' similarities to each prototype
-    h : (64,) values to average; in row i, h_i is the same for all these prototypes"""
+    The denominator B[i] grows by sum_j w_j G_ij, the numerator A[i] by h_i sum_j w_j G_ij.
+    w : (J,) weights of prototypes; G : flat, 64 similarities G_ij of the rows per prototype
+    h : (64,) values to average; h_i is the same for all these prototypes"""
     for j in range(first, stop):
         row, wj = G[j * TILE : (j + 1) * TILE], w[j]
         for i in range(TILE):
@@ -171,8 +172,8 @@ def add_impacts(G, first, stop, w, h, A, B):
 def weight_slope(G, j, w, slope):
     """Return the derivative of the loss of 64 rows by the weight w of candidate j.
 
-    G : flat, 64 similarities per candidate; slope : (64,) derivatives of losses by w * similarity
-    Similarities to j in G become w * similarity * slope, for the gradient by feature weights."""
+    G : flat, 64 similarities per candidate; those of j are replaced by w * similarity * slope
+    slope : (64,) derivative of each row's loss by w * similarity to j"""
     row, s = G[j * TILE : (j + 1) * TILE], w - w
     for i in range(TILE):
         c = row[i] * slope[i]
@@ -183,11 +184,11 @@ def weight_slope(G, j, w, slope):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def width_slope(G, j, y, target, u, h, alpha):
-    """Return the derivative by u of 64 rows' loss through prototype j, per unit of its weight.
+    """Return the derivative of the loss of 64 rows by u through prototype j, divided by j's weight.
 
-    u : inverse SD of normal densities; h : (64,) density at responses y around `target`
-    G : flat, 64 similarities per prototype; alpha : (64,) derivatives of losses by the numerator A
-        of a row's estimate A / B"""
+    The prototype predicts a normal density with mean `target` and SD 1 / u; h : (64,) density at y
+    G : flat, 64 similarities per prototype; y : (64,) responses
+    alpha : (64,) derivatives of row losses by the numerator A of a row's estimate A / B"""
     row, narrow, s = G[j * TILE : (j + 1) * TILE], h.dtype.type(1) / u, u - u
     for i in range(TILE):
         d = y[i] - target
@@ -197,11 +198,12 @@ def width_slope(G, j, y, target, u, h, alpha):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def feature_sum(T, Y, k, last):
-    """Return sum_ij C_ij (t_ik^2 - 2 t_ik z_jk) for feature k, over 64 rows i and all points j.
+    """Return a part of the loss derivative by feature weight v_k, over 64 rows i and all points j.
 
-    With sum_ij C_ij z_jk^2 added, it is -v_k times the loss gradient by v_k, the feature's weight.
-    t and z are weighted features; C_ij is w_j times the derivative of row i's loss by weight w_j.
-    T, Y : flat, 64 per feature, t_ik and sum_j C_ij z_jk; in row `last` of Y, sum_j C_ij"""
+    It is sum_ij C_ij (t_ik^2 - 2 t_ik z_jk); sum_ij C_ij z_jk^2 is added later. The total is -v_k
+    times the derivative. Here t and z are weighted features of rows and points, and C_ij is w_j
+    times the derivative of row i's loss by weight w_j.
+    T, Y : flat, 64 per feature: t_ik; sum_j C_ij z_jk, and in place of feature `last` sum_j C_ij"""
     t, y = T[k * TILE : (k + 1) * TILE], Y[k * TILE : (k + 1) * TILE]
     reach, s = Y[last * TILE : (last + 1) * TILE], T[0] - T[0]
     for i in range(TILE):
@@ -213,18 +215,16 @@ def feature_sum(T, Y, k, last):
 def loss_gradient(lo, hi, partials, scoring, step, points, runs, u, loss):
     """Write the loss of the scoring rows and its gradient (Ruf 2022, Eqs. 2.8-2.12) to `partials`.
 
-    Candidate j has a weight w_j, a similarity G_ij to row i (0 if it is row i), which depends on
-    the feature weights v_d, and a prediction h_ij: P(y_i), a density at y_i, or a mean. The
-    estimate of row i is A_i / B_i, A_i = a_i + sum_j w_j h_ij G_ij, B_i = b_i + sum_j w_j G_ij.
-    scoring : ScoringRows, with a_i and b_i from prototypes fitted before
-    points : Points of the candidates, positive weights first
-    runs : where runs of candidates with the same response and sign of the weight start, and J
-    u, loss : inverse SD of a normal density, and kind of loss, which define h_ij
-    partials[k] : sums over blocks k * step to (k + 1) * step - 1 of 64 rows, for lo <= k < hi
-    0, 1 : loss, and its derivative by u
-    2 + d : sum_ij C_ij v_d^2 (x_id^2 - 2 x_id x_jd) for each feature d, where C_ij is w_j times the
-        derivative of row i's loss by w_j
-    rest : derivatives by w_j"""
+    Candidate j has weight w_j, similarity G_ij to row i (0 if it is row i), which depends on the
+    feature weights v_d, and prediction h_ij: P(y_i), a density at y_i, or a mean. The estimate
+    of row i is A_i / B_i, with A_i = a_i + sum_j w_j h_ij G_ij and B_i = b_i + sum_j w_j G_ij.
+    scoring : ScoringRows (rows whose loss counts), with a_i and b_i by prototypes fitted before
+    points : Points, the J candidates, positive weights first
+    runs : first position of each run of candidates of equal response and sign of weight; then J
+    u : inverse SD of normal densities h_ij; loss : kind of h_ij, CLASSES, DENSITY or SQUARED
+    partials[k] : sums over blocks k * step to (k + 1) * step - 1 of 64 rows, for lo <= k < hi:
+        the loss; its derivative by u; for each feature d, sum_ij C_ij v_d^2 (x_id^2 - 2 x_id x_jd),
+        where C_ij is w_j times the derivative of row i's loss by w_j; J derivatives by w_j"""
     X, y, weight, own = scoring.X, scoring.y, scoring.weight, scoring.own
     _, _, V, w, target = points
     kind = X.dtype
@@ -285,8 +285,8 @@ def kernel_sums(lo, hi, X, step, points, values, out):
 def agreement_sums(lo, hi, X, step, y, points, u, loss, A, B):
     """Add the prototypes `points` to numerators A and denominators B of the rows' estimates A / B.
 
-    B_i grows by sum_j w_j G_ij, A_i by sum_j w_j h_ij G_ij, with weight w_j, similarity G_ij to row
-    i and prediction h_ij: by loss, P(y_i), a normal density at y_i with SD 1 / u, or a mean
+    B_i grows by sum_j w_j G_ij, A_i by sum_j w_j h_ij G_ij, with weight w_j and similarity G_ij.
+    The prediction h_ij is P(y_i) for CLASSES, N(y_i; y_j, 1 / u^2) for DENSITY, y_j for SQUARED.
     X : (blocks, D, 64); y, A, B : (blocks, 64); blocks lo * step to hi * step - 1 are processed"""
     V, w, kind = points.V, points.w, X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.empty(V.shape[0] * TILE, kind)

@@ -36,13 +36,13 @@ def padded_size(J):
 
 
 def loss_gradient(X, rows, own, candidates, points, v, w, u, active, order, loss):
-    """Return one array: the loss of the scoring rows, and its derivatives by u, v (D,) and w (J,).
+    """Return an array: the rows' loss, and its derivatives by u (a number), v (D,) and w (J,).
 
-    X, rows, own : features; responses, estimates so far, weights; which candidate is the same row
-    candidates, points : features and responses of possible prototypes; memory for those used
-    v : weights of the features at positions `active`; u : inverse SD of normal densities
-    w : weights of the candidates at positions `order`, positive weights first
-    loss : CLASSES, SQUARED or DENSITY, the kind of loss"""
+    X, rows : GPU arrays of features (blocks, p, 64), and of responses, numerators and denominators
+        of estimates so far, and weights (blocks, 4, 64); own : the candidate that is the row, or -1
+    candidates : (p + 1, n) features and responses; points : GPU memory for the J in use
+    v, active : weights and positions of D features; w, order : of J candidates, positive w first
+    u : inverse SD of normal densities; loss : CLASSES, SQUARED or DENSITY, the kind of loss"""
     D, J, n_blocks = active.size, order.size, count_blocks(len(X))
     live = np.count_nonzero(w.astype(X.dtype))
     tail = [1.0, ROOT_HALF * u, u / ROOT_TAU, 1.0 / ROOT_TAU]
@@ -78,10 +78,10 @@ def kernel_sums(X, points, values, out):
 
 @cuda.jit(cache=True)
 def _gather_points(candidates, theta, index, D, J, points):
-    """Fill columns of `points` with J candidates, then 0: D weighted features, weight, response.
+    """Fill columns of `points` with D weighted features, weight, response of J candidates; then 0.
 
-    candidates : (p + 1, n) features and, last, responses
-    index, theta : positions and weights of D features, then of J candidates"""
+    candidates : (p + 1, n) features, and in the last row responses
+    theta, index : weights and positions of D features, and after them of J candidates"""
     j, k = cuda.grid(1), cuda.blockIdx.y
     if j >= J:
         points[k, j] = 0.0
@@ -95,11 +95,11 @@ def _gather_points(candidates, theta, index, D, J, points):
 
 @cuda.jit(device=True)
 def _stage(tile, j, first, size, stage):
-    """Copy `size` features, from `first` on, of 64 rows and of 64 points to shared memory.
+    """Copy `size` weighted features of 64 rows and 64 points to shared memory, from `first` on.
 
-    tile : (X, t, active, v, points, D): rows X[t], whose features at the D positions `active` are
-        multiplied by the feature weights v, and points, whose features are multiplied already
-    j : first point; stage : two arrays (8, 64), for rows and for points"""
+    tile : (X, t, active, v, points, D): rows X[t], whose features `active` are multiplied by the
+        feature weights v, and an array of points with D features that are multiplied already
+    j : first point; stage : two arrays (8, 64) to fill, for rows and for points"""
     (X, t, active, v, points, _), (row, point) = tile, stage
     for e in range(cuda.threadIdx.x, size * TILE, THREADS):
         k, i = e // TILE, e % TILE
@@ -111,8 +111,8 @@ def _stage(tile, j, first, size, stage):
 def _similarities(tile, j, stage, G):
     """Fill this thread's G (4, 4) with similarities of every 16th row to every 16th of 64 points.
 
-    tile : (X, t, active, v, points, D): rows X[t], of which features `active` are multiplied by v,
-        and points with D such features; j : first point; stage : shared memory"""
+    tile : (X, t, active, v, points, D): rows X[t], whose features `active` are multiplied by v, and
+        points with D features, already multiplied; j : first point; stage : shared memory"""
     D, (row, point) = tile[5], stage
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     for r in range(ROWS_PER_THREAD):
@@ -138,8 +138,8 @@ def _leave_out(own, t, index, D, J, first, G):
     """Set this thread's similarities G (4, 4) to zero where row and candidate are the same row.
 
     own[t, i] : number of the candidate that is row i of block t, or -1
-    index : D numbers of features, then the numbers of J candidates
-    G : every 16th of 64 rows, by every 16th of the 64 candidates from `first` on"""
+    index : numbers of D features, then of J candidates
+    G : four of the 64 rows (every 16th), by four of the 64 candidates from position `first` on"""
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     for c in range(ROWS_PER_THREAD):
         j = first + yours + SIDE * c
@@ -151,11 +151,11 @@ def _leave_out(own, t, index, D, J, first, G):
 
 @cuda.jit(device=True)
 def _agreement(y, target, normal, loss):
-    """Return what a prototype of response `target` predicts for a row's response y, h, and dh/du.
+    """Return (h, dh/du), where h is a prototype's prediction for a row with response y.
 
-    Classes: h is P(y), 1 if y equals `target`, else 0. Squared loss: h is `target`. Density: h is
-    the normal density at y with mean `target` and SD 1 / u, a parameter of the fit.
-    normal : (1, u / sqrt(2), u / sqrt(2 pi), 1 / sqrt(2 pi)), for this density"""
+    target : the prototype's response. If `loss` is CLASSES, h is P(y), 1 if y equals `target`, else
+    0; SQUARED: h is `target`; DENSITY: normal density at y with mean `target` and SD 1 / u.
+    normal : constants (1, u / sqrt(2), u / sqrt(2 pi), 1 / sqrt(2 pi)) of this density"""
     one, narrow, height, peak = normal
     if loss == CLASSES:
         return one if y == target else one - one, one - one
@@ -168,7 +168,7 @@ def _agreement(y, target, normal, loss):
 
 @cuda.jit(device=True)
 def _slopes(y, a, b, weight, loss):
-    """Return a row's loss for a mean (SQUARED) or probability a / b, and its slopes by a and b."""
+    """Return a row's loss, (a / b - y)^2 if SQUARED or -log(a / b), and its slopes by a and b."""
     if weight == 0.0:
         return 0.0, 0.0, 0.0
     if loss == SQUARED:
@@ -179,13 +179,13 @@ def _slopes(y, a, b, weight, loss):
 
 @cuda.jit(device=True)
 def _estimates(tile, rows, own, J, live, normal, loss, stage, G, A, B, room):
-    """Compute this thread's part of the sums A_i and B_i for 64 rows i; write it to `room`.
+    """Write this thread's part of sums A_i and B_i for 64 rows i to `room`, in shared memory.
 
     The estimate of row i is A_i / B_i: A_i = sum_j w_j G_ij h_ij, B_i = sum_j w_j G_ij over the
-    first `live` of J points j, with weights w_j, similarities G_ij and predictions h_ij.
-    tile : (X, t, index, v, points, D), with rows X[t]; rows[t, 0] : their responses; own[t] : for
-        each, the point that is the same row, or -1; normal, loss : constants and kind of h_ij
-    stage, room : shared memory, for features and for sums; A, B, G : arrays of this thread"""
+    first `live` of J points j, with weights w_j > 0, similarities G_ij and predictions h_ij.
+    tile : (X, t, index, v, points, D): rows X[t], and positions and weights of their D features
+    rows[t, 0], own[t] : responses of the rows; for each, the point that is the same row, or -1
+    normal, loss : constants of a density, kind of h_ij; stage : shared memory for features"""
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     _, t, index, _, points, D = tile
     for r in range(ROWS_PER_THREAD):
@@ -222,8 +222,8 @@ def _feature_sums(tile, j, stage, C, zero, room, out):
 
     out[d] grows by sum_ij C_ij (v_d (x_id - x_jd))^2 / 2, with C_ij = w_j dL_i/dw_j, for loss L_i
     of row i, weight w_j of point j, features x and feature weights v.
-    C : (4, 4) this thread's C_ij; tile : (X, t, active, v, points, D), rows X[t], and points from j
-    stage, room : shared memory, for features and sums; zero : 0 in the precision of the sums"""
+    C : (4, 4) this thread's C_ij; stage, room : shared memory; zero : 0 in the sums' precision
+    tile : (X, t, active, v, points, D), D features `active` of rows X[t], and points from j on"""
     D, (row, point) = tile[5], stage
     thread = cuda.threadIdx.x
     mine, yours = thread % SIDE, thread // SIDE
@@ -260,12 +260,12 @@ def _feature_sums(tile, j, stage, C, zero, room, out):
 def _loss_gradient(X, rows, own, index, theta, points, D, J, live, loss, partials):
     """Compute the loss of a thread block's rows, and its derivatives; fill a row of `partials`.
 
-    The row gets the loss, its derivative by u (inverse SD of normal densities), a sum by
-    `_feature_sums` for each of D features, and J derivatives by the candidates' weights.
-    rows : (blocks, 4, 64) response, numerator, denominator, weight; own : candidate that is the row
-    points : D weighted features, weight and response of candidates; theta : D feature weights, the
-        J candidates' weights, and the four constants `normal` of a density with inverse SD u
-    index : positions of D features, then of J candidates; live : number of positive weights"""
+    The row gets the loss, its derivative by u (inverse SD of normal densities), D sums for the
+    derivatives by feature weights, and J derivatives by the candidates' weights.
+    rows : (blocks, 4, 64) response, numerator and denominator of the estimate so far, weight
+    own : (blocks, 64) candidate that is the row, or -1; index : D features, then J candidates
+    theta : D feature weights, J candidates' weights, four constants of a normal density
+    points : D weighted features, weight, response of each candidate; `live` weights are positive"""
     row = cuda.shared.array((CHUNK, TILE), X.dtype)
     point = cuda.shared.array((CHUNK, TILE), X.dtype)
     room = cuda.shared.array(N_EXCHANGED, X.dtype)
@@ -362,8 +362,8 @@ def _kernel_sums(X, active, v, points, values, out):
 def upload_rows(X, scoring, x, target):
     """Copy rows and candidate prototypes to the GPU; return (rows, own, candidates, points).
 
-    rows : (blocks, 4, 64) response, numerator and denominator of the estimate so far, and weight
-    own : (blocks, 64) position of each row among the J candidates, or -1
+    scoring : ScoringRows; rows : (blocks, 4, 64) its responses, numerators and denominators of
+        estimates so far, and weights; own : (blocks, 64) position among the candidates, or -1
     candidates : (p + 1, J) of features x (J, p) and responses `target`; points : zeros to fill"""
     rows = np.stack([scoring.y, scoring.a, scoring.b, scoring.weight], axis=1)
     room = np.zeros((x.shape[1] + 2, padded_size(len(x))), X.dtype)

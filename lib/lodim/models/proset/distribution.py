@@ -37,7 +37,7 @@ class Calibration:
 def mean_and_variance(prototypes, calibration, X, n, threads):
     """Return mean and variance (n,) of the standardized response for the n rows of X (tiles).
 
-    The standardized response is the response minus the null model's mean, divided by its SD."""
+    It is standardized by the null model's mean and SD. calibration : Calibration of the fit"""
     density = prototypes.loss == DENSITY
     second = prototypes.y**2 + _widths(prototypes) ** 2 if density else calibration.variance
     values = np.column_stack([response_values(prototypes), second])
@@ -68,9 +68,9 @@ def quantiles(prototypes, calibration, X, n, levels, threads):
 
 
 def _inverse_cdf(prototypes, W, total, p):
-    """Return the quantile at level p of a mixture of normals for each of r rows, (r,).
+    """Return the quantiles (r,) at level p of r mixtures of normals, one per row of W.
 
-    W : (r, M) weights of the prototypes' normals; total : (r,) their sum, plus 1 for N(0, 1)"""
+    W : (r, M) weights of the prototypes' normals; total : (r,) their sum + 1 for the null model"""
     y, width = prototypes.y, _widths(prototypes)
     # A mixture's quantile lies between the quantiles of its normals. Bisection in arcsinh keeps
     # steps fine for narrow normals although others are wide.
@@ -99,10 +99,10 @@ def density(prototypes, X, n, y, threads):
 
 
 def _mixed(prototypes, X, n, y, threads, normal):
-    """Return the mean of a function over the mixture of normals that each row's response has, (n,).
+    """Return means (n,) of a function over each row's response distribution, a mixture of normals.
 
-    normal : the function, normal(z, SD), where z = (y - mean) / SD for mean and SD of a normal
-    X : tiles with n rows; y : (n,) standardized responses"""
+    normal : normal(z, SD), the function for one normal, where z = (y - its mean) / its SD
+    X : (blocks, p, 64) features; n : number of rows; y : (n,) standardized responses"""
     width, out = _widths(prototypes), np.empty(n)
     for rows, W, total in _mixtures(prototypes, X, n, threads):
         values = normal((y[rows, None] - prototypes.y) / width, width)
@@ -111,10 +111,10 @@ def _mixed(prototypes, X, n, y, threads, normal):
 
 
 def _mixtures(prototypes, X, n, threads):
-    """Yield, for blocks of r of the n rows of X, mixtures of normals: (slice of rows, W, total).
+    """Yield mixtures of normals for blocks of r rows: (slice of rows, W, total).
 
-    The response has a mixture of N(0, 1), of weight 1 (the null model), and a normal per prototype.
-    W : (r, M) weights of the prototypes' normals; total : (r,) sum of all weights, with the 1"""
+    The response's distribution mixes N(0, 1), of weight 1 (the null model), and one normal per
+    prototype. W : (r, M) weights of M prototypes' normals; total : (r,) their sum, plus 1"""
     for lo in range(0, len(X), CHUNK):
         rows = slice(lo * TILE, min(n, (lo + CHUNK) * TILE))
         W = impacts(prototypes, X[lo : lo + CHUNK], rows.stop - rows.start, threads)

@@ -30,12 +30,12 @@ ROUNDS = 10, 10, 10, 20, 30, 60, 100, 200  # evaluations per round of `_descend`
 
 
 def fit_stages(batch, family, settings, eval_batch=None, previous=None):
-    """Fit batches of prototypes one by one; yield (Prototypes, results, predictors) after each.
+    """Fit sets of prototypes one by one; yield (Prototypes, results, predictors) after each.
 
-    Each new set minimizes Eq. 2.8 of Ruf (2022) given the earlier ones; results is a dict. After an
-    empty set, it yields None for Prototypes and results, without end.
-    Predictors are the linear predictors (n, K) of `eval_batch` by all sets so far.
-    batch : training rows; eval_batch : rows to predict; if it is None, predictors are None
+    Each set minimizes Eq. 2.8 of Ruf (2022) given the earlier ones. results : dict of numbers
+    predictors : linear predictors (n, K) of `eval_batch` by all sets so far, None if it is None
+    After a set without prototypes, the endless generator yields None for Prototypes and results.
+    batch : training rows; eval_batch : rows to predict, or None
     previous : (Prototypes, results) of a fit to the same rows, whose sets come first; or None"""
     state = BatchState(batch, family, settings)
     used, ended, base, sums = np.zeros(len(state.varies), bool), False, None, None
@@ -141,10 +141,10 @@ def _previous_batch(prototypes, c, state):
 
 
 def minimize(objective, loss, features, J, settings):
-    """Minimize the loss of one batch of prototypes; return parameters (p + J + 1,) and a Minimum.
+    """Minimize the loss of a set of prototypes; return parameters (p + J + 1,) and a Minimum.
 
     The parameters are p feature weights, weights of J candidate prototypes, and the inverse SD of
-    their normal densities. objective : BatchObjective; loss : code, such as CLASSES
+    their normal densities. objective : BatchObjective; loss : CLASSES, SQUARED or DENSITY, its kind
     features : (p,) bool, whether a feature may be used; other feature weights are 0"""
     D, p = int(features.sum()), len(features)
     w_unit = np.sqrt(J) * (10.0 if loss == CLASSES else 1.0)
@@ -188,9 +188,9 @@ def minimize(objective, loss, features, J, settings):
 def _descend(function, t, lower, D, max_iter, stop):
     """Minimize `function` over parameters >= `lower`, from the start t; return a Minimum.
 
-    function : function(t, kept) returns value and gradient; `kept` is a bool mask of the parameters
-        that vary at this stage (the others are at their bounds), or None if all do
-    D : number of feature weights, the first parameters, which all vary in the second round
+    The search has several rounds. Most vary only some parameters; the others are at their bounds.
+    function : function(t, kept) returns value and gradient; kept : bool mask of the parameters that
+        vary, or None if all do; D : number of feature weights, which come first in t
     max_iter : most evaluations; stop : dict of optimizer tolerances"""
     t = np.maximum(to_multiples(t, stop["spacing"]), lower)
     (value, gradient), n_eval, n_iter, steps = function(t, None), 1, 0, Steps(len(t))
@@ -230,8 +230,7 @@ def _descend(function, t, lower, D, max_iter, stop):
 def largest_v(batch, family, settings):
     """Return a penalty lambda_v of feature weights at which the fit is nearly the null model.
 
-    A weight of 0.3 then costs as much as the null model's whole loss; smaller ones hardly matter.
-    """
+    A weight of 0.3, at which similarities hardly vary, then costs as much as that model's loss."""
     state = BatchState(batch, family, settings)
     loss = state.weight @ state.losses(state.a, state.b)
     least = 0.3  # smaller feature weights make similarities nearly constant

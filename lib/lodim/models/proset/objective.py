@@ -31,9 +31,9 @@ class ScoringRows(NamedTuple):
 
     @classmethod
     def from_tiles(cls, packed, y, a, b, weight, own):
-        """Return ScoringRows of features `packed` (tiles of 64 rows), with other arrays padded.
+        """Return ScoringRows of features `packed` (blocks of 64 rows), with other arrays padded.
 
-        y : responses; a, b : estimates a / b so far; own : positions among the candidates, or -1"""
+        y : responses; a / b : estimates by earlier sets; own : candidate that is the row, or -1"""
         dtype = packed.dtype.type
         y, a, weight = (tiles.pad(z, len(packed), dtype) for z in (y, a, weight))
         # Padding has no weight, but the logarithm of its estimate must exist.
@@ -43,7 +43,7 @@ class ScoringRows(NamedTuple):
 
 
 def penalize(p, J, settings):
-    """Return the ElasticNet penalty of p feature weights, J prototype weights, 1 inverse width."""
+    """Return the ElasticNet penalty of p feature weights, J prototype weights and an inverse SD."""
     s = settings
     lambda_ = np.repeat([s.lambda_v, s.lambda_w, s.lambda_u], [p, J, 1])
     l1_ratio = np.repeat([s.l1_ratio_v, s.l1_ratio_w, 0.0], [p, J, 1])
@@ -53,7 +53,7 @@ def penalize(p, J, settings):
 class BatchObjective:
     """Penalized loss of a batch (set) of prototypes, as a function of v (p,), w (J,) and u.
 
-    v : feature weights; w : weights of candidate prototypes; u : inverse SD of their densities
+    v : feature weights; w : weights of candidates; u : inverse SD of normals at their responses
     scoring : rows whose loss counts; x, target : features (J, p), responses (J,) of candidates"""
 
     def __init__(self, scoring, x, target, loss, penalty, threads, engine="cpu"):
@@ -93,10 +93,10 @@ class BatchObjective:
         return value + sums[0], gradient
 
     def _sums(self, v, w, u, active, order, loss):
-        """Return one array: loss without penalty, derivatives by u (a number), v (D,) and w (J,).
+        """Return an array: loss without penalty, derivatives by u (a number), v (D,) and w (J,).
 
-        v, active : weights of D features, and their positions; u : 1 / SD of densities
-        w, order : weights of J candidate prototypes, and positions; loss : code of the loss"""
+        v, active : weights of D features, and their positions; u : inverse SD of normal densities
+        w, order : weights of J candidates, their positions; loss : CLASSES, SQUARED or DENSITY"""
         rows, kind, D = self._scoring, self._X.dtype, len(active)
         small_w, small_v, target = w.astype(kind), v.astype(kind), self._target[order]
         V = similarity_matrix(self._x, small_v, order, active)

@@ -114,9 +114,8 @@ def join(parts):
 def merge(points, w):
     """Merge points (J, D + 1) that are equal up to rounding; return (first, total, group).
 
-    The results are first (M,), the position of the first point of each of M groups; total (M,), the
-    sum of the weights w (J,) of a group; and group (J,), the group of each point.
-    points : D weighted features and a response"""
+    first : (M,) position of each group's first point; total : (M,) sum of its weights w (J,)
+    group : (J,) number of the point's group; points : D weighted features and a response"""
     # Points in one small cell enter the tree once, since the number of pairs grows quadratically.
     cells = np.floor(points / (SAME / 16))
     distinct, cell = np.unique(cells, axis=0, return_index=True, return_inverse=True)[1:]
@@ -165,7 +164,7 @@ def impacts(prototypes, X, n, threads=1):
 
 
 def batch_points(prototypes, c, at):
-    """Return batch (set) c = 1, 2, ... of prototypes, which are at positions `at`, as Points."""
+    """Return set c = 1, 2, ... of prototypes as Points; at : positions of those in this set."""
     t, v = prototypes, prototypes.v[c - 1]
     on = np.flatnonzero(v)
     x = np.ascontiguousarray(t.x)  # avoids another compilation of `similarity_matrix`
@@ -198,10 +197,10 @@ def response_values(prototypes):
 
 
 def null_sums(null, base):
-    """Return what the null model adds to the sums over prototypes (n, Q) that give predictions.
+    """Return the null model's part of weighted sums over null model and prototypes, (n, Q).
 
-    For K classes, these are class probabilities (Q = K). For a numeric response, they are 1, the
-    null model's weight, and 0, its weight times response (Q = 2).
+    For K classes, these are class probabilities (Q = K). For a numeric response, they are the null
+    model's weight, 1, and this weight times its standardized response, 0 (Q = 2).
     null : Prototypes or BatchState, with the null intercepts; base : (n, n_scores) offsets"""
     if null.loss == CLASSES:
         return prior(null.level, base, null.n_classes)
@@ -211,7 +210,7 @@ def null_sums(null, base):
 def link_scores(null, sums, base):
     """Turn sums over prototypes into linear predictors (n, n_scores) (Eq. 2.6 of Ruf 2022).
 
-    sums : (n, Q), null model's and prototypes' weighted sums of Q class indicators, or of 1 and y
+    sums : (n, Q) total weight of each of Q classes, or total weight and weighted sum of responses
     null : Prototypes or BatchState, with the null intercepts; base : (n, n_scores) offsets"""
     if null.loss != CLASSES:
         return base + null.level + null.scale * (sums[:, 1:] / sums[:, :1])
@@ -232,10 +231,10 @@ def prior(intercept, offset, n_classes):
 
 @dataclass(frozen=True)
 class Mixture:
-    """Mixture of the null model and M prototypes that gives the estimates of n rows (Eq. 2.4).
+    """Mixture of the null model and M prototypes that estimates n rows (Eq. 2.4 of Ruf 2022).
 
-    An estimate is shift + (prior + sum_j W_j targets_j) / (1 + sum_j W_j), where W_j is the
-    weight of prototype j times its similarity with the row."""
+    An estimate is shift + (prior + sum_j W_j targets_j) / (1 + sum_j W_j), where W_j is the weight
+    of prototype j times its similarity with the row, and targets_j its class or response."""
 
     shift: np.ndarray  # zero for classes; for a number, the null model's mean plus the offset
     prior: np.ndarray  # class probabilities of the null model; zero for a number
@@ -243,7 +242,7 @@ class Mixture:
 
     @classmethod
     def from_prototypes(cls, prototypes, base):
-        """Return the Mixture of null model and prototypes for n rows with offsets (n, n_scores)."""
+        """Return the Mixture of null model and prototypes; base : (n, n_scores) offsets of rows."""
         if prototypes.loss == CLASSES:
             p0 = null_sums(prototypes, base)
             return cls(np.zeros_like(p0), p0, response_values(prototypes))
@@ -253,8 +252,7 @@ class Mixture:
     def estimate(self, total, mass):
         """Return estimates (n, K) from sums over the prototypes.
 
-        total : (n, K) sum of W_j targets_j over prototypes j, with their weights W_j in a row
-        mass : (n,) sum of W_j"""
+        total : (n, K) sum of W_j targets_j over prototypes j; mass : (n,) sum of the weights W_j"""
         return self.shift + (self.prior + total) / (1.0 + mass)[:, None]
 
 

@@ -106,7 +106,7 @@ class BatchState:
         return ScoringRows.from_tiles(X, self.y, self.a, self.b, weight, own)
 
     def estimates_with(self, prototypes):
-        """Return numerators and denominators, (n,), of estimates with `prototypes` added."""
+        """Return a and b (n,) of the rows' estimates a / b if `prototypes` are added."""
         if not len(prototypes):
             return self.a, self.b
         a, b = self._with_sums(prototypes, self.loss, self.a)
@@ -114,11 +114,11 @@ class BatchState:
         return a if self.loss == SQUARED else np.maximum(a, self.a), np.maximum(b, self.b)
 
     def _with_sums(self, prototypes, loss, numerators):
-        """Return numerators and denominators (n,) of estimates a / b with these prototypes added.
+        """Return a and b (n,) of the estimates a / b with a set of prototypes added.
 
         A row that is a prototype does not count in its own estimate. The state does not change.
-        loss : CLASSES, SQUARED or DENSITY; a / b is P(class), mean, or density at the response
-        numerators : (n,) numerators before; the denominators before are self.b"""
+        loss : CLASSES, SQUARED or DENSITY; a / b is P(own class), mean, or density at the response
+        numerators : (n,) a without these prototypes; b without them is self.b"""
         X, n = self.batch.X, self.batch.n
         y, a, b = (tiles.pad(z, len(X)) for z in (self.y, numerators, self.b))
         points = batch_points(prototypes, 1, np.arange(len(prototypes)))
@@ -136,7 +136,7 @@ class BatchState:
         return a, b
 
     def prototype_rows(self, prototypes):
-        """Return positions of the rows merged into `prototypes`, and each row's share of weight."""
+        """Return positions of rows merged into `prototypes`, and the weight that each adds."""
         size = np.bincount(prototypes.member_of, minlength=len(prototypes))
         share = prototypes.w / np.maximum(size, 1)
         return np.searchsorted(self.batch.rows, prototypes.member), share[prototypes.member_of]

@@ -284,9 +284,9 @@ def explain(
 
 
 def _nearest_rows(fit, query, data, on):
-    """Return a table of the five rows of `data` that are nearest to another row, `query`.
+    """Return a table of the five rows of `data` that are nearest to the row `query`, a Query.
 
-    on : positions of features to show. Distances use SD units times largest feature weights."""
+    on : positions of features to show. Distances use features in SDs times their largest weights"""
     batch = fit.design.rows_to_show(data, offset=zero_offset(fit), needs_response=True)
     x, labels = active_values(fit, batch), batch.index[batch.rows]
     v = fit.estimates.v.max(axis=0, initial=0.0)
@@ -353,11 +353,11 @@ def _feature_columns(fit, x, on, frame):
 def dominant_set(impact, y, prior=None):
     """Return which of M prototypes suffice to decide an estimate, bool (M,).
 
-    They are the fewest prototypes of largest impact such that no classes of the other prototypes
-    would change the most probable class (Algorithm 4.1). For a numeric response, no responses of
-    the others, in the range of y and 0, would move the estimate across the null mean. If no such
-    set exists, none is marked.
-    impact : (M,) weight times similarity; prior : (K,) class probabilities in the null model
+    They are the fewest prototypes of largest impact such that the others, whatever their classes,
+    could not change the most probable class (Algorithm 4.1). For a numeric response, the others
+    could not move the estimate across the null mean, with any responses in the range of y and 0.
+    If no such set exists, none is marked.
+    impact : (M,) weight * similarity to the row; prior : (K,) class probabilities of the null model
     y : (M,) class codes, or without `prior` responses minus the null mean"""
     order, dominant = np.argsort(-impact, kind="stable"), np.zeros(len(impact), bool)
     impact, y = impact[order], y[order]
@@ -387,7 +387,7 @@ def export(fit: Any, data: Data | None = None) -> pd.DataFrame:
     Parameters
     ----------
     data : DataFrame, optional
-        Training data (otherwise a DataError), to add columns that the fit does not keep.
+        Training data, whose other columns are added. A DataError if it is not the training data.
 
     Returns
     -------

@@ -117,7 +117,9 @@ def _typical(fit):
 
 
 def reference_point(x, estimate, tie_breaker):
-    """Return the position of the row most central in x and estimates; ties: largest tie_breaker."""
+    """Return the position of the row with the best sum of two ranks by mean distance to all rows.
+
+    Distances are in x (n, A) and in estimates (n, K); the largest tie_breaker (n,) decides ties"""
     # The sum of two ranks by mean distance to all rows decides.
     points = _borda_points(x) + _borda_points(estimate)
     best = np.flatnonzero(points == points.max())
