@@ -56,7 +56,7 @@ def side_by_side(views, value, key, axes=None, *, star=None):
 
 
 def _flatten(view):
-    """Return a View with two of three features combined on the x axis if two have few values."""
+    """Return a View in which, of three features, two with few values are combined on the x axis."""
     texts = (tuple(f"{value:.4g}" for value in _few_values(x)) for x in view.x.T)
     named = (levels or few for levels, few in zip(view.levels, texts, strict=True))
     discrete = {j: names for j, names in enumerate(named) if names}

@@ -31,7 +31,7 @@ class Points:
 
 @dataclass(frozen=True)
 class Key:
-    """Meaning of colours, classes or numbers from `low` to `high`, and of areas (`size`)."""
+    """Key to colours (classes, or numbers from `low` to `high`) and areas (`size`) of points."""
 
     name: str
     labels: tuple | None
@@ -158,7 +158,7 @@ def _scatter(ax, points, key, zorder, **style):
 
 
 def _tag(ax, xy, radius, tags):
-    """Write texts next to points xy (n, 2) of a `radius` (n,); tags : dict index -> text."""
+    """Write texts next to points xy (n, 2); radius : (n,) in 1/72 inch; tags : dict row -> text."""
     points = ax.figure.dpi / 72.0
     at = ax.transData.transform(xy)[list(tags)] / points
     size, texts = radius[list(tags)], list(tags.values())
