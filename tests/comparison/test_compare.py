@@ -389,6 +389,12 @@ def test_what_is_printed():
     assert str(table.summary()) and table.summary().as_latex() and table._repr_html_()
 
 
+@pytest.mark.parametrize("scale", [1e-6, 1e9])
+def test_very_small_and_large_losses_have_exponents(scale):
+    text = repr(compared(data=FRAME.assign(y=scale * FRAME["y"])))
+    assert f"e{'-1' if scale < 1.0 else '+1'}" in text and max(map(len, text.split())) < 30
+
+
 def test_an_interval_that_contains_0_is_explained_if_the_model_is_worse():
     frame = pd.DataFrame({"model": ["a", "b"], "deviance": [1.0, 2.0], "difference": [0.0, 1.0],
                           "conf_low": [0.0, -0.1], "conf_high": [0.0, 2.1]})  # fmt: skip

@@ -36,7 +36,7 @@ def listing_of(comparison):
     table.index = pd.Index(frame["model"])
     means = join_words([name for name in ("Feat.", "Parts", "Price") if name in table])
     notes = "SE: standard error; Diff.: loss minus the lowest loss", f"{means}: means over folds"
-    losses = f".{_decimals(table['Loss'].min())}f"
+    losses = _loss_format(table["Loss"].min())
     digits = dict.fromkeys(("Loss", "SE", "Diff.", "SE(diff)"), losses)
     digits |= dict.fromkeys(("Acc.", "AUC", "R2", "D2"), ".3f")
     digits |= {"Feat.": _mean_count, "Parts": str, "Price": _mean_count}
@@ -93,7 +93,7 @@ def conclusions(comparison):
     share = f"{100 * (1 - LEVEL):.0f}%"
     first = f"{best['model']} has the lowest held-out loss. Differences from this model"
     first += f", with {share} intervals that hold for all pairs of models together:"
-    digits = f".{_decimals(best['deviance'])}f"
+    digits = _loss_format(best["deviance"])
     texts = [first]
     for one in others:
         if tied(one["deviance"], best["deviance"]):
@@ -112,8 +112,10 @@ def _loss_name(task):
     return "twice the log-loss" if task.family.loss == "log-loss" else task.family.loss
 
 
-def _decimals(value):
-    return 3 if value <= 0 else int(np.clip(2 - np.floor(np.log10(value)), 0, 9))
+def _loss_format(value):
+    if value > 0 and not 1e-5 <= value < 1e9:
+        return ".3g"
+    return f".{3 if value <= 0 else int(np.clip(2 - np.floor(np.log10(value)), 0, 9))}f"
 
 
 def _of_groups(task):
