@@ -59,7 +59,7 @@ def squares(*shape: Size, nan=False) -> Any:
 
 
 def unlimited(*shape: Size, nan=False) -> Any:
-    """Declare a field of float64 numbers like `real`, but with any values, including infinity."""
+    """Declare a field of any float64 numbers, even infinite; shape : lengths, such as "n" or 3."""
     return real(*shape, least=-np.inf, most=np.inf, nan=nan)
 
 
@@ -179,12 +179,14 @@ def optional(inner: Any) -> Any:
 
 
 def apart(inner: Any) -> Any:
-    """Declare a field of the form (rule) `inner`; lengths first named in it bind no other field."""
+    """Declare a field by the rule `inner`; symbols first used in it, such as "n", are local."""
     return Form(lambda value, where, sizes: inner.read(value, where, dict(sizes)), inner.write)
 
 
 def several(count: Size | None, inner: Any = text()) -> Any:  # noqa: B008
-    """Declare a field: a tuple of `count` (3, "p"; None: any number) values by the rule `inner`."""
+    """Declare a field: a tuple of values that each follow the rule `inner`.
+
+    count : number of values, such as 3, or a symbol for it, such as "p"; None allows any number"""
     one = apart(inner)
 
     def read(value, where, sizes):
@@ -210,9 +212,9 @@ def entries(inner: Any) -> Any:
 
 
 def table(rows: Size, forms: dict[str, Any], **optional: Any) -> Any:
-    """Declare a field that is a table: a dict from column name to `rows` values.
+    """Declare a field: a table, as a dict from column name to array of `rows` values (3 or "n").
 
-    forms, optional : Forms (rules) of required and of optional columns; others hold numbers"""
+    forms, optional : rules of required and of optional columns; further columns hold numbers"""
     known, number = forms | optional, real(rows, nan=True)
 
     def check(value, where, sizes):
@@ -265,15 +267,15 @@ def one_of(*kinds: type) -> Any:
 def record(kind: type[T]) -> type[T]:
     """Make a class a frozen dataclass whose fields are checked when read from files; return it.
 
-    A stored field has a Form (rule) as its default: `names = several("p")` is a tuple of p texts,
-    where other fields may have the same length "p". Fields that are not stored have usual defaults.
+    A default that is a rule declares a stored field: `names: tuple = several("p")` is a tuple of p
+    texts, and "p" is the same number in all fields. Other defaults are ordinary, and not stored.
     A method `_check_fields`, if any, checks all fields together."""
     take_forms(kind)
     return dataclass(frozen=True, eq=False)(kind)
 
 
 def take_forms(kind: Any) -> None:
-    """Move Forms (rules of fields) of a class from attributes, which mean defaults, to `_forms`."""
+    """Move rules (Forms) of fields from the attributes of a class to its dict `_forms`."""
     own = {name: form for name, form in vars(kind).items() if isinstance(form, Form)}
     for name in own:
         delattr(kind, name)

@@ -16,9 +16,8 @@ RAREST = 1e-12  # smallest probability of a class in a null model, since a class
 class Family:
     """Base class of families: the distribution of a response with its link function.
 
-    Arguments of methods:
-    y : (n,) responses; weight : (n,) with sum one
-    score, offset : (n, K) linear predictors and offset"""
+    Arguments of methods are y : (n,) responses, weight : (n,) with sum one,
+    score, offset : (n, K) linear predictors and offset."""
 
     n_scores = 1
     several_classes = False  # whether mean() has a probability for each of the classes
@@ -84,7 +83,9 @@ class Family:
         return self
 
     def kernel_loss(self, y, weight):
-        """Return the loss, given all rows (n,), as a tuple (code, least curvature, parameters)."""
+        """Return the loss as numbers for compiled code: (code, least curvature, three parameters).
+
+        y, weight : (n,) all training rows, from which some families compute these numbers"""
         raise NotImplementedError
 
     def saturated(self, y):
@@ -149,9 +150,7 @@ class LogLink(Family):
 
 
 def beyond_null(y, offset, null):
-    """Return y - offset - null: what the intercept-only model leaves to explain.
-
-    null : intercept, or linear predictors of that model without the offset"""
+    """Return y - offset - null, the residuals of an intercept-only model with intercept `null`."""
     rest = y - offset
     rest -= null
     return rest

@@ -1,4 +1,4 @@
-"""Losses of rows in compiled code, given as tuples (family, least curvature, parameters)."""
+"""Compiled losses of rows; five numbers define one: code, least curvature, three parameters."""
 
 import numpy as np
 
@@ -27,7 +27,7 @@ _SQUARED = SQUARED[0]
 
 @scalar
 def _loss_slope(loss, y, f, weight):
-    """Return weighted loss and derivative by the linear predictor f; loss[0] is not ORDERED."""
+    """Return a row's weighted loss, any but the ordinal one, and its derivative by predictor f."""
     if loss[0] == _SQUARED:
         return squared(y, f, weight)
     if loss[0] == POWER:
@@ -83,9 +83,9 @@ def tile_curvature(loss, y, f, weight, out):
 
 
 def rows(loss, y, f, weight):
-    """Return weighted losses of rows, and two derivatives by f, as arrays of the shape of f.
+    """Return weighted losses of rows, and their first and second derivatives by f, shaped like f.
 
-    loss : tuple (code, least curvature, three parameters); y, f : responses, linear predictors"""
+    loss : code, least curvature and parameters, as a tuple; y, f : responses, linear predictors"""
     found = _rows(loss, *(np.ascontiguousarray(v, np.float64).ravel() for v in (y, f, weight)))
     return tuple(v.reshape(np.shape(f)) for v in found)
 

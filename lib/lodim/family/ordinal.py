@@ -22,8 +22,8 @@ WIDEST = 69.0  # largest h of `loss_slope`, whose exp(-h) must not underflow in 
 def loss_slope(y, f, weight):
     """Return weight * -log P(class) for one of several ordered classes, and its derivative by f.
 
-    y : 0 in the first class, 1 in the last, else -exp(-h), with its two boundaries 2 h apart
-    f : linear predictor without intercept, plus the mean intercept of the class's boundaries"""
+    y : code of the class: 0 first, 1 last, otherwise -exp(-h) if its two thresholds are 2 h apart
+    f : linear predictor without intercept, plus the mean of the class's one or two thresholds"""
     # P is 1 / (1 + exp(f)) for the first class, 1 / (1 + exp(-f)) for the last, and for others
     # 1 / (1 + exp(-f - h)) - 1 / (1 + exp(h - f)).
     one, zero = like(1.0, f), like(0.0, f)
@@ -39,7 +39,7 @@ def loss_slope(y, f, weight):
 
 @scalar
 def curvature(y, f, weight):
-    """Return the second derivative in f of a row's ordinal loss; arguments: see `loss_slope`."""
+    """Return the second derivative, by f, of the loss that `loss_slope` returns for (y, f)."""
     one, zero = like(1.0, f), like(0.0, f)
     if y >= zero:
         return logistic_curvature(y, f, weight)
@@ -81,9 +81,9 @@ class Ordinal(Family):
         return ORDERED, 0.05, 0.0, 0.0, 0.0
 
     def class_table(self, boundaries):
-        """Return a table (2, K): each class's code as a response, and shift of its predictors.
+        """Return a table (2, K): each class's code as response y of the loss, and mean threshold.
 
-        boundaries : (K - 1,) intercepts of log-odds; a shift is the mean of a class's one or two"""
+        boundaries : (K - 1,) thresholds; the first and last class have one, the others two"""
         above, below = np.append(boundaries[0], boundaries), np.append(boundaries, boundaries[-1])
         response = -np.exp(np.maximum(0.5 * (below - above), -WIDEST))
         response[[0, -1]] = 0.0, 1.0

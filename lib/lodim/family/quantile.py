@@ -17,9 +17,9 @@ WIDTH = 0.1  # of the rounding, as a share of the check loss of the null model
 
 @scalar
 def loss_slope(quantile, width, constant, y, f, weight):
-    """Return a row's weighted quantile loss, smoothed, and its derivative in the prediction f.
+    """Return a row's weighted quantile loss, smoothed at its kink, and its derivative by f.
 
-    quantile : its probability; width : of the smoothing; constant : subtracted from the loss"""
+    quantile : probability; width : scale of the smoothing; constant : number to subtract"""
     # The loss is q (y - f) + h log(1 + exp((f - y) / h)) - constant, for quantile q and width h.
     h = like(width, f)
     value, slope = logistic(like(quantile, f), (f - y) / h, weight)
