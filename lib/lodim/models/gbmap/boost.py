@@ -97,7 +97,9 @@ def with_learners(score, learners, batch, threads):
 
 
 def combine(parts):
-    """Join pairs (learners, result dict) of steps, less constant softplus learners after step 1."""
+    """Join the learners and the result dicts of boosting steps; return (learners, result dict).
+
+    parts : pairs, one per step; constant softplus learners are dropped, except those of step 1"""
     learners, logs = zip(*parts, strict=True)
     every = WeakLearners.concatenate(learners)
     keep = every.w.any(axis=1) | (every.stage == 1) | (every.activation == IDENTITY)
@@ -106,7 +108,7 @@ def combine(parts):
 
 
 def _newton_problem(state):
-    """Return the rows of a BoostState, their loss, the penalty and limits, as input of `newton`."""
+    """Return a Problem for `newton`: rows and loss of a BoostState, penalty, limits of search."""
     settings, dtype, stop = state.settings, state.X.dtype, _limits(state)
     ridge = penalize(settings, state.X.shape[1], state.p).ridge
     shape = float(settings.beta), state.loss, ridge, state.unit
@@ -115,9 +117,10 @@ def _newton_problem(state):
 
 
 def _fit_small_data(state, problem, stage, rng, warm_start):
-    """Fit the learners of boosting step `stage` to few rows by `newton`; return (learners, log).
+    """Fit one learner per class to few rows by Newton's method; return (learners, result dict).
 
-    problem : Problem with these rows, from `_newton_problem`; rng : draws random starting points
+    state : BoostState, gets the learners added; stage : number of the boosting step
+    problem : Problem with the rows, penalty etc.; rng : draws random starting points
     warm_start : learners of another fit, from which the optimizer also starts, or None"""
     settings, starts, target = state.settings, state.starts, np.arange(state.family.n_functions)
     y, weight = (tiles.pad(v, len(state.X)) for v in (state.y, state.weight))
@@ -143,12 +146,13 @@ def _fit_small_data(state, problem, stage, rng, warm_start):
 
 
 def _fit_in_turn(state, stage, rng, warm_start, rejected, X):
-    """Fit the learners of boosting step `stage`, class by class; return learners and result dict.
+    """Fit one learner per class, one after another; return (learners, dict of optimizer results).
 
-    state : BoostState, gets the learners added; X : features, not rotated; rng : for random starts
+    state : BoostState, gets the learners added; stage : number of the boosting step
+    X : original features, before a rotation; rng : draws random starting points
     warm_start : learners of another fit, from which the optimizer also starts, or None
-    rejected : list, per class the fitted learner (parameters, sign) whose sign lost in the previous
-        step, or None; this step's replace them"""
+    rejected : list, per class the learner with the worse sign in the previous step, as a tuple
+        (parameters, sign), or None; replaced by those of this step"""
     learners, logs = [None] * state.family.n_functions, [{}] * state.family.n_functions
     with single_blas():
         for k in state.starts.class_order:
@@ -161,10 +165,10 @@ def _fit_in_turn(state, stage, rng, warm_start, rejected, X):
 
 
 def _fit_learner(state, stage, k, rng, warm_start, rejected):
-    """Fit class k's learner of a step with sign 1 and -1; return (better, result dict, worse).
+    """Fit a learner of class k with either sign, 1 or -1; return (better, result dict, worse).
 
-    The better learner is a WeakLearners, the worse one a tuple: parameters (1, d), sign (1,).
-    state : BoostState of the earlier learners; rng : draws random starting points
+    better : WeakLearners with one learner; worse : tuple (parameters (1, d), sign (1,))
+    state : BoostState with the earlier learners; stage : number of the step; rng : random starts
     warm_start : learners of another fit, from which the optimizer also starts, or None
     rejected : the worse learner of the previous step, as another starting point, or None"""
     penalty = penalize(state.settings, state.X.shape[1], state.p)
@@ -201,9 +205,10 @@ def _learners(state, theta, sign, target, stage):
 
 
 def _warm_starts(warm_start, stage, k, state):
-    """Return (theta, sign) of the learners in `warm_start` with this step `stage` and class k.
+    """Return parameters and signs of class k's learners of step `stage` in the fit `warm_start`.
 
-    theta has rows (a, intercept, w) for the features and null model of `state`, a BoostState."""
+    warm_start : WeakLearners or None; their parameters, rows (a, intercept, w), are converted to
+        the (rotated) features of `state`, a BoostState"""
     if warm_start is None:
         return np.zeros((0, 2 + state.X.shape[1])), np.zeros(0)
     warm = warm_start.select((warm_start.stage == stage) & (warm_start.target == k))
@@ -235,12 +240,12 @@ def _preconditioned(state):
 
 
 def _minimize(objective, curved, state, start, stop):
-    """Fit a learner with sign 1 and one with sign -1; return (theta, sign, log, rejected).
+    """Fit a learner with either sign, 1 or -1; return (theta, sign, log, rejected).
 
     theta, sign : (1, d), (1,), the better learner; it predicts 0 if both hardly lower the loss
     log : dict of optimizer results; rejected : (theta, sign) of the worse learner
-    objective : function of signs (q,) that returns the BoostObjective of learners with these signs
-    curved : likewise, for the loss whose Hessian preconditions L-BFGS; or None
+    objective : function of signs (q,) that returns the loss (BoostObjective) of such learners
+    curved : such a function, for the loss whose Hessian preconditions L-BFGS; None: no Hessian
     state : BoostState of the earlier learners; stop : dict of the optimizer's limits
     start : Start with the starting point of each sign"""
     settings, sign, null_value = state.settings, start.sign, start.null_value
@@ -298,9 +303,9 @@ def _refine(objective, preconditioner, theta, stop, state):
 
 
 def _descent_bounds(state, k):
-    """Return bounds (p,) on absolute derivatives of class k's loss by weights of a new learner.
+    """Return upper limits (p,) of how fast the weights of a new learner change the loss of class k.
 
-    For linear learners, return the derivatives themselves. state : BoostState, the fit so far"""
+    For linear learners, return the loss's derivatives by the weights. state : BoostState so far"""
     # A bound is sum_i |s_i x_ij| for softplus learners and sum_i s_i x_ij for linear ones, where
     # s_i is the derivative of row i's weighted loss by the row's linear predictor.
     shape = state.loss, state.settings.softplus

@@ -128,8 +128,8 @@ def activate(z, beta, activation):
 def add_learner(f, v, b, form, rows):
     """Compute linear predictors f + a + b g(z) of 64 rows, and slopes g'(z), for one more learner.
 
-    f : (64,) sum of earlier learners; v, b : (a, intercept, w), and sign; form : Form, defines g
-    rows : TileRows; rows.z holds z = intercept + w'x, rows.score and rows.slope get the results"""
+    f : (64,) sum of earlier learners; v : (a, intercept, w); b : sign; form : Form, defines g
+    rows : TileRows with z = intercept + w'x; gets the results, as `score` and `slope`"""
     for i in range(TILE):
         g, rows.slope[i] = activate(rows.z[i], form.beta, form.activation)
         rows.score[i] = f[i] + v[0] + b * g
@@ -137,10 +137,10 @@ def add_learner(f, v, b, form, rows):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def add_loss_gradient(tile, y, f, weight, v, b, form, rows, out):
-    """Add the loss of 64 rows with one more learner, and its gradient by v, to out (3 + p,).
+    """Add the loss of 64 rows with one more learner, then its gradient by v, to out (3 + p,).
 
     tile : (p, 64) features; y, f, weight : (64,), f is the sum of earlier learners
-    v, b : (a, intercept, w), and sign, of the learner a + b g(intercept + w'x)
+    v : parameters (a, intercept, w) of the learner a + b g(intercept + w'x); b : its sign
     form : Form, which defines g and the loss; rows : TileRows, work arrays"""
     rows.z[:] = v[1]
     project(tile, v[2:], rows.z)
@@ -149,11 +149,11 @@ def add_loss_gradient(tile, y, f, weight, v, b, form, rows, out):
 
 @inlined(cache=True, error_model="numpy", fastmath=REASSOCIATE)
 def add_projected(tile, y, f, weight, v, b, form, rows, out):
-    """Add the loss of 64 rows with one more learner, and its gradient by v, to out (3 + p,).
+    """Add the loss of 64 rows with one more learner, then its gradient by v, to out (3 + p,).
 
     tile : (p, 64) features; y, f, weight : (64,), f is the sum of earlier learners
-    v, b : (a, intercept, w), and sign, of the learner a + b g(z), z = intercept + w'x
-    form : Form, which defines g and the loss; rows : TileRows, of which rows.z holds z"""
+    v : parameters (a, intercept, w) of the learner a + b g(intercept + w'x); b : its sign
+    form : Form, which defines g and the loss; rows : TileRows with z = intercept + w'x"""
     slope, value, r = rows.slope, rows.value, rows.r
     add_learner(f, v, b, form, rows)
     tile_loss_slope(form.loss, y, rows.score, weight, value, r)
@@ -227,9 +227,10 @@ def add_gram(tile, c, scaled, out):
 def add_hessian(tile, y, weight, b, form, convex, rows, column, H):
     """Add second derivatives of 64 rows' loss by (a, intercept, w) to the lower triangle of H.
 
-    tile : (p, 64) features; form : defines g in the learner a + b g(z), z = intercept + w'x
-    rows : TileRows: score is the linear predictor, slope g'(z), r the loss's first derivative by z
-    convex : whether to omit negative terms with g''(z); column : (p,) work array"""
+    tile : (p, 64) features; form : Form of the loss and the learner a + b g(intercept + w'x)
+    rows : TileRows, filled: `score`, linear predictors; `slope`, derivatives g'; `r`, derivatives
+        of the losses by w'x
+    convex : whether to omit negative terms with g''; column : (p,) work array"""
     slope, r, z, c, beta = rows.slope, rows.r, rows.z, rows.c, form.beta
     one, zero = slope.dtype.type(1), slope.dtype.type(0)
     tile_curvature(form.loss, y, rows.score, weight, c)
@@ -252,12 +253,12 @@ def add_hessian(tile, y, weight, b, form, convex, rows, column, H):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def hessian(lo, hi, partials, X, y, f, weight, theta, sign, form, convex):
-    """Sum the Hessians of q learners' losses per block of 4,096 rows, for blocks lo to hi - 1.
+    """Compute Hessians of q losses, summed per block of 4,096 rows, for blocks lo to hi - 1.
 
+    Each loss has one more learner, a + b g(intercept + w'x), added to f, the sum of earlier ones.
     partials : (n_blocks, q, d, d), gets the lower triangles; d = 2 + p, for (a, intercept, w)
-    X : (n_tiles, p, 64); y, f, weight : (n_tiles, 64), f is the sum of earlier learners
-    theta, sign : (q, d) rows (a, intercept, w), and (q,) b, of learners a + b g(intercept + w'x)
-    form : Form, which defines g and the loss; convex : whether to omit negative terms with g''"""
+    X : (n_tiles, p, 64); y, f, weight : (n_tiles, 64); form : Form, defines g and the loss
+    theta : (q, d) rows (a, intercept, w); sign : (q,) b; convex : omit negative terms with g''"""
     v, b, column = theta.astype(X.dtype), sign.astype(X.dtype), np.empty(X.shape[1])
     rows, form = tile_rows(X), Form(X.dtype.type(form.beta), form.activation, form.loss)
     r = rows.r
@@ -278,11 +279,11 @@ def hessian(lo, hi, partials, X, y, f, weight, theta, sign, form, convex):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def forward(lo, hi, X, theta, sign, beta, activation, derivative, into, out):
-    """Add the values of learners at rows in blocks lo to hi - 1 to out (n_tiles, width, 64).
+    """Add the values of learners a + b g(intercept + w'x) to columns of out (n_tiles, width, 64).
 
-    theta, sign : rows (a, intercept, w), and b, of learners a + b g(intercept + w'x)
-    into : column of `out` for each learner; derivative : True adds b g' instead
-    activation, beta : g and its sharpness"""
+    lo, hi : range of blocks of 4,096 rows; X : (n_tiles, p, 64); beta : sharpness of g
+    theta : (M, 2 + p) rows (a, intercept, w); sign : (M,) b; into : (M,) columns of `out`
+    activation : code of g; derivative : whether to add the slopes b g' instead"""
     dtype = X.dtype
     v, sharpness = theta.astype(dtype), dtype.type(beta)
     z = np.empty(TILE, dtype)
@@ -299,12 +300,12 @@ def forward(lo, hi, X, theta, sign, beta, activation, derivative, into, out):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def joint_gradient(lo, hi, partials, X, y, offset, weight, theta, sign, target, beta, loss):
-    """Sum the loss of all M learners together, and its gradient, over blocks lo to hi - 1 of rows.
+    """Compute the loss of the sum of M learners and its gradient, per block lo to hi - 1 of rows.
 
-    partials : gets derivatives by theta in [block, j, 2:]; sums of loss, loss^2 in [block, 0, :2]
-    X : (n_tiles, p, 64); y, weight : (n_tiles, 64); offset : (n_tiles, K, 64), without learners
-    theta, sign : rows (a, intercept, w), and b, of learners a + b softplus(intercept + w'x)
-    target : class of each learner; beta : sharpness; loss : (code, least curvature, parameters)"""
+    partials : [block, j, 2:] gets derivatives by theta[j], [block, 0, :2] sums of loss and loss^2
+    X : (n_tiles, p, 64); y, weight : (n_tiles, 64); offset : (n_tiles, K, 64), before learners
+    theta : (M, 2 + p) rows (a, intercept, w) of a + b softplus(intercept + w'x); sign : (M,) b
+    target : class of each learner; beta : sharpness; loss : code, least curvature, parameters"""
     dtype = X.dtype
     v, b, sharpness = theta.astype(dtype), sign.astype(dtype), dtype.type(beta)
     M, K = len(theta), offset.shape[1]

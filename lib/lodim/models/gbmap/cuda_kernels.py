@@ -61,12 +61,12 @@ def loss_gradient(X, y, f, weight, theta, active, sign, form):
 
 
 def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
-    """Return the loss of all M learners together and its gradient, as an array (M, 4 + p).
+    """Return the loss of the sum of M learners and its gradient, as an array (M, 4 + p).
 
-    Its [:, 2:] is the gradient by theta, its [0, :2] the sums of weighted losses and their squares.
-    X : (n_tiles, p, 64); y, weight : (n_tiles, 64); offset : (n_tiles, K, 64), without learners
-    theta, sign : rows (a, intercept, w), and b, of learners a + b softplus(intercept + w'x)
-    target : class of each learner; beta : sharpness; loss : (code, least curvature, parameters)"""
+    Entries [j, 2:] are the gradient by theta[j], and [0, :2] sums of losses and of their squares.
+    X : (n_tiles, p, 64); y, weight : (n_tiles, 64); offset : (n_tiles, K, 64), before learners
+    theta : (M, 2 + p) rows (a, intercept, w) of a + b softplus(intercept + w'x); sign : (M,) b
+    target : class of each learner; beta : sharpness; loss : code, least curvature, parameters"""
     (M, d), K = theta.shape, offset.shape[1]
     blocks = count_blocks(X.shape, X.dtype.itemsize)
     learners, target = upload(np.column_stack([sign, theta])), upload(target)
@@ -82,8 +82,8 @@ def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
 def forward(X, theta, sign, beta, activation, derivative, into, out):
     """Add values of learners a + b g(intercept + w'x) to out (n_tiles, width, 64) in main memory.
 
-    theta, sign : rows (a, intercept, w), and b; beta, activation : sharpness and code of g
-    into : column of `out` for each learner; derivative : True adds derivatives b g' instead"""
+    theta : rows (a, intercept, w); sign : b; beta, activation : sharpness and code of g
+    into : column of `out` for each learner; derivative : whether to add slopes b g' instead"""
     there = upload(out)
     add_learners(X, theta, sign, beta, activation, derivative, into, there)
     there.copy_to_host(out)
@@ -92,8 +92,8 @@ def forward(X, theta, sign, beta, activation, derivative, into, out):
 def add_learners(X, theta, sign, beta, activation, derivative, into, out):
     """Add values of learners a + b g(intercept + w'x) to out (n_tiles, width, 64) on the GPU.
 
-    theta, sign : rows (a, intercept, w), and b; beta, activation : sharpness and code of g
-    into : column of `out` for each learner; derivative : True adds derivatives b g' instead"""
+    theta : rows (a, intercept, w); sign : b; beta, activation : sharpness and code of g
+    into : column of `out` for each learner; derivative : whether to add slopes b g' instead"""
     learners = upload(np.column_stack([sign, theta]))
     blocks = max(1, min(16 * PROCESSORS, X.shape[0] // (THREADS // TILE)))
     rest = beta, activation, derivative, upload(into), out
@@ -101,10 +101,10 @@ def add_learners(X, theta, sign, beta, activation, derivative, into, out):
 
 
 def margin(code, score, k, class_table, y, base):
-    """Fill y and `base` with responses and predictors to which a learner of class k is added.
+    """Fill y and `base` with the responses and offsets of the rows to fit a learner of class k.
 
-    Unordered classes: y is 1 in class k, else 0, and base is the logit of class k.
-    Ordered classes: y = class_table[0, c] and base = score + class_table[1, c] in class c.
+    Unordered classes: y is 1 in class k, else 0, and base is the logit of class k so far.
+    Ordered: a row of class c has y = class_table[0, c] and base = score + class_table[1, c].
     y, base : (n_tiles, 64) GPU arrays; code : class codes of the rows
     score : (n_tiles, K, 64) linear predictors; class_table : (2, K), or (2, 0) if unordered"""
     kernel, rest = (_ordered_margin, upload(class_table)) if class_table.size else (_margin, k)
@@ -137,12 +137,12 @@ def _restage(X, t, first, size, stage):
 
 @cuda.jit(device=True)
 def _back_project(stage, r, first, size, width, start, partials, slot):
-    """Add derivatives of a loss by `size` weights w of two learners, over 64 rows, to `partials`.
+    """Add derivatives of two learners' losses, each by `size` weights, over 64 rows to `partials`.
 
-    stage : (size, 64) features of the rows, from position `first` on
+    stage : (size, 64) features of the rows with these weights; first : position of the first one
     r : (2, 64) derivatives of the rows' losses by w'x; start : whether to overwrite, not add
     width : threads per group; each thread sums one feature over the rows of its group
-    partials : (groups, learners, 3 + p), weights last; slot : position of the first learner"""
+    partials : (groups, learners, 3 + p), weights last; slot : index of the first learner"""
     # The groups share the rows.
     k, segment = cuda.threadIdx.x % width, cuda.threadIdx.x // width
     if k >= size:
@@ -166,8 +166,7 @@ def _loss_gradient(X, y, f, weight, learners, beta, activation, loss, width, par
 
     partials : (groups, learners, 3 + p), gets losses and derivatives by (a, intercept, w)
     learners : rows (b, a, intercept, w) for a + b g(intercept + w'x); width : threads per group
-    f : sum of earlier learners; beta, activation : sharpness, code of g; loss : tuple, as in
-        Form"""
+    f : sum of earlier learners; beta, activation : sharpness, code of g; loss : its numbers"""
     # The groups of a thread block share the rows.
     stage = cuda.shared.array((STAGE, PITCH), X.dtype)
     w = cuda.shared.array((GROUP, STAGE), np.float64)
@@ -246,11 +245,13 @@ def _add_partials(partials, sums):
 
 @cuda.jit(cache=True)
 def _joint_gradient(X, y, offset, weight, learners, target, beta, loss, room, partials):
-    """Write loss and gradient of all learners together to `partials`, summed per thread block.
+    """Write the loss of the sum of M learners and its gradient to `partials`, per thread block.
 
-    learners : rows (b, a, intercept, w) for a + b softplus(intercept + w'x); room : work array
-    offset : linear predictors without learners; target : class of each learner; beta : sharpness
-    partials : gets the gradient in [block, j, 2:], sums of loss and loss^2 in [block, 0, :2]"""
+    learners : (M, 3 + p) rows (b, a, intercept, w) for a + b softplus(intercept + w'x)
+    offset : (n_tiles, K, 64), predictors before learners; target : class of each learner
+    beta : sharpness of the softplus; room : (blocks, M + 2 K, 64) work array
+    partials : gets the gradient by learner j's parameters in [block, j, 2:], and the sums of loss
+        and loss^2 in [block, 0, :2]"""
     ends = cuda.shared.array((2, TILE), np.float64)
     block, i, M, K = cuda.blockIdx.x, cuda.threadIdx.x, learners.shape[0], offset.shape[1]
     d = learners.shape[1] - 1

@@ -22,10 +22,10 @@ class DeviceRows:
 
     @classmethod
     def from_host(cls, X, y, weight, score, several_classes):
-        """Copy arrays to the GPU; return DeviceRows. Features X are on the GPU already.
+        """Return DeviceRows of y, weight, score, copied to the GPU, and features X, already there.
 
         y, weight : (n,); score : (n_tiles, K, 64) linear predictors, in blocks of 64 rows
-        several_classes : whether there are three or more, for which `margin` needs work arrays"""
+        several_classes : whether classes are three or more; these need arrays for new responses"""
         y, weight = (upload(tiles.pad(v, len(X))) for v in (y, weight))
         problem = (zeros(y.shape), zeros(y.shape)) if several_classes else None
         return cls(X, y, weight, upload(score), problem)
@@ -33,8 +33,8 @@ class DeviceRows:
     def margin(self, k, class_table):
         """Return response and linear predictor to fit a learner of class k, (n_tiles, 64) each.
 
-        Three or more unordered classes: 1 in class k, else 0, and the logit of class k.
-        class_table : (2, K) responses of ordered classes, numbers added to predictors; or (2, 0)"""
+        With three or more unordered classes, they are 1 in class k, else 0, and k's logit.
+        class_table : (2, K) responses and shifts of predictors for ordered classes; else (2, 0)"""
         if self.problem is None:
             return self.y, self.score.reshape(*self.y.shape)
         cuda_kernels.margin(self.y, self.score, k, class_table, *self.problem)

@@ -57,11 +57,12 @@ class Reference:
 
 
 def drift_indicators(learners, reference, batch, k, numeric, threads):
-    """Return two measures of how far rows are from their k nearest training rows, as a dict.
+    """Return two measures of how far rows of `batch` are from their k nearest training rows.
 
-    reference : Reference of training rows; numeric : whether the response is a number
-    "distance" : (n,) mean distance to the k rows
-    "difference" : (n,) |f(x) - mean response of the k rows|; for classes, |f(x) - their mean f|"""
+    The result is a dict with two arrays (n,). "distance" is the mean L1 distance to the k rows, in
+    the values of `learners`. "difference" is |f(x) - mean response of the k rows| if `numeric`,
+    else |f(x) - mean f of the k rows|, where f is the linear predictor without the offset.
+    reference : Reference, the training rows; numeric : whether f predicts the response itself"""
     # Classes: the largest difference over classes.
     rows = batch.X, batch.n
     distance, near = reference.nearest(learners.embedding(*rows, threads), k)
@@ -72,10 +73,10 @@ def drift_indicators(learners, reference, batch, k, numeric, threads):
 
 
 def path_distances(Z, W, learners, tolerance):
-    """Return path distances (n, r) of n rows from r others: how much f varies on the way.
+    """Return distances (n, r) of n rows from r others: total variation of f on the straight line.
 
-    f : sum of the M `learners`; tolerance : allowed error of a distance
-    Z, W : (n, M) and (r, M) projections intercept_j + w_j'x of the rows"""
+    f : sum of the M `learners`; tolerance : largest allowed error of a distance
+    Z : (n, M) projections intercept_j + w_j'x of the n rows; W : (r, M) those of the r rows"""
     # The integral of |df/dt| between two rows, summed over classes (Eq. 6, Patron et al. 2024)
     out = np.zeros((len(Z), len(W)))
     shape = learners.beta, learners.activation, tolerance / learners.n_scores

@@ -125,7 +125,8 @@ class GbmapFit(Fit):
             linear predictors. "class": most probable class. "prob": all probabilities. "embedding":
             learners' values f_1(x) to f_m(x). "local": slopes of "link" per unit of a feature.
         offset, new_levels, threshold
-            As in `GlmFit.predict`.
+            Known part of the linear predictor, array or column name; "error" or "missing" for
+            levels not in training; probability from which the second of two classes is predicted.
         clip : bool, default=False
             Limit predicted numbers (without the offset) to the range of the training response.
 

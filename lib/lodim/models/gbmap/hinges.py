@@ -58,11 +58,11 @@ def _project(X, Q, k, Z):
 
 @njit(**OPTIONS, nogil=True)
 def find_directions(X, slope, curvature, waves):
-    """Return k directions, (k, p), along which to search for hinges.
+    """Return k <= 2 (1 + r) directions, (k, p), along which to search for hinges.
 
-    They are the loss gradient, random sums of rows, and principal Hessian directions (Li 1992).
+    They are the loss gradient, r random sums of rows, and principal Hessian directions (Li 1992).
     X : (p, n) features; slope, curvature : (n,) derivatives of losses by linear predictors
-    waves : (n, r) random numbers; row i has weight curvature_i waves_ij in sum j of r"""
+    waves : (n, r) random numbers; sum j is that of curvature_i waves_ij x_i over rows i"""
     first = 1 + waves.shape[1]
     U, Q = np.zeros((2 * first, X.shape[0])), np.empty((first, X.shape[0]))
     P, k = np.empty((first, slope.size)), first
@@ -102,10 +102,10 @@ def find_directions(X, slope, curvature, waves):
 
 @njit(**OPTIONS, inline="always")
 def _to_unit_variance(U, Z, curvature):
-    """Scale directions U (k, p) and rows' projections Z (k, n) on them, in place, to mean square 1.
+    """Scale directions U (k, p), so that rows' projections Z (k, n) on them have mean square 1.
 
-    Directions on which all rows project to 0 are dropped, unless all are. Return how many are kept;
-    they are the first rows of U and Z. curvature : (n,) weights of the rows"""
+    U and Z change in place. Directions on which rows project to 0 are dropped, unless all are such.
+    Return how many are left, in the first rows of U and Z. curvature : (n,) weights of the rows"""
     deviation, total = np.zeros(len(U)), 0.0
     for i in range(curvature.size):
         total += curvature[i]
@@ -127,7 +127,7 @@ def _to_unit_variance(U, Z, curvature):
 
 @njit(**OPTIONS, inline="always")
 def _hinge(z, side, knot, slope, curvature, level, total, ridge):
-    """Fit c h plus a constant, with the hinge h = max(side z - knot, 0), by one Newton step.
+    """Add c h and a constant to a model by one Newton step, where h = max(side z - knot, 0).
 
     Return the decrease of loss + ridge c^2 / 2, the coefficient c, and h's curvature-weighted mean.
     z : (n,) projections of rows; side : 1 or -1; slope, curvature : (n,) loss derivatives

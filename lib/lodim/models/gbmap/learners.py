@@ -89,7 +89,7 @@ class WeakLearners:
         return total + self.shift.sum(axis=0) if self.shift.shape[1] else total
 
     def sums(self, tiles, n, threads=1, engine="cpu"):
-        """Return the sums of learners (n, K), without the thresholds of ordered classes."""
+        """Return the sum of learners per linear predictor, (n, K), without ordinal thresholds."""
         return self._in_chunks(tiles, n, self.target, self.n_scores, threads, engine)
 
     def embedding(self, tiles, n, threads=1, engine="cpu"):
@@ -101,7 +101,7 @@ class WeakLearners:
         return self._forward(tiles, n, np.arange(len(self)), len(self), True, threads)
 
     def active(self, slopes):
-        """Return where slopes (n, M) are over half a learner's steepest slope: beyond its bend."""
+        """Return where learners are steep, (n, M) bool: |slopes| over half their largest value."""
         return slopes * self.sign > 0.5 * self.scale
 
     def gradients(self, slopes):
@@ -119,8 +119,8 @@ class WeakLearners:
     def add_to(self, out, tiles, into, derivative=False, threads=1, runs=None):
         """Add the values a_j + b_j g(intercept_j + w_j'x) of learners to out (n_tiles, width, 64).
 
-        tiles : (n_tiles, p, 64) features; into : (M,) column of `out` for each learner
-        derivative : whether to add derivatives b_j g' instead
+        tiles : (n_tiles, p, 64) features; into : (M,) position, below `width`, for each learner
+        derivative : whether to add slopes b_j g' instead
         runs : ranges (lo, hi) of blocks of 4,096 rows to process; None for all"""
         shape = self.beta, self.activation, derivative
         how = {"threads": threads, "runs": runs}
@@ -165,10 +165,10 @@ class Effects:
 
 
 def effect_sums(learners, tiles, weight):
-    """Return weighted sums over rows: of slopes (M,), activity (M,) and absolute gradients (K, p).
+    """Return weighted sums over rows: slopes (M,), activity (M,) and absolute gradients (K, p).
 
-    Slopes are derivatives of learners by w_j'x. Activity is 1 where a slope exceeds half of the
-    steepest one, else 0. Gradients are those of K linear predictors. weight : (n,) of the rows"""
+    A slope is a learner's derivative by w_j'x; its activity is 1 if the slope exceeds half of the
+    largest possible one, else 0. A gradient is that of one of K linear predictors by p features."""
     slope, active, size = 0.0, 0.0, 0.0
     for rows, part in _chunks(tiles, len(weight), learners.n_scores * tiles.shape[1]):
         w = weight[rows]

@@ -68,8 +68,7 @@ def _factor(H, damping, L):
 def _newton_step(H, damping, slope, L, step):
     """Solve (H + damping max(diag H) I) step = slope; return the predicted decrease of the loss.
 
-    step : gets the solution; L : (d, d) work array
-    Return -1 if the matrix is not positive definite."""
+    Return -1 if the matrix is not positive definite. step : gets the solution; L : work array"""
     if not _factor(H, damping, L):
         return -1.0
     for k in range(step.size):
@@ -84,10 +83,10 @@ def _newton_step(H, damping, slope, L, step):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _change_parameters(H, slope, b, beta, intercept, convex):
-    """Convert loss derivatives by (a, intercept, w) to those by (c, intercept, w), in place.
+    """Convert a loss's derivatives by (a, intercept, w) of a learner to those by (c, intercept, w).
 
     c = a + b softplus(intercept), the value at x = 0 of a learner a + b softplus(intercept + w'x)
-    H, slope : Hessian and gradient of the loss; beta : sharpness of the softplus
+    H, slope : (d, d) Hessian (lower triangle), (d,) gradient; changed in place; beta : sharpness
     convex : whether to omit the term with the softplus's second derivative if it is negative"""
     e = math.exp(-abs(beta * intercept))
     share = 1.0 / (1.0 + e) if intercept > 0.0 else e / (1.0 + e)
@@ -110,8 +109,8 @@ def _set_trial(theta, step, b, beta, unit, exact, trial):
     """Write a learner's parameters after a Newton step to `trial`, rounded unless `exact`.
 
     theta, trial : (a, intercept, w) before and after, of a + b softplus(intercept + w'x)
-    step : decreases of (c, intercept, w), where c = a + b softplus(intercept); they determine a
-    beta : sharpness of the softplus; unit : (d,) powers of two, units for the rounding
+    step : decreases of (c, intercept, w); a follows from c = a + b softplus(intercept)
+    beta : sharpness of the softplus; unit : (d,) powers of two, the units of the parameters
     Rounded parameters are multiples of about 2^-12 of the length of the step."""
     longest = 1e-150
     for k in range(2, theta.size):
@@ -130,8 +129,7 @@ def rounded(theta, unit, bits=FEW_BITS):
     """Return parameters theta (r, d) of r learners, rounded to few bits.
 
     All parameters of a learner, in units `unit` (d,), become multiples of the same power of two.
-    bits : number of bits that the learner's largest weight keeps
-    A learner whose weights are all zero is not rounded."""
+    bits : number kept of its largest weight. Learners whose weights are all zero stay unchanged."""
     u = theta / unit
     exponent = np.frexp(np.abs(u[:, 2:]).max(axis=1, initial=0.0))[1]
     grid = np.ldexp(1.0, np.maximum(exponent, -500) - bits)[:, None]
@@ -152,9 +150,9 @@ def newton(problem, responses, scores, theta, sign, ftol, of_one):
     Learner j is a + b softplus(intercept + w'x), with (a, intercept, w) in theta[j] and b in
     sign[j]. Steps follow Nocedal & Wright (2006), Sects. 3.4 and 10.3.
     problem : Problem: features, row weights, loss, ridge penalty, limits of the search
-    responses, scores : in blocks of 64 rows; scores are sums of earlier learners
+    responses, scores : (n_tiles, 64), one number per row; scores are sums of earlier learners
     ftol : a search ends after two successive steps that lower the loss by at most ftol * loss
-    of_one : whether this limit is ftol, not ftol * loss, for losses between 1e-6 and 1"""
+    of_one : whether a loss from 1e-6 to 1 counts as 1 in this product"""
     X, weight, beta, ridge = problem.X, problem.weight, problem.beta, problem.ridge
     unit, precision, tol = problem.unit, problem.precision, problem.tol
     # A literal activation would compile the called functions again.

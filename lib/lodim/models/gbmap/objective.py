@@ -93,7 +93,7 @@ def penalize(settings, width, p):
 
 
 def stage_objective(state, rows, penalty):
-    """Return a function of signs (q,) that makes the BoostObjective (loss) of learners with them.
+    """Return a function of signs (q,); it returns the loss (BoostObjective) of learners with these.
 
     state : BoostState, which has the settings; penalty : ElasticNet
     rows : X, response, linear predictor and weight, in blocks of 64 rows"""
@@ -103,7 +103,7 @@ def stage_objective(state, rows, penalty):
 
 
 def null_learners(sign, d, settings):
-    """Return parameters (q, d) of learners with signs `sign` (q,) that predict 0 for all rows."""
+    """Return parameters of learners that predict 0, (q, d) rows (a, 0, ..., 0); sign : (q,)."""
     theta = np.zeros((len(sign), d))
     if settings.softplus:
         theta[:, 0] = -sign * np.log(2.0) / settings.beta

@@ -31,7 +31,7 @@ WIDE = 64  # columns from which a Hessian costs as much as dozens of gradients
 
 
 def most_learners(n, p, K):
-    """Return the largest m in ROUND (8 to 60) with at most n parameters, m K (2 + p), or else 0."""
+    """Return the largest m in ROUND with m K (2 + p) <= n, or 0; n rows, p features, K classes."""
     return max((m for m in ROUND if p and m <= n / (K * (2 + p))), default=0)
 
 

@@ -23,12 +23,12 @@ from lodim.models.gbmap.objective import (
 def prepare_class(y, score, weight, target, table, loss, start_at):
     """Prepare the fit of a learner of class `target`.
 
-    Return responses and linear predictors, (n_tiles, 64); first and second derivatives of the
-    losses of rows `start_at` by predictors; and the loss of all rows without the learner. Of
-    several unordered classes, `target` has response 1, others 0, and the predictor is its logit.
+    Return responses and linear predictors, (n_tiles, 64); first and second derivatives, by the
+    predictors, of the losses of the rows `start_at`; and the loss of all rows so far. Of several
+    unordered classes, `target` has response 1, others 0, and the predictor is its logit.
     y, weight : (n_tiles, 64); score : (n_tiles, K, 64) linear predictors
     table : (2, K), for ordered classes: responses by class, and numbers to add to predictors
-    loss : tuple (code, least curvature, parameters); start_at : positions of rows"""
+    loss : code, least curvature, parameters; start_at : positions of rows"""
     responses, offsets = np.empty(y.shape), np.empty(y.shape)
     n_scores, null, total = score.shape[1], 0.0, 0.0
     for t in range(y.shape[0]):
@@ -62,11 +62,11 @@ def prepare_class(y, score, weight, target, table, loss, start_at):
 def fit_learner(problem, rows, null_value, theta, sign, ftol):
     """Fit a learner by Newton's method from r starting points; return the best (theta, sign, end).
 
-    theta : its parameters (d,), those of the zero function if the loss hardly falls
+    The best has parameters theta (d,), (a, intercept, w); it predicts 0 if the loss hardly falls.
     end : (5,) loss, largest absolute derivative, iterations, passes over rows, 1 if converged
     problem : Problem (X, weights, loss, penalty); rows : (responses, linear predictors), in blocks
     null_value : loss without the learner; ftol : relative decrease that ends a search
-    theta, sign : (r, d) parameters and (r,) signs of the starting points; theta changes in place"""
+    theta, sign : starting points, (r, d) parameters (changed in place) and (r,) signs"""
     n_iter, n_eval = np.zeros(len(sign)), 1.0
     if len(sign) > 2:  # rough fits first, of which only the best of each sign is continued
         rough = newton(problem, *rows, theta, sign, max(ftol, SCREENING_FTOL), False)

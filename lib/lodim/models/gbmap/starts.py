@@ -101,10 +101,11 @@ def start_by_sample(objective, penalty, state, k, rng, stop, warm_theta, warm_si
 def start_in_subspace(objective, penalty, state, k, warm_theta, warm_sign, rejected):
     """Return a Start (learners to start from) for class k; None if no weight changes the loss.
 
-    Their weights are in the span of principal Hessian directions and warm_theta's and `rejected`'s.
-    objective : function of signs (q,) that makes the BoostObjective of such learners on all rows
-    warm_theta, warm_sign : learners of another fit, as additional starting points
-    rejected : (theta, sign) of the worse learner in the previous step, or None"""
+    Their weights combine principal Hessian directions and the weights of given learners:
+    warm_theta, warm_sign : parameters and signs of learners of another fit
+    rejected : (theta, sign) of the learner whose sign was worse in the previous step, or None
+    objective : function of signs (q,) that returns the loss of such learners on all rows
+    state : BoostState, the fit so far; penalty : ElasticNet"""
     settings, p = state.settings, state.X.shape[1]
     n_starts = 1 if len(warm_theta) else settings.n_starts
     if rejected is not None:
@@ -140,10 +141,9 @@ def start_in_subspace(objective, penalty, state, k, warm_theta, warm_sign, rejec
 
 
 def _start(minimum, sign, theta, n_eval):
-    """Return a Start: of q learners, the one with the lowest loss for each sign.
+    """Return a Start with two of q learners: those of lowest loss with sign 1 and with sign -1.
 
-    minimum : Minimum with their losses; sign, theta : (q,) signs and (q, d) parameters
-    n_eval : number of passes over all rows so far"""
+    minimum : Minimum with the losses; sign : (q,); theta : (q, d); n_eval : passes so far"""
     best = best_of_each_sign(minimum.value, sign)
     return Start(sign[best], theta[best], minimum.value[best], n_eval)
 

@@ -39,11 +39,11 @@ class Rotation:
         return batch.once(cls, rotation)
 
     def project(self, theta):
-        """Return theta, (M, 2 + p) rows (a, intercept, w), with V'w for w; V : (p, r) basis."""
+        """Convert learners' rows (a, intercept, w) to rotated features: V'w for w, basis V."""
         return np.hstack([theta[:, :2], theta[:, 2:] @ self.basis])
 
     def expand(self, theta):
-        """Return theta, (M, 2 + r) rows (a, intercept, u), with Vu for u; V : (p, r) basis."""
+        """Convert learners' rows (a, intercept, u) to original features: Vu for u, basis V."""
         return np.hstack([theta[:, :2], theta[:, 2:] @ self.basis.T])
 
 
@@ -60,8 +60,8 @@ class StartRows:
     def from_batch(cls, batch, X, sample, sample_X, family, seed):
         """Choose rows of positive weight from which starting values of weak learners are computed.
 
-        X : features of all rows
-        sample, sample_X : positions and features of the rows to choose from; None means all"""
+        batch : Batch of all rows; X : their features, perhaps rotated; seed : that of the sample
+        sample : positions of the rows to choose from, None for all; sample_X : their features"""
 
         def choose():
             rows = np.arange(batch.n) if sample is None else sample
@@ -208,8 +208,8 @@ class BoostState:
     def class_table(self):
         """Return a table (2, K) with a column per ordered class; (2, 0) if classes are not ordered.
 
-        Row 0 codes the class as a response of the loss. Row 1, the mean of the thresholds around
-        the class, is added to linear predictors of its rows."""
+        Row 0 has the class's response in the loss. Row 1 has the mean of the class's one or two
+        thresholds, which is added to the linear predictors of its rows."""
         if self.family.shared_slopes:
             return self.family.class_table(self.shift)
         return np.empty((2, 0))
@@ -234,7 +234,7 @@ class BoostState:
         return np.sqrt(variance * dot(self.weight, self.weight))
 
     def margin(self, k, rows):
-        """Return response and linear predictor for a learner of class k, at a slice of rows."""
+        """Return response and linear predictor of a slice of rows, to fit class k's learner."""
         score = tiles.unpack(self.score[tiles.of_rows(rows)], rows.stop - rows.start)
         return margin(self.family, self.y[rows], score, k, self.shift)
 
@@ -308,7 +308,7 @@ def _scale(centred, weight):
 def _null_scores(offset, null, family):
     """Return linear predictors before boosting, (n_tiles, K, 64): offset (n, K) + null (K,).
 
-    They are 0 for a numeric response, from which both are subtracted. null : intercepts"""
+    null : intercepts. With an identity link, return 0: y is then the response minus these sums."""
     n, K = offset.shape
     score = tiles.empty(n, K, np.float64)
     if family.link != "identity":

@@ -42,7 +42,7 @@ class WorkerRows:
     def problem(self, k, shift):
         """Return response, linear predictor and weight of the rows to fit a learner of class k.
 
-        Unordered classes have response 1 in class k, else 0. shift : thresholds of ordered ones"""
+        Unordered classes: response 1 in class k, else 0. shift : thresholds of ordered classes"""
         to = {"shape": (tiles.TILE,), "dtype": self.X.dtype}
         columns = [
             self.score.map(_margin_tiles, self.y, self.family, k, shift, i, self.X.dtype, **to)
@@ -51,9 +51,9 @@ class WorkerRows:
         return *columns, self.weight.astype(self.X.dtype)
 
     def gram_problem(self, y, score, weight):
-        """Return (0, 0, s / 2): responses, predictors and weights, on the workers of a cluster.
+        """Return columns of a least-squares problem whose gradient at v is X' diag(s) X v.
 
-        With them, the gradient of the squared loss of v'x is X' diag(s) X v.
+        They are responses 0, predictors 0 and weights s / 2, on the workers of a cluster.
         s : first derivatives of the weighted losses of y by the linear predictors `score`"""
         half = score.map(_half_slope, y, weight, self.loss)
         zero = score.map(np.zeros_like)
@@ -69,8 +69,8 @@ class WorkerRows:
     def margin_spans(self, function, k, shift, *args):
         """Call `function` on each span of rows, on the worker that has it; return the results.
 
-        function : called with (X, response, linear predictor, weight, *args) for fitting class k
-        shift : thresholds of ordered classes"""
+        function : called with (X, response, linear predictor, weight, *args) of the rows
+        k : class whose learner is fitted to these columns; shift : thresholds of ordered classes"""
         columns = self.y, self.score, self.weight
         return self.X.spans(_of_margin, *columns, self.family, k, shift, function, args)
 
@@ -79,7 +79,7 @@ class WorkerRows:
         return reduce(np.add, self.score.spans(_deviance, self.y, self.weight, self.family, shift))
 
     def threshold_sums(self, boundaries):
-        """Return a row per boundary: log-loss of the adjacent classes, two derivatives by it."""
+        """Return each threshold's loss and two derivatives, (K - 1, 3); boundaries : (K - 1,)."""
         rest = self.y, self.weight, boundaries
         return reduce(np.add, self.score.spans(_threshold_sums, *rest))
 
@@ -89,10 +89,10 @@ def _null_score(offset, null):
 
 
 def margin(family, y, score, k, shift):
-    """Return response and linear predictor, (n,) each, for fitting a learner of class k.
+    """Return response and linear predictor, (n,) each, to fit a learner of class k.
 
-    Three or more unordered classes: 1 in class k, else 0, and the logit of class k.
-    Ordered classes: a code of the class, and score plus the mean of the thresholds around it.
+    Three or more unordered classes: response 1 in class k, else 0; predictor: logit of class k.
+    Ordered: a number for the class; score plus the mean of the thresholds next to the class.
     Otherwise: y and score. score : (n, K) linear predictors; shift : (K - 1,) thresholds"""
     if family.shared_slopes:
         response, middle = family.class_table(shift)[:, y.astype(int)]
@@ -107,9 +107,7 @@ def margin(family, y, score, k, shift):
 
 
 def deviance(family, y, score, weight, shift):
-    """Return the weighted sum of the rows' deviances at linear predictors score + shift.
-
-    score : (n, K) or (n, 1); shift : thresholds of ordered classes, or an empty array"""
+    """Return the weighted sum of deviances at linear predictors score (n, K) + class thresholds."""
     return dot(weight, family.deviance(y, score + shift if shift.size else score))
 
 
