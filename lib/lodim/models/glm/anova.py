@@ -168,10 +168,10 @@ def _wald(fit, terms, estimates=None, columns=None):
     """Return the Wald statistic b'V^-1 b of the coefficients of some terms, and the length of b.
 
     b are the coefficients (one set per linear predictor, or one if classes share slopes), V is
-    their covariance. The statistic is NaN if classes are separated or V is singular. Without the
-    terms, aliased columns of other terms may stand in for some of their columns: fewer are tested.
-    terms : positions of the terms
-    estimates, columns : Estimates of a fit with fewer features and their positions, or of `fit`"""
+    their covariance. The statistic is NaN if classes are separated or V is singular. b is shorter
+    if aliased columns of other terms could replace some columns of these terms.
+    terms : positions of the terms; estimates : Estimates of a fit with only the features at the
+        positions `columns`; both by default those of `fit`"""
     if estimates is None:
         estimates, columns = fit.estimates, np.arange(len(fit.design.names))
     tested = np.append(False, np.isin(fit.design.term_of[columns], terms))
@@ -204,8 +204,7 @@ def _wald_frame(fit, terms, tests):
 def _refitter(fit, data, changes, method):
     """Return a function refit(terms), which fits the model with only these terms to the same rows.
 
-    The function returns (Estimates, dict of measures).
-    data : training rows; an error is raised if they are not those of `fit`
+    It returns (Estimates, dict of measures). data : training rows, which must be those of `fit`
     changes : dict of arguments of glm() that replace those of the fit, such as weights
     method : name of the calling method, for error messages"""
     if data is None:

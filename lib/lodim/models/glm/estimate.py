@@ -134,7 +134,9 @@ def with_parameter(batch, family, settings):
 
 
 def theta_error(problem, estimates):
-    """Return the SE of a negative binomial's theta, given Estimates; NaN for other families."""
+    """Return the standard error of theta in a negative binomial fit; NaN for other families.
+
+    problem : Problem with the training rows; estimates : Estimates, the coefficients"""
     if problem.family.name != "negative_binomial":
         return float("nan")
     batch, family = problem.batch, problem.family
@@ -143,7 +145,7 @@ def theta_error(problem, estimates):
 
 
 def state_of_residuals(problem, estimates):
-    """Return whether most residuals are rounding errors, and whether Huber's limit still changes.
+    """Return whether most residuals are rounding errors, and whether Huber's limit is not settled.
 
     Both are False for a family other than quantile and Huber's."""
     batch, family = problem.batch, problem.family
@@ -166,8 +168,8 @@ def maximize(rows, basis, start, at_null, max_iter):
     """Maximize the likelihood by Newton steps; return Sums, whether it converged, number of steps.
 
     The Sums hold the coefficients, deviance, gradient and information at the maximum.
-    basis : Basis of the coefficients; start : Sums at a guess of the coefficients
-    at_null : Sums of the intercept-only model, where the steps start if its deviance is lower"""
+    rows : Rows of the fit; basis : Basis of the coefficients; start : Sums at a guess of them
+    at_null : Sums of the intercept-only model; steps start there if its deviance is lower"""
     found = start if start.deviance <= at_null.deviance else at_null
     step, reached, n_iter, free = 0.0, False, 0, rows.free_directions(*found.coef.shape)
     while n_iter < max_iter and not reached:
@@ -194,10 +196,10 @@ def maximize(rows, basis, start, at_null, max_iter):
 
 
 def _step(found, free):
-    """Return a Newton step (S, q) for the coefficients, and twice the fall of deviance predicted.
+    """Return a Newton step (S, q) for the coefficients, and twice the predicted fall of deviance.
 
     If the derivatives are not finite, the step is 0, and the second number NaN.
-    found : Sums at the present coefficients; free : basis (S q, r) of allowed steps, or None"""
+    found : Sums (deviance, gradient etc.); free : basis (S q, r) of allowed steps, None for all"""
     H, gradient = _restricted(free, found.matrix), found.gradient
     gradient = gradient if free is None else free.T @ gradient
     try:
@@ -241,9 +243,9 @@ def is_separated(family, X, y, H, zero_limit, free=None):
 
 
 def _separating_conditions(family, X, y):
-    """Return sparse A and B: d separates the rows if A d >= 0, A d is not 0, and B d = 0.
+    """Return sparse A and B: rows are separated if A d >= 0, A d is not 0 and B d = 0 for some d.
 
-    d : (S q,) changes of the coefficients of S linear predictors, one predictor after the other
+    Coefficients then grow without limit along d, (S q,): S linear predictors with q each.
     X : (n, q) design columns in the model; y : (n,) responses, or codes of classes"""
     if family.name == "binomial":
         mixed = (y > 0.0) & (y < 1.0)  # proportions strictly between 0 and 1 fix the score

@@ -91,7 +91,7 @@ class Estimates:
         return (np.abs(others - made) <= ALIAS_TOLERANCE * size).all(axis=1)
 
     def in_units_of_data(self, mean, scale):
-        """Return coefficients (q, S), covariance and SEs for features x, not (x - mean) / scale."""
+        """Convert coefficients, covariance, SEs for features (x - mean) / scale to those for x."""
         T = self._to_units_of_data(mean, scale)
         q, S = self.coef.shape
         unit = np.tile(np.frexp(np.abs(T).max(axis=1))[1], S)
@@ -102,9 +102,9 @@ class Estimates:
             return T @ self.coef, np.ldexp(cov, unit[:, None] + unit), error
 
     def infinite(self, mean, scale):
-        """Return which coefficients, (q, S) bool, are infinite for features x in units of data.
+        """Return which coefficients for unscaled features x are infinite, (q, S) bool.
 
-        The estimates are those for (x - mean) / scale. mean, scale : (p,)"""
+        mean, scale : (p,); the estimates are for features (x - mean) / scale"""
         q, S = self.coef.shape
         if not self.null.shape[1]:
             return np.zeros((q, S), bool)

@@ -372,7 +372,7 @@ class GlmFit(Described, Fit):
         return coef.ravel(order="F"), cov, np.array(names)
 
     def _ordered_terms(self, values):
-        """Return slopes, then thresholds, as one column; values : (q, S), intercepts in row 0."""
+        """Return a column of slopes, then thresholds, from values (q, S), intercepts in row 0."""
         return np.append(values[1:, 0], -values[0])[:, None]
 
     @property
@@ -397,8 +397,7 @@ class GlmFit(Described, Fit):
         """Predict rows by given coefficients: means for `type` "response", else linear predictors.
 
         coef : coefficients in units of the data, one linear predictor after another
-        X : design matrix, with the constant
-        offset : array to add to the linear predictors, or None"""
+        X : design matrix, with the constant; offset : array to add to linear predictors, or None"""
         score = all_scores(X @ coef.reshape(X.shape[1], -1, order="F"), self.family)
         score = score if offset is None else score + offset
         if type == "response":

@@ -21,9 +21,7 @@ EXACT = 1e-28  # share of squared residuals in squared responses that is roundin
 
 
 def measures(rows, found, df_resid):
-    """Return a dict of a fit's deviance, dispersion etc.
-
-    rows : Rows that the model was fitted to; found : Sums at the estimated coefficients"""
+    """Return a dict of a fit's deviance, dispersion etc.; found : Sums at the estimates."""
     batch, family = rows.batch, rows.family
     dispersion = 1.0
     if family.dispersed:
@@ -80,19 +78,18 @@ def log_likelihood(rows, deviance):
 def bread(H, least):
     """Return the pseudo-inverse of the information H, and the directions without information.
 
-    Estimates in these directions are infinite (Geyer 2009).
-    least : largest eigenvalue of H that counts as zero"""
+    Estimates there are infinite (Geyer 2009). least : largest eigenvalue that counts as zero"""
     value, vector = np.linalg.eigh(H)
     known = value > max(least, ROUNDING * value.max(initial=0.0))
     return (vector[:, known] / value[known]) @ vector[:, known].T, vector[:, ~known]
 
 
 def covariance(kind, rows, basis, found, B, dispersion):
-    """Return the covariance matrix of the coefficients of z = T'x; NaN if it is undefined.
+    """Return the covariance matrix of the coefficients of z = T'x; NaN if rows are too few for it.
 
-    basis : Basis, whose columns z are combinations of the design columns x
+    basis : Basis, whose columns z are combinations of the design columns x by a matrix T
     kind : "nonrobust", "HC0" to "HC3" (White 1980; MacKinnon 1985) or "cluster"
-    rows : Rows that the model was fitted to; found : Sums at the estimated coefficients
+    rows : Rows that the model was fitted to; found : Sums, which hold the estimated coefficients
     B : nonrobust covariance divided by the dispersion"""
     if kind == "nonrobust":
         return dispersion * B
@@ -132,8 +129,7 @@ def fingerprint(batch, family):
 def kind_of(settings, family, n_clusters):
     """Return the kind of covariance to compute; raise ArgumentError if it does not suit the fit.
 
-    By default, it is "cluster" if there are clusters, else "nonrobust".
-    n_clusters : number of clusters, or None"""
+    The default is "cluster" with clusters, else "nonrobust". n_clusters : their number, or None"""
     kind = settings.covariance or ("nonrobust" if n_clusters is None else "cluster")
     if family.several_classes and kind in ("HC2", "HC3"):
         what = "covariance must be 'HC0', 'HC1' or clusters= with more than two classes"

@@ -86,7 +86,7 @@ def _quantile(family, score, error, prob, dispersion):
         if counts:
             normal[mixed] = _count(family, score, error[mixed], prob)
         else:
-            normal[mixed] = np.exp(_log_amount(score, error[mixed], prob, dispersion))
+            normal[mixed] = np.exp(_log_gamma_quantiles(score, error[mixed], prob, dispersion))
     return np.floor(normal) if counts else normal
 
 
@@ -105,10 +105,10 @@ def _count(family, score, error, prob):
     return high
 
 
-def _log_amount(score, error, prob, dispersion):
-    """Return logs of gamma responses' `prob` quantiles (n,), for means that are uncertain.
+def _log_gamma_quantiles(score, error, prob, dispersion):
+    """Return logs of `prob` quantiles (n,) of new gamma responses, given uncertain log means.
 
-    score, error : (n,) estimated log means, and SDs of their normal errors"""
+    score, error : (n,) estimated log means, and standard deviations of their normal errors"""
     shape = 1.0 / dispersion
     log_y = score + np.log(stats.gamma.ppf(prob, shape, scale=dispersion))
     low, high = log_y - WIDE * error, log_y + WIDE * error

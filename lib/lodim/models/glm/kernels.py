@@ -71,8 +71,9 @@ def squared_lengths(X, columns, T, live, out):
 def group_sums(X, columns, T, live, slopes, group, out):
     """Sum the rows' gradients of a log-likelihood within groups; add the sums to `out`.
 
-    Row i adds slopes[s, i] * z to out[group[i], s] for each of S linear predictors s, with z = T'x.
-    columns, T : x has the values in `columns` of X, 1 for column -1; T combines them to z
+    Row i adds slopes[s, i] z to out[group[i], s] for each linear predictor s, with z = T'x.
+    columns, T : x has the values in `columns` of X, 1 for column -1; T (q, r) combines them to z
+    slopes : (S, n) derivatives by the linear predictors; group : (n,) number of each row's group
     live : (n,) bool, blocks of 64 rows without a True are skipped"""
     x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)
     for first in range(0, len(X), TILES):
@@ -89,7 +90,7 @@ def group_sums(X, columns, T, live, slopes, group, out):
 
 @njit(**FAST, forceinline=True)
 def _fill(X, columns, live, first, x):
-    """Copy 16 blocks of 64 rows of X into x (q, 1024), from block `first` on.
+    """Copy 16 blocks of 64 rows of X, the first of which is `first`, into x (q, 1024).
 
     columns : (q,) columns to copy, -1 for ones; live : (n,) bool, blocks without True get zeros"""
     x[:] = 0.0

@@ -33,8 +33,8 @@ class RowBlock:
     def of_span(cls, X, kept, T, *rows):
         """Divide rows into RowBlocks of at most 16,384 rows and yield them.
 
-        kept, T : (q,) columns x of the design in the model; (q, q) matrix to combine them to T'x
-        rows : weights (n,), then the other arrays of a RowBlock, in its order, or None"""
+        X : features in blocks of 64 rows; kept : columns x of the design; T : (q, q), for T'x
+        rows : weights (n,), then y, offset and groups of the rows, as far as needed; None if not"""
         for start in range(0, len(rows[0]), ROWS_AT_ONCE):
             part = slice(start, min(start + ROWS_AT_ONCE, len(rows[0])))
             some = rows[0][part] > 0.0
@@ -62,9 +62,9 @@ class RowBlock:
         return out
 
     def score(self, family, coef):
-        """Return linear predictors with offset, (m, K), of the rows with positive weight.
+        """Return linear predictors with offset, (m, K), of the m rows with positive weight.
 
-        coef : (S, q) coefficients of z = T'x; S is K, or K - 1 for unordered classes"""
+        coef : (S, q) coefficients of z = T'x; K = S, but K = S + 1 for unordered classes"""
         out = np.empty((len(coef), kernels.padded_length(self.X)))
         kernels.scores(np.asarray(self.X), self.kept - 1, coef @ self.T.T, out)
         score = likelihood.all_scores(out[:, self.live].T, family)
@@ -100,8 +100,8 @@ def joined(R, rows):
 def sums(X, y, weights, offset, *, kept, T, family, coef, observed):
     """Sum a log-likelihood and its derivatives over rows; return all sums joined in a vector.
 
-    They are totals (deviance etc.), the gradient and the information; `parts` splits the vector.
-    kept, T : (q,) columns x of the design, and (q, q) matrix that combines them to z = T'x
+    It holds three totals (the first is the deviance), then the gradient, then the information.
+    kept : (q,) columns x of the design in the model; T : (q, q) matrix for combinations z = T'x
     coef : (S, q) coefficients of z in S linear predictors
     observed : True for the observed information, False for the expected one"""
     S, q = coef.shape
@@ -123,7 +123,7 @@ def sums(X, y, weights, offset, *, kept, T, family, coef, observed):
 def parts(vector, coef):
     """Split a vector from `sums` into totals (3,), gradient (S q,) and information (S q, S q).
 
-    Totals: deviance, squared Pearson residuals, weight within Huber's limit.
+    Totals: deviance, squared Pearson residuals, weight of the residuals below Huber's limit.
     coef : (S, q) coefficients of q columns in S linear predictors"""
     size = coef.size
     totals, gradient = vector[:N_TOTALS], vector[N_TOTALS : N_TOTALS + size]
@@ -132,12 +132,12 @@ def parts(vector, coef):
 
 @np.errstate(all="ignore")
 def squares(X, y, weights, offset, *, kept, T, family, coef, B, power):
-    """Return the number of rows with leverage 1, then the middle M of an HC covariance, flattened.
+    """Return the number of rows with leverage 1, then M (flattened) of a robust covariance B M B.
 
     M (S q, S q) is Z' diag(u^2 / (1 - h)^power) Z, where h are leverages, u are derivatives of
     log-likelihoods by linear predictors, and the rows of Z are z = T'x.
-    kept, T : (q,) columns x of the design, and (q, q) matrix that combines them to z
-    coef : (S, q) coefficients of z in S linear predictors
+    kept : (q,) columns x of the design in the model; T : (q, q) matrix that combines them to z
+    coef : (S, q) coefficients of z in S linear predictors; power : 0 (HC0, HC1), 1 (HC2), 2 (HC3)
     B : nonrobust covariance of the coefficients divided by the dispersion"""
     (S, q), whole = coef.shape, 0
     blocks, (value, vector) = _no_blocks(S, q), np.linalg.eigh(B)
@@ -158,11 +158,11 @@ def squares(X, y, weights, offset, *, kept, T, family, coef, B, power):
 
 @np.errstate(all="ignore")
 def cluster_sums(X, y, weights, offset, clusters, *, bounds, kept, T, family, coef):
-    """Sum gradients (S q,) of rows' log-likelihoods within each cluster of a range of clusters.
+    """Sum gradients (S q,) of rows' log-likelihoods within each cluster whose code is in `bounds`.
 
-    Return the codes of the clusters in the range, and sums (clusters, S q).
+    Return the codes of these clusters, and the sums (clusters, S q).
     clusters : (n,) code of each row's cluster; bounds : (lowest, highest + 1), the range of codes
-    kept, T : (q,) columns x of the design, and (q, q) matrix that combines them to z = T'x
+    kept : (q,) columns x of the design in the model; T : (q, q) matrix for combinations z = T'x
     coef : (S, q) coefficients of z in S linear predictors"""
     known, group = np.unique(clusters.astype(np.int64), return_inverse=True)
     first, last = np.searchsorted(known, bounds)

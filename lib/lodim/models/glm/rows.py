@@ -55,10 +55,10 @@ class Rows:
         return int(seen.sum())
 
     def free_directions(self, S, q):
-        """Return a basis (S q, r) of the coefficients' identifiable changes; None if all are.
+        """Return a basis (S q, r) of the coefficients' changes that the rows determine; None: all.
 
-        Each of S predictors has q coefficients. Those of unordered classes without rows stay.
-        Ordered classes share slopes, and boundaries with no rows between them change equally."""
+        Each of S predictors has q coefficients. Those of unordered classes without rows are fixed.
+        Ordered classes share slopes; thresholds with no rows between them change together."""
         if S == 1:
             return None
         present = self.sizes > 0.0
@@ -104,7 +104,7 @@ class Rows:
     def at(self, basis, coef, work, *arrays, **options):
         """Call `work` for each range of 65,536 rows, at given coefficients; yield the results.
 
-        work : function of the module `passes`; basis : Basis of q columns; coef : (S, q)
+        work : function of the module `passes`; basis : Basis; coef : (S, q), for S predictors
         arrays, options : other arguments of `work`; arrays have an entry per row"""
         model = {"kept": basis.kept, "T": basis.T, "family": self.family, "coef": coef}
         rows = self.batch.y, self.weights, self.batch.offset, *arrays
@@ -125,16 +125,14 @@ class Basis:
         return solve_triangular(self.R, np.eye(len(self.R)))
 
     def of_features(self, matrix):
-        """Convert coefficients of z = T'x, in S blocks of q rows of `matrix`, to those of x."""
+        """Convert coefficients of z = T'x to those of x; matrix : (S q, k), one per row."""
         q, k = len(self.T), matrix.shape[1]
         return np.einsum("ab,sbk->sak", self.T, matrix.reshape(-1, q, k)).reshape(-1, k)
 
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Deviance, gradient and information of all rows at some coefficients of a Basis.
-
-    The gradient and information are multiplied by the dispersion."""
+    """Deviance, and gradient and information times dispersion, at coefficients of a Basis."""
 
     coef: np.ndarray  # (S, q)
     totals: np.ndarray  # (3,) as in `passes`: deviance, squared Pearson residuals, ...
