@@ -119,8 +119,8 @@ def _add(out, a, u):
 def _direction(slope, S, Y, pairs, newest, alpha, out):
     """Compute the L-BFGS direction of a minimization at gradient `slope` (d,); write it to `out`.
 
-    S, Y : (memory, d) steps and changes of the gradient; `pairs` of them count, the last in row
-        `newest`; alpha : work array"""
+    S, Y : (memory, d) rings with the last `pairs` steps and gradient changes, the last one in row
+        `newest`; alpha : (memory,) work array"""
     # Nocedal & Wright (2006), algorithm 7.4.
     memory = S.shape[0]
     _set(out, -1.0, slope)
@@ -169,10 +169,10 @@ def _set_trial(theta, slope, direction, step, l1, trial):
 
 @njit(**INNER)
 def _accept_trial(c, at, l1, search):
-    """Accept the trial point of minimization number c; set its next direction and trial point.
+    """Accept the trial point of minimization c; choose its next direction and trial point.
 
-    Return the largest absolute slope (gradient with L1 penalty), and the decrease of the objective
-    that the quadratic model still predicts.
+    Return its largest absolute slope (gradient with L1 penalty) and the remaining decrease, as
+    predicted by the quadratic model of L-BFGS.
     at : (q, d) gradients at the trial points of all q minimizations
     l1 : (d,) weights of the L1 penalty; search : Search, the state of all; changed"""
     trial, theta, gradient, slope = search.trial, search.theta, search.gradient, search.slope
@@ -230,11 +230,11 @@ def _outlook(falls, n_iter):
 
 @njit(cache=True)
 def advance(active, value, at, stops, search):
-    """Move q minimizations on: accept each trial point or shorten the step; set the next one.
+    """Do one step of q minimizations: accept a trial point or shorten the step; set the next one.
 
     value, at : (q,) and (q, d), values and gradients at the trial points
-    active : positions of the minimizations that still run; stops : Stops, rules for their end
-    search : Search, the state of all; its arrays change in place, nothing is returned"""
+    active : positions of the minimizations that still run; stops : Stops, penalty and tolerances
+    search : Search, state of all with their trial points; changed in place, nothing is returned"""
     l1, precision, resolution = stops.l1, stops.precision, stops.resolution
     trial, theta, slope, direction = search.trial, search.theta, search.slope, search.direction
     best, promise, step, history = search.best, search.promise, search.step, search.history
@@ -303,13 +303,13 @@ def lbfgs(
     """Minimize q smooth functions plus sum_k l1_k |theta_k| from theta (q, d); return a Minimum.
 
     The method is orthant-wise L-BFGS with `memory` last steps (Andrew & Gao 2007).
-    objective : function (theta, active) -> (values (q,), gradients (q, d)), valid at positions
-        `active`; with attributes l1 (d,), precision (relative error of a value), scaled (bool)
+    objective : called as objective(theta, active); returns values (q,), gradients (q, d), used at
+        positions `active`. It has attributes l1 (d,), precision (relative error of a value) and
+        scaled (whether Hessians are near the identity).
     max_iter : largest number of calls of `objective`
-    tol : end the search of a function if its largest (pseudo-)gradient is at most tol
-    ftol : or if two steps in a row lower its value by at most ftol times its size; or if the
-        objective is scaled (Hessian near the identity) and its quadratic model predicts no more
-    resolution : or if the next ten steps are predicted to gain at most this much
+    tol, ftol, resolution : a function is finished if its largest (pseudo-)gradient is at most tol;
+        if two steps in a row lowered it by at most ftol times its size (or, if scaled, a quadratic
+        model predicts no more); or if ten more steps are predicted to gain at most `resolution`
     best_only : whether to give up functions not expected to fall below the lowest of the q values
     spacing : if positive, trial points are rounded to its multiples, which hides rounding errors"""
     search = new_search(np.array(theta, dtype=np.float64), memory)
@@ -350,8 +350,8 @@ class Steps:
     def update(self, at, part):
         """Replace the steps by those of a minimization over the parameters at positions `at` only.
 
-        part : Steps of that minimization, which began with a copy of these
-        Other parameters keep their values in earlier steps, and get 0 in the steps that are new."""
+        part : Steps of that minimization, as `of_some` copied them from here before it began
+        Other parameters keep their values in steps from before, and are 0 in new steps."""
         new = (self.S[:, at] != part.S).any(axis=1)
         self.S[new], self.Y[new] = 0.0, 0.0
         self.S[:, at], self.Y[:, at] = part.S, part.Y
@@ -400,7 +400,7 @@ def _projected(theta, gradient, lower, S, Y, pairs, newest):
     """Choose the search direction of a minimization with lower bounds.
 
     Return (slope, direction, largest absolute slope, whether L-BFGS gave the direction).
-    slope : (d,) gradient, 0 for parameters that the bound `lower` holds; direction : (d,)
+    slope : (d,) gradient, 0 for parameters at a bound `lower` that holds them; direction : (d,)
     S, Y : (memory, d) steps and gradient changes, `pairs` of them, the last in row `newest`"""
     memory, kept, largest = S.shape[0], ZERO, 0.0
     free_S, free_Y = np.empty((pairs, theta.size)), np.empty((pairs, theta.size))
@@ -441,8 +441,7 @@ def bounded(
     """Minimize a smooth function of theta with lower bounds (Bertsekas 1982); return a Minimum.
 
     The method is projected L-BFGS. function(theta) returns (value, gradient).
-    max_iter : largest number of calls of the function
-    tol : stop if the largest projected gradient is at most tol
+    max_iter : largest number of calls; tol : stop if the largest projected gradient is at most tol
     ftol, patience : stop if each of the last `patience` steps gained at most ftol times the value
     precision : relative error of a value; a step may raise the value by this much
     spacing : if positive, trial points are rounded to its multiples
