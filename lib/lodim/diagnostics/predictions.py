@@ -206,8 +206,9 @@ def recalibration(residual, predictor, n_training, variance=None):
     """Test whether intercept + slope * predictor would predict better than the predictor alone.
 
     residual : response minus mean; predictor : the mean, or the logit of a probability
-    variance : variances of the responses, or None; if given, the smaller of two statistics is used,
-        one with these variances and one with the squared residuals
+    n_training : number of rows to which the model was fitted; few rows reduce chi-square
+    variance : variances of the responses, or None; if given, chi-square is the smaller of two: with
+        these variances, and with the squared residuals
     Return chi-square and its p-value."""
     # The test has 2 degrees of freedom (Davidson and MacKinnon 1993, Sect. 13.7). Few training rows
     # reduce chi-square.
@@ -234,9 +235,9 @@ def worst_fifth(residual, predicted, variance):
 
 
 def why_dominant(n, levels, explained):
-    """Return why, in a good fit too, a few rows can have much of the deviance; "" if no reason.
+    """Return why a few rows can have much of the deviance even in a good fit; "" if no reason.
 
-    n : number of rows; levels : classes, or None for a number
+    n : number of rows; levels : classes of the response, or None for a number
     explained : share of the null deviance that the fit explains"""
     if n < MIN_ROWS:
         return f"fewer than {MIN_ROWS} rows"

@@ -33,10 +33,11 @@ class Equation:
 def build(kind, design, family, new_levels, scores):
     """Translate a fit into an Equation: symbolic expressions of its predictions, to write as code.
 
-    kind : name of the model; new_levels : "error" or "missing", the treatment of new levels
-    scores : function of (features, offset) that returns two lists of expressions: linear
-        predictors, and conditions under which a row has no prediction. Without a response, the
-        first list has pairs (label, expression).
+    kind : name of the model; design, family : the fit's Design (columns and terms) and Family
+    new_levels : "error" or "missing", what predict() does with levels unknown to the model
+    scores : function that returns two lists of expressions, given those of the features and offset:
+        linear predictors, and conditions under which a row has no prediction. Without a response,
+        the first list has pairs (label, expression).
     Raise ArgumentError if a part cannot be written as code."""
     inputs = Inputs(design, new_levels)
     offset = ZERO
@@ -69,9 +70,9 @@ def build(kind, design, family, new_levels, scores):
 def _answers(family, levels, scores):
     """Return a fit's predictions as expressions: {class: probability}, or {None: mean}.
 
-    levels : the classes, or None for numbers
-    scores : expressions of the linear predictors; for family "none" pairs (label, expression), of
-        which a dict is returned"""
+    levels : the classes, or None if the response is a number
+    scores : expressions of the linear predictors. Without a response (family "none") they are pairs
+        (label, expression), and the result is {label: expression}."""
     if family.name == "none":
         return dict(scores)
     if levels is None:

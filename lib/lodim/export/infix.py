@@ -27,18 +27,17 @@ LETTERS = 40  # largest number of characters of a name
 def alike(template, names):
     """Return `Infix.functions` entries for functions whose code differs only in the name.
 
-    template : code with {} for a function's short name, such as asin for "arcsin"
-    names : the functions' names, separated by spaces"""
+    template : code with {} for a short name, as asin for "arcsin"; names : separated by spaces"""
     known = {name: name.replace("arc", "a") for name in names.split()}
     return {name: (template.format(short), ATOM, LOOSE) for name, short in known.items()}
 
 
 class Infix:
-    """Base of classes that write an Equation, a fit's predictions as symbolic expressions, as code.
+    """Base class of writers that turn the symbolic expressions of an Equation into code.
 
-    Expressions that have a label or occur more than once get names.
-    functions : dict name -> (template such as "{} + {}", its precedence, `least`); arguments whose
-        precedence is below `least` (a number, or a tuple with one per argument) get brackets"""
+    An Equation has a fit's predictions. Expressions with a label or several uses get names.
+    functions : dict name -> (template such as "{} + {}", its operator precedence, precedence below
+        which an argument gets brackets: a number, or a tuple with one number per argument)"""
 
     functions: Mapping[str, tuple] = MappingProxyType({})
     taken: frozenset = frozenset()  # names that must not be used for nodes
@@ -165,9 +164,7 @@ class Program(Infix):
                 yield from self.assignment(node)
 
     def body(self):
-        """Return the lines of code inside the written function, which predicts one row of data.
-
-        They return NaN if values are missing, raise errors for refused rows, or predict."""
+        """Return the lines of a function that predicts one row, returns NaN or raises an error."""
         lines = [*self.assigned(self.equation.columns)]
         missing = self.result([self.nan] * len(self.answers))
         for condition in self.equation.unknown:
@@ -181,7 +178,7 @@ class Program(Infix):
         return [*lines, f"return {values}{self.end}"]
 
     def result(self, values):
-        """Return code of a prediction, given code of its number, or of each class's probability."""
+        """Return code of a prediction; values : [code of the mean] or code of all probabilities."""
         return values[0] if None in self.answers else self.of_classes(values)
 
     def point_tables(self):

@@ -22,10 +22,9 @@ POWER = (
 
 
 def write(equation, dialect, table):
-    """Return an SQL query that computes a fit's predictions for a table.
+    """Return an SQL query that computes a fit's predictions for a table; equation : its Equation.
 
-    equation : Equation of the fit; dialect : "duckdb" or "postgres", which will run the query
-    table : name, or (schema, table)"""
+    dialect : "duckdb" or "postgres", which will run the query; table : name, or (schema, table)"""
     parts = (table,) if isinstance(table, str) else table
     named = isinstance(parts, tuple) and all(isinstance(part, str) and part for part in parts)
     if not (named and parts):
@@ -47,9 +46,10 @@ def _log(pole="0e0", plus="", divisor=""):
 
 
 def _within(condition, function):
-    """Return (template, precedences) of SQL that is `function` if `condition` holds, else NULL.
+    """Return SQL of `function` if `condition` holds, else NULL, and two operator precedences.
 
-    condition, function : SQL templates, such as "{0} >= 0e0" and "sqrt({0})", as text"""
+    condition, function : templates such as "{0} >= 0e0" and "sqrt({0})", with {0} for the argument
+    The precedences are that of the SQL, and the one below which the argument gets brackets."""
     return (f"(CASE WHEN {condition} THEN {function} END)", ATOM, SUM)
 
 

@@ -100,7 +100,7 @@ class Inputs:
         return ex.either([missing, ex.call("among", column, *forgiven)]) if forgiven else missing
 
     def _read(self, name):
-        """Store column `name`, imputed, and conditions under which predict() fails or gives NaN."""
+        """Store the imputed column `name`, an expression, and conditions for errors and NaN."""
         column = self.complete[name] = self.columns[name]
         if name in self.fills:
             fill = (ex.constant(self.fills[name]),)
@@ -186,10 +186,10 @@ class Inputs:
         return out
 
     def _source(self, part):
-        """Return the symbolic expression of a categorical factor's values before they are coded.
+        """Return the symbolic expression of a categorical factor's level, not yet coded as numbers.
 
-        part : Levels, the factor
-        If these are computed from columns, also store that new levels are an error in predict()."""
+        part : Levels, such as C(a) or C(np.round(a)). For computed levels, as in the second case,
+        also store that predict() raises an error if a level is unknown."""
         name = factors.column_with_levels(part)
         if name is not None:
             return self.columns[name]
@@ -368,8 +368,7 @@ class _Translation:
 def _between(breaks, degree, values):
     """Return the coefficients of q piecewise polynomials, (m, degree + 1, q), lowest power first.
 
-    breaks : (m + 1,) ends of the pieces
-    values : function that returns the polynomials at x (n,), as (n, q)
+    breaks : (m + 1,) ends of the pieces; values : function of x (n,), returns polynomials (n, q)
     The coefficients are for x scaled to [-1, 1] within each piece."""
     u = np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
     into = np.linalg.inv(np.vander(u, increasing=True))
@@ -380,8 +379,7 @@ def _between(breaks, degree, values):
 def _moments(name, state, center=True, rescale=True, ddof=0):
     """Return the means and SDs by which scale() or a similar function standardizes.
 
-    name : name of the function; state : dict of sums over the training rows
-    center, rescale, ddof : arguments of the function"""
+    name, center, rescale, ddof : the function's name, arguments; state : dict of sums over rows"""
     if name == "center":
         mean = np.atleast_1d(state["_sum"] / state["_count"])
         return mean, np.ones(len(mean))

@@ -48,8 +48,9 @@ def by_levels(up, down, code, weight, n_levels):
 def second_order(difference, cell, weight, shape):
     """Return the centred accumulated local interaction effect of two features at grid points.
 
-    difference : (n, K) second difference of each row's predictions over its cell
-    cell : (n, 2) each row's cell in a grid of `shape`; result : (shape[0] + 1, shape[1] + 1, K)"""
+    difference : (n, K) second difference of each row's K predictions over the corners of its cell
+    cell : (n, 2) each row's cell in a grid of `shape`; weight : (n,) of the rows
+    The grid has one more point than cells per feature; result : (shape[0] + 1, shape[1] + 1, K)."""
     # Eqs. 17 to 20 of Apley and Zhu (2020)
     bins, K = shape[0] * shape[1], difference.shape[1]
     flat = cell[:, 0] * shape[1] + cell[:, 1]
@@ -100,8 +101,7 @@ def order_of_levels(code, n_levels, others):
 def _means(values, group, weight, n):
     """Return each group's total weight (n,) and weighted mean (n, K) of `values` (rows, K).
 
-    group : (rows,) number of the row's group, 0 to n - 1
-    Rows with NaN are left out; a group without rows has means of 0."""
+    group : (rows,) 0 to n - 1. Rows with NaN are left out; a group without rows has means of 0."""
     known = np.isfinite(values).all(axis=1)
     weight = np.where(known, weight, 0.0)
     total = np.bincount(group, weight, n)

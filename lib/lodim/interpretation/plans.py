@@ -58,7 +58,7 @@ def local_effects(rows, feature, others):
 
 
 def interaction(rows, features):
-    """Return the Plan of the interaction effect of two numeric features (Feature objects)."""
+    """Return a Plan (rows to predict, function of predictions) for two Features' interaction."""
     for feature in features:
         if feature.levels is not None:
             has = f"{feature.name!r} has levels"
@@ -92,7 +92,9 @@ def interaction(rows, features):
 
 
 def dependence(rows, feature, drawn):
-    """Return the Plan of a partial dependence: mean prediction of the rows at positions `drawn`."""
+    """Return a Plan (rows to predict, function of predictions) for partial dependence on a Feature.
+
+    drawn : positions of the `rows` whose predictions are averaged, with each of a grid of values"""
     known, x, _ = known_rows(rows, feature)
     values = np.arange(len(feature.levels or ()), dtype=float)
     if feature.levels is None:
@@ -137,7 +139,7 @@ def slopes(rows, feature):
 
 
 def known_rows(rows, feature):
-    """Return (rows, values, positions) of the rows with a value of `feature`."""
+    """Return the Rows with a value of a Feature, these values (m,), and the positions (m,)."""
     at = np.flatnonzero(np.isfinite(feature.values))
     if not at.size:
         raise ArgumentError(f"every row of the data has a missing value of {feature.name!r}")

@@ -30,7 +30,7 @@ class Question:
     seed: int
 
     def of(self, rows, features, terms):
-        """Return a TermEffect (its estimates at q values of the term) for each of `terms`.
+        """Return a list of TermEffects, one per term: estimates at several values of the term.
 
         rows : Rows to average over; features : dict name -> Feature; terms : names or name pairs"""
         if self.kind == "importance":
