@@ -17,12 +17,12 @@ from lodim.models.costnet.penalty.prox import (
 
 @njit(**INNER)
 def _newton_direction(H, c, w, lam, groups, g0, g1, at, position):
-    """Return the Newton step (K s,) for s columns of coefficients of a group-penalized quadratic.
+    """Return the Newton step for s columns of w that minimizes a quadratic plus a group penalty.
 
+    w : (K, A) coefficients; the result (K s,) has the s steps of the first row of w first
     H, c : (K, K, A, A) Hessian of the quadratic, and (K, A) minus its gradient at w
-    w : (K, A) coefficients; the step is for one row of w after the other
-    groups : GroupArrays, of which g0 to g1 - 1 count; lam : factor of sum_g cost_g ||w_g||
-    at : (s,) columns of w to change; position : index in `at` of each column, -1 for others"""
+    groups, lam : the penalty is lam sum_g cost_g ||w_g|| over groups g0 to g1 - 1 of GroupArrays
+    at, position : (s,) the columns to change; for each column of w, its index in `at`, or -1"""
     start, member, cost = groups.start, groups.member, groups.cost
     K, s = w.shape[0], at.size
     M, rhs = np.empty((K * s, K * s)), np.empty(K * s)
@@ -179,12 +179,12 @@ def _move(H, c, w, lo, hi, d):
 def _minimize_block(b, groups, H, c, w, dual, lam, L, spaces, eps):
     """Minimize a group-penalized quadratic over block b of the coefficients w (K, A), in place.
 
-    Return the largest L |step|^2 of its steps, a measure of their gain.
-    groups : GroupArrays; a block is a set of groups that share coefficients
+    A block is a set of groups that share coefficients. Return the largest L |step|^2 of all steps.
+    groups, lam : the penalty is lam sum_g cost_g ||w_g|| over the groups g of GroupArrays
     H, c : (K, K, A, A) Hessian of the quadratic, and (K, A) minus its gradient at w; c is updated
-    dual : (K, members) dual vector of each group, of norm up to lam cost_g; updated
-    lam : factor of the penalty sum_g cost_g ||w_g||; L : largest eigenvalue of H in the block
-    spaces : three work arrays, shaped like w; eps : value of L |step|^2 at which to stop"""
+    dual : (K, members) dual vectors of all groups, side by side, of norms up to lam cost_g; updated
+    L : upper bound of H's eigenvalues in the block; eps : value of L |step|^2 at which to stop
+    spaces : three work arrays, shaped like w"""
     u, d, old = spaces
     K, lo, hi = w.shape[0], groups.block[b], groups.block[b + 1]
     g0, g1 = groups.first[b], groups.first[b + 1]
@@ -231,10 +231,10 @@ def _minimize_block(b, groups, H, c, w, dual, lam, L, spaces, eps):
 def minimize(groups, H, c, w, dual, lam, lipschitz, target, radius, max_sweeps):
     """Minimize a group-penalized quadratic over w (K, A), in place; return the number of sweeps.
 
-    groups : GroupArrays; lam : factor of their penalty sum_g cost_g ||w_g||
+    groups, lam : the penalty is lam sum_g cost_g ||w_g|| over the groups g of GroupArrays
     H, c : (K, K, A, A) Hessian of the quadratic, and (K, A) minus its gradient at w; c is updated
-    dual : (K, members) dual vector of each group, of norm up to lam cost_g; updated
-    lipschitz : largest eigenvalue of H per block, which is a set of groups that share coefficients
+    dual : (K, members) dual vectors of all groups, side by side, of norms up to lam cost_g; updated
+    lipschitz : upper bound of H's eigenvalues in each block (set of groups that share coefficients)
     target : duality gap at which to stop; radius : bound of sum_g cost_g ||w_g|| at the minimum"""
     K, A = w.shape
     u, d, old = np.empty((K, A)), np.empty((K, A)), np.empty((K, A))
@@ -258,7 +258,7 @@ def minimize(groups, H, c, w, dual, lam, lipschitz, target, radius, max_sweeps):
 
 @njit(**FAST)
 def subtract_product(H, d, lo, hi, c, a, b):
-    """Subtract H d from c in columns a to b - 1, where d is nonzero in columns lo to hi - 1."""
+    """Subtract H d from columns a to b - 1 of c, in place; only columns lo to hi - 1 of d count."""
     for k in range(c.shape[0]):
         for j in range(lo, hi):
             step = d[k, j]

@@ -67,9 +67,7 @@ class Groups:
 
     @classmethod
     def weighted_lasso(cls, cost, monotone=None):
-        """Return Groups for the penalty sum_j cost_j |w_j|; cost : (p,), 0 for no penalty.
-
-        monotone : (p,) required signs, or None"""
+        """Return Groups for sum_j cost_j |w_j|; monotone : (p,) required signs of w, or None."""
         cost = np.asarray(cost, np.float64)
         cost_of = {frozenset([j]): float(cost[j]) for j in np.flatnonzero(cost > 0.0).tolist()}
         sign = np.zeros(len(cost)) if monotone is None else np.array(monotone, np.float64)
@@ -91,7 +89,7 @@ class Groups:
 
 
 class Layout(GroupArrays):
-    """Penalized coefficients in the order that compiled functions need, block by block."""
+    """Groups of penalized coefficients, sorted by block: groups that share coefficients."""
 
     @classmethod
     def from_groups(cls, groups):
@@ -118,12 +116,11 @@ class Layout(GroupArrays):
     def _sorted(cls, at, block, block_of_group, size, member, cost, nested, sign):
         """Make a Layout of A coefficients and G groups that are already sorted by block.
 
-        A block is a set of groups that share coefficients.
-        at, sign : (A,) positions of the coefficients among all q of Groups, and signs (0 for none)
+        at, sign : (A,) each one's position among all coefficients, and required sign (0 for none)
         block, block_of_group : (A,) block of each coefficient, (G,) block of each group
         size, cost : (G,) number of coefficients of each group, and its weight in the penalty
-        member : the groups' coefficients, as positions in `at`, group after group
-        nested : bool per block, whether its groups form a tree"""
+        member : positions (0 to A - 1) of the first group's coefficients, then of the next group's
+        nested : bool per block (groups that share coefficients), whether its groups form a tree"""
         kept, width = np.unique(block, return_counts=True)
         _, n_groups = np.unique(block_of_group, return_counts=True)
         block, first, start = (np.cumsum(np.r_[0, count]) for count in (width, n_groups, size))

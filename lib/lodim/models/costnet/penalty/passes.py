@@ -34,10 +34,10 @@ def derivatives(X, y, weight, f, *, loss, columns, curvatures, step, threads):
     1. half the weighted mean deviance
     2. the weighted sum over rows of l'^2 / l'', with derivatives l' and l'' of a row's loss
     3. minus the gradient (K, C) with respect to the coefficients of C `columns` (-1: intercept)
-    4. products of the columns, weighted by l'' and summed over rows, (J, J, C, C)
+    4. (J, J, C, C) products of these columns, summed over rows with weights l''
     X, y, weight, f : features, response, weights and K linear predictors, in blocks of 64 rows
-    loss : tuple of numbers that tells compiled loops the loss
-    curvatures : J^2: 0 to omit part 4, 1 for an average l'', K^2 for l'' per pair of predictors
+    loss : tuple of a code for the loss and its constants
+    curvatures : number J^2 of l'' per row: 0 (no part 4), 1 (average), K^2 (pairs of predictors)
     step : (K, C) change of the coefficients to make first, or None"""
     if step is not None:
         f = scores_after(X, columns, step, f, threads)
@@ -225,7 +225,7 @@ def _add_moments(lo, hi, partials, X, columns, h, bounds):
 
 
 def _moments(X, columns, h, threads):
-    """Return sums over rows of h x x', (J, J, C, C); x : C `columns`; h : J^2 weights per row"""
+    """Return X'WX of C `columns`, (J, J, C, C); h : J^2 row weights W, (blocks, J^2, 64 rows)."""
     J = round(h.shape[1] ** 0.5)
     size = (h.shape[1] * len(columns) ** 2) or 1
     chunks = max(1, min(count_blocks(X), 2**25 // size))  # their sums take at most 256 MiB

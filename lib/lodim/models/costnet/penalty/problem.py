@@ -36,7 +36,7 @@ class PathProblem(TrainingRows):
 
     @property
     def lambda_unit(self):
-        """Factor from lambda of the solvers, for the response / `spread`, to lambda of the user."""
+        """Ratio of the user's lambda to the solvers', whose response is divided by `spread`."""
         return self.spread ** (self.family.degree - 1)
 
     @cached_property
@@ -50,27 +50,27 @@ class PathProblem(TrainingRows):
         return self.groups.feature[self.layout.at]
 
     def at_offset(self):
-        """Return the loss at zero coefficients, two negative gradients, and the columns' moments.
+        """Return (loss, c, slope, G), the loss and its derivatives if all coefficients are zero.
 
-        gradients : with respect to A penalized (K, A), and F unpenalized coefficients (K, F)
-        moments : (1, 1, F + A, F + A) weighted sums of products of columns, unpenalized first"""
+        c (K, A), slope (K, F) : minus the gradient in A penalized, F unpenalized coefficients
+        G : (1, 1, F + A, F + A) X'WX of their columns, unpenalized first; W : curvatures of rows"""
         columns, F = np.r_[self.free_columns, self.columns], len(self.free_columns)
         loss, gradient, G, _ = self.derivatives(self.offset, columns, 1)
         return loss, gradient[:, F:], gradient[:, :F], G
 
     def at_scores(self, f):
-        """Return the loss at linear predictors f, two negative gradients, sum(weight l'^2 / l'').
+        """Return (loss, c, slope, bend) at linear predictors f, (n_tiles, K, 64): 64-row blocks.
 
-        f : in blocks of 64 rows, (n_tiles, K, 64); l', l'' : derivatives of a row's loss by f
-        gradients : with respect to A penalized (K, A), and F unpenalized coefficients (K, F)"""
+        c (K, A), slope (K, F) : minus the gradient in A penalized, F unpenalized coefficients
+        bend : weighted sum over rows of l'^2 / l'', with derivatives l' and l'' of a row's loss"""
         loss, gradient, _, bend = self.derivatives(f, np.arange(-1, self.X.shape[1]))
         return loss, *(gradient.take(at, axis=1) for at in self._at), bend
 
     def moments_at(self, f, columns, least=None):
-        """Return products of C `columns`, summed over rows with weights l'', (K, K, C, C).
+        """Return X'WX of C `columns`, (K, K, C, C); W : second derivatives l'' of the rows' losses.
 
-        l'' : second derivatives of a row's loss by its K linear predictors f (n_tiles, K, 64)
-        least : smallest l'' of a row of weight one; None for that of the loss"""
+        f : K linear predictors at which these are computed, (n_tiles, K, 64): 64-row blocks
+        least : lower limit of l'' for a row of weight one; None for the usual limit of the loss"""
         return self.derivatives(f, columns, self.n_scores**2, least=least)[2]
 
     @cached_property
@@ -78,9 +78,9 @@ class PathProblem(TrainingRows):
         return 1 + self.columns, 1 + self.free_columns
 
     def by_column(self, w, b):
-        """Convert coefficients of a group penalty to coefficients of X's columns, (..., K, 1 + p).
+        """Return the coefficients of X's p columns, intercept first, (..., K, 1 + p).
 
-        w : (..., K, A) penalized; b : (..., K, F) unpenalized, intercept first, as in the result"""
+        w, b : (..., K, A) penalized, (..., K, F) unpenalized ones; those of one column add up"""
         # A column's coefficient is the sum over its copies.
         out = np.zeros((*w.shape[:-1], 1 + self.X.shape[1]))
         for at, own in zip(self._at, (w, b), strict=True):
@@ -113,9 +113,9 @@ class PenaltyPath:
     def from_steps(cls, problem, lambdas, scaled, ridges, steps, null, tol):
         """Make a PenaltyPath, in units of the response, from a solver's results for L penalties.
 
+        problem : PathProblem that was solved, with the response divided by problem.spread
+        lambdas : the user's; scaled, ridges : the solver's factors of group norms and of |w|^2 / 2
         steps : per penalty, (penalized, unpenalized coefficients, loss, duality gap, n_iter)
-        scaled, ridges : factors of the group norms and of |w|^2 / 2 in the solver, whose response
-            is divided by problem.spread; `lambdas` are those of the user
         null : loss with no penalized coefficients; gaps up to tol * null count as converged"""
         w, b, loss, gap, n_iter = map(np.array, zip(*steps, strict=True))
         L, spread, groups = len(loss), problem.spread, problem.groups
@@ -146,14 +146,13 @@ class ReducedQuadratic:
     """Quadratic loss in the penalized coefficients, minimized over the unpenalized ones.
 
     H : (J, J, A, A) Hessian; J predictors have A penalized and F unpenalized coefficients each
-    alone : (A,) bool, False for columns that the unpenalized ones explain; H is 0 there
-    elimination : (J F, J A); the unpenalized ones change by -elimination v if the A change by v
-    inverse, least : pseudo-inverse of the unpenalized Hessian; its smallest / largest eigenvalue"""
+    alone : (A,) bool, False for columns that are combinations of unpenalized ones; H is 0 there
+    elimination : (J F, J A) matrix E; if the penalized coefficients change by v, the optimum of the
+        unpenalized ones changes by -E v
+    inverse, least : the unpenalized Hessian's pseudo-inverse, and smallest / largest eigenvalue"""
 
     def __init__(self, G, n_free):
-        """Make the loss from its Hessian G (J, J, C, C), for C columns and J linear predictors.
-
-        n_free : number of unpenalized columns, which come first"""
+        """Make the loss from a Hessian G (J, J, C, C); its first n_free columns are unpenalized."""
         J, F, A = G.shape[0], n_free, G.shape[2] - n_free
         flat = G.transpose(0, 2, 1, 3)
         free = flat[:, :F, :, :F].reshape(J * F, J * F)
@@ -169,20 +168,20 @@ class ReducedQuadratic:
     def slope(self, c, free):
         """Return minus the gradient (J, A) of the loss minimized over the unpenalized coefficients.
 
-        c : (J, A) minus the gradient with respect to A penalized coefficients
-        free : (J, F) minus the gradient with respect to F unpenalized coefficients"""
+        c, free : minus the gradient before this minimization, (J, A) in penalized coefficients of J
+            linear predictors and (J, F) in unpenalized ones"""
         return (c - self._multiply(free, self.elimination.T).reshape(c.shape)) * self.alone
 
     def free_step(self, free, step):
         """Return the optimal step (J, F) of the unpenalized coefficients for a step of the others.
 
-        free : (J, F) minus the gradient in F unpenalized ones; step : (J, A) of A penalized ones"""
+        free : (J, F) minus the gradient in unpenalized coefficients; step : (J, A) of the others"""
         return self._multiply(free, self.inverse) - self._multiply(step, self.elimination)
 
     def decrement(self, free):
         """Return twice the fall of the loss by the optimal step of the unpenalized coefficients.
 
-        free : (J, F) minus the gradient with respect to these coefficients"""
+        free : (J, F) minus the gradient in these coefficients, F per linear predictor"""
         return float((free * self._multiply(free, self.inverse)).sum())
 
     def _multiply(self, v, matrix):

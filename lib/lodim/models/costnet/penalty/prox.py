@@ -15,8 +15,8 @@ class GroupArrays(NamedTuple):
     """Groups of penalized coefficients, as arrays for compiled functions.
 
     A block is a set of groups that share coefficients; a group comes after all that it contains.
-    Block b has the coefficients block[b] to block[b + 1] - 1 and the groups first[b] to
-    first[b + 1] - 1. Group g has the coefficients member[start[g]:start[g + 1]], weight cost[g]."""
+    block b : coefficients block[b] to block[b + 1] - 1; groups first[b] to first[b + 1] - 1
+    group g : coefficients member[start[g]:start[g + 1]]; weight cost[g]"""
 
     at: np.ndarray  # (A,) index of each coefficient among all q coefficients of Groups
     block: np.ndarray  # (B + 1,) start of each block's coefficients
@@ -42,7 +42,7 @@ def keep_signs(u, sign, lo, hi):
 def prox_tree(u, scale, groups, g0, g1):
     """Apply the proximal map of scale * sum_g cost_g ||u_g|| to coefficients u (K, A), in place.
 
-    groups : GroupArrays, of which g0 to g1 - 1 count; they must be nested, inner groups first"""
+    groups : GroupArrays; the sum is over groups g0 to g1 - 1, nested and sorted inner first"""
     # Jenatton et al. 2011, Alg. 1
     start, member, cost = groups.start, groups.member, groups.cost
     for g in range(g0, g1):
@@ -61,8 +61,9 @@ def prox_tree(u, scale, groups, g0, g1):
 def prox_overlapping(u, dual, t, lam, groups, g0, g1, tol):
     """Apply the proximal map of t lam sum_g cost_g ||u_g|| to coefficients u (K, A), in place.
 
-    groups : GroupArrays, of which g0 to g1 - 1 count; they may overlap
-    dual : starting values of the groups' dual vectors, optimized in place to precision `tol`"""
+    groups : GroupArrays; the sum is over groups g0 to g1 - 1, which may overlap
+    t, lam : step length, and factor of the group penalty; tol : precision of the dual vectors
+    dual : (K, members) dual vectors of all groups, side by side, as starting values; updated"""
     K, start, member, cost = u.shape[0], groups.start, groups.member, groups.cost
     for g in range(g0, g1):
         for i in range(start[g], start[g + 1]):
@@ -84,9 +85,9 @@ def prox_overlapping(u, dual, t, lam, groups, g0, g1, tol):
 def _dual_ascent(u, dual, t, lam, on, groups, g0, g1, tol):
     """Compute the proximal map of overlapping groups by optimizing their dual vectors, in place.
 
-    u : (K, A), x minus t times the sum of the dual vectors; becomes the proximal map of x
-    dual : (K, members) dual vector of each group, of norm up to lam cost_g; updated
-    on : bool per group g0 to g1 - 1 of GroupArrays `groups`, whether its dual vector may change
+    u : (K, A) = x - t * (sum of the dual vectors); becomes the proximal map of a fixed x
+    dual : (K, members) dual vectors of all groups, side by side, of norms up to lam cost_g; updated
+    on : (g1 - g0,) bool, which of the groups g0 to g1 - 1 of GroupArrays can change dual vectors
     t, lam : step length of the proximal map, and factor of the group penalty
     tol : largest change of the dual vectors' entries at which to stop"""
     start, member, cost = groups.start, groups.member, groups.cost
@@ -119,9 +120,9 @@ def _dual_ascent(u, dual, t, lam, on, groups, g0, g1, tol):
 def _update_dual(u, dual, t, limit, i0, i1, member):
     """Minimize ||u|| over one group's dual vector v, ||v|| <= limit; return v's largest change.
 
-    u : (K, A), x minus t times the sum of all dual vectors, for a fixed x; updated
-    dual : (K, members) dual vectors of all groups, of which v is dual[:, i0:i1]; updated
-    t : step length of the proximal map; member : member[i0:i1] are the group's columns of u"""
+    u : (K, A) = x - t * (sum of all dual vectors), where x is fixed; updated
+    dual : (K, members) dual vectors of all groups, side by side; v is dual[:, i0:i1]; updated
+    t : step length of the proximal map; member[i0:i1] : columns of u that the group has"""
     square = 0.0
     for i in range(i0, i1):
         for k in range(u.shape[0]):
@@ -140,7 +141,7 @@ def _update_dual(u, dual, t, limit, i0, i1, member):
 
 @njit(**FAST)
 def penalty(w, lam, groups, g0, g1):
-    """Return lam sum_g cost_g ||w_g|| over groups g0 to g1 - 1 of coefficients w."""
+    """Return lam sum_g cost_g ||w_g|| for w (K, A), over groups g0 to g1 - 1 of GroupArrays."""
     total, start, member, cost = 0.0, groups.start, groups.member, groups.cost
     for g in range(g0, g1):
         square = 0.0
@@ -155,7 +156,7 @@ def penalty(w, lam, groups, g0, g1):
 def duality_gap(w, c, dual, lam, groups, u, tol):
     """Return s and d such that objective(w) - objective(w*) <= s + d Omega(w*), with w* optimal.
 
-    The objective is loss(w) + lam Omega(w), and Omega(w) = sum_g cost_g ||w_g|| over `groups`.
+    The objective is loss(w) + lam Omega(w), and Omega(w) = sum_g cost_g ||w_g|| over GroupArrays.
     w, c : (K, A) coefficients, and negative gradient of the loss at w
     dual : (K, members) dual vectors of overlapping groups, updated to precision `tol`
     u : work array (K, A), which gets c minus the sum of the groups' dual vectors"""
@@ -188,8 +189,9 @@ def duality_gap(w, c, dual, lam, groups, u, tol):
 def _dual_residual(w, dual, lam, groups, g0, g1, u, tol):
     """Subtract a subgradient of lam sum_g cost_g ||w_g|| from u, in place, so that ||u|| is least.
 
+    groups : GroupArrays; the sum is over groups g0 to g1 - 1
     w, u : (K, A) coefficients, and negative gradient of the loss at w
-    dual : (K, members) starting values; gets the part of each group g0 to g1 - 1
+    dual : (K, members) each group's part of the subgradient, side by side; updated
     tol : precision of these parts, relative to the smallest cost_g"""
     start, member, cost = groups.start, groups.member, groups.cost
     K, zero, least = w.shape[0], np.empty(g1 - g0, np.bool_), np.inf

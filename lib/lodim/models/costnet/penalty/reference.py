@@ -47,10 +47,10 @@ class ConicSolver(NewtonSolver):
         self._program = cp.Problem(cp.Minimize(loss + self._lam * norms + squares), signs)
 
     def solve(self, lam, ridge, target, max_iter):
-        """Fit the coefficients for one penalty by a convex program of CVXPY.
+        """Minimize loss + lam sum_g cost_g ||w_g|| + ridge |w|^2 / 2 by a convex program of CVXPY.
 
-        Arguments and result are those of NewtonSolver.solve, but `max_iter` limits interior-point
-        iterations, and the duality gap may exceed `target`."""
+        target : desired duality gap, which may be exceeded; max_iter : interior-point iterations
+        Return w (K, A), unpenalized coefficients (K, F), loss, duality gap, iterations made."""
         import cvxpy as cp
 
         self._lam.value, self._ridge.value = lam, ridge

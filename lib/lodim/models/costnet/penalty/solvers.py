@@ -20,12 +20,13 @@ class QuadraticModel:
 
     reduced : the approximation, minimized over the unpenalized coefficients
     layout : Layout of the kept coefficients, by block (groups that share coefficients)
-    lipschitz : largest eigenvalue of the Hessian per block, with the ridge penalty"""
+    lipschitz : bound of the Hessian's eigenvalues per block, with the ridge penalty"""
 
     def __init__(self, G, n_free, keep, layout):
-        """Make the model of the penalized coefficients marked in `keep`, (A,) bool.
+        """Make the model for J linear predictors from the Hessian G (J, J, C, C) of C columns.
 
-        G : (J, J, C, C) Hessian, n_free unpenalized columns first; layout : Layout of kept ones"""
+        The columns are n_free unpenalized ones and then the penalized ones to keep.
+        keep : (A,) bool, which of A penalized coefficients these are; layout : their Layout"""
         self.keep, self.layout, self.ridge = keep, layout, 0.0
         self.reduced = ReducedQuadratic(G, n_free)
         bounds = [largest_eigenvalue(self.reduced.H, *end) for end in pairwise(layout.block)]
@@ -46,7 +47,7 @@ class MomentSolver:
     """Solver for a squared loss plus a group penalty, from the products X'X and X'y alone.
 
     null : half the mean deviance of the model with unpenalized coefficients only
-    least : smallest eigenvalue of these columns' part of X'X, relative to the largest"""
+    least : smallest eigenvalue of X'X of the unpenalized columns, relative to the largest"""
 
     def __init__(self, problem):
         loss, c, self._free_slope, G = problem.at_offset()
@@ -60,7 +61,7 @@ class MomentSolver:
         self._w, self._norms, self._squares = np.zeros_like(c), 0.0, 0.0
 
     def solve(self, lam, ridge, target, max_iter):
-        """Fit coefficients w for the next penalty, lam sum_g cost_g ||w_g|| + ridge |w|^2 / 2.
+        """Fit coefficients w (K, A) for the penalty lam sum_g cost_g ||w_g|| + ridge |w|^2 / 2.
 
         target : duality gap to reach in at most 5 * max_iter sweeps over blocks of coefficients
         Return w, unpenalized coefficients, half the mean deviance, duality gap, sweeps made."""
@@ -86,8 +87,8 @@ class MomentSolver:
 def dual_norm(groups, c):
     """Return the smallest lam at which all penalized coefficients are zero, and dual vectors there.
 
-    groups : Layout of the group penalty; c : (K, A) negative gradient of the loss at zero
-    The dual vectors (K, members) are those of overlapping groups, of norm up to lam cost_g."""
+    The penalty is lam sum_g cost_g ||w_g||; the dual vectors (K, members) have norms <= lam cost_g.
+    groups : Layout with the groups g and weights cost_g; c : (K, A) negative gradient at w = 0"""
     nothing, w, lam = np.zeros_like(c), np.empty_like(c), 0.0
     dual = np.zeros((len(c), len(groups.member)))
     for _ in range(100):
@@ -107,7 +108,7 @@ class NewtonSolver:
     f, loss : linear predictors in blocks of 64 rows, and half the mean deviance
     c (K, A), slope (K, F) : negative gradients of the loss with respect to w and to b
     bend : weighted sum over rows of l'^2 / l'', with derivatives l' and l'' of a row's loss
-    dual (K, members) : each group's dual vector, its part of a subgradient of the penalty"""
+    dual (K, members) : dual vectors of the groups, side by side; 0 for nested groups"""
 
     # Coefficients that are expected to stay zero are left out.
 
@@ -126,9 +127,9 @@ class NewtonSolver:
         self._last_lam = self.lambda_max
 
     def solve(self, lam, ridge, target, max_iter):
-        """Fit coefficients w for the next penalty, lam sum_g cost_g ||w_g|| + ridge |w|^2 / 2.
+        """Fit coefficients w (K, A) for the penalty lam sum_g cost_g ||w_g|| + ridge |w|^2 / 2.
 
-        target : duality gap to reach in at most `max_iter` Newton steps
+        target : duality gap to reach in at most `max_iter` Newton steps from the last solution
         Return w, unpenalized coefficients, half the mean deviance, duality gap, number of steps."""
         wanted = self.w.any(axis=0)
         if lam < self.lambda_max:  # a strong rule says which coefficients may become nonzero
@@ -163,7 +164,7 @@ class NewtonSolver:
     def evaluate(self, w, b, lam, ridge, target):
         """Move to coefficients w (K, A) and b (K, F); return an upper bound of their duality gap.
 
-        lam, ridge : factors of the group penalty and of |w|^2 / 2, w being the penalized ones
+        w, b : penalized, unpenalized; lam, ridge : factors of the group penalty and of |w|^2 / 2
         target : desired duality gap; a smaller target makes the bound more precise
         If lam is 0, return instead twice the fall of the objective that a Newton step predicts."""
         p = self.problem
@@ -197,10 +198,9 @@ class NewtonSolver:
                 return
 
     def _line_search(self, dw, db, lam, ridge):
-        """Add t times the steps dw and db to the coefficients; return the t that lowers the loss.
+        """Add a share t of the steps dw and db that lowers the loss; return t, 0 if there is none.
 
-        lam, ridge : factors of the group penalty and of |w|^2 / 2, which count as loss
-        t is 1 for full steps, and 0 if no t lowers the loss."""
+        lam, ridge : factors of the group penalty and of |w|^2 / 2, which count as loss"""
         p = self.problem
         change = p.by_column(dw, db)
         on = np.flatnonzero(change.any(axis=0))
@@ -218,7 +218,7 @@ class NewtonSolver:
         return 0.0
 
     def _adapt(self, moved):
-        """Adapt the curvature limit to the share `moved` of a step; return whether to continue."""
+        """Set the least curvature after a share of a step was `moved`; return whether to go on."""
         first, last = self.problem.loss[1], self._least
         self._least = next_least(last, moved) if moved else first
         return moved > 0.0 or last < first
@@ -230,7 +230,7 @@ class NewtonSolver:
         """Return the duality gap of the current coefficients w, and a residual, 0 at the optimum.
 
         The residual (K, A) is the negative gradient minus a subgradient of the group penalty.
-        lam, ridge : factors of the group penalty, |w|^2 / 2; target : gap that sets precision"""
+        lam, ridge : factors of the group penalty and of |w|^2 / 2; target : desired duality gap"""
         layout, squares = self.problem.layout, ridge * float((self.w * self.w).sum())
         left, norms = np.empty_like(self.w), self.problem.penalty(self.w, lam)
         value, c = self.loss + norms + 0.5 * squares, self.c - ridge * self.w
