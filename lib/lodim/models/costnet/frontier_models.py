@@ -34,7 +34,7 @@ class Purchases:
 
     @classmethod
     def from_path(cls, path, network):
-        """Return the Purchases of a path: what each penalized model buys, and at what price."""
+        """Return the items that each model of a PenaltyPath buys in a Network, and total prices."""
         # The first coefficients are those of the graph's nodes, in order; see Groups.
         node = np.repeat(np.arange(len(network)), [len(columns) for columns in network.columns])
         bought = np.zeros((len(path.lambdas), len(network)), bool)
@@ -168,7 +168,7 @@ def changes(fit, models):
 
 
 def prices(fit, models=None):
-    """Return the table of `CostnetFit.prices`, by default of all models on the frontier."""
+    """Return a table of price, deviance, purchases etc. of ListedModels (None: the frontier's)."""
     models = listed_models(fit) if models is None else models
     steps = pd.RangeIndex(1, len(models) + 1, name="step")
     names = ("cost", "df", "deviance", "rule", "lambda_", "relax")

@@ -92,9 +92,9 @@ def _prices(fit):
 
 
 def _models(frame, names):
-    """Return the printed table of models by price, and {column: format} for its percentages.
+    """Return a table of models to print, and the formats of its percentages, {column: format}.
 
-    frame : result of prices(); names : columns to print; %CV is omitted without held-out rows"""
+    frame : one row per model; names : columns to print; %CV, for held-out rows, only if known"""
     pairs = zip(frame["rule"], frame["relax"], strict=True)
     rules = [f"{rule} r={relax:g}" if relax < 1.0 else rule for rule, relax in pairs]
     table = frame.rename(columns={"df": "Df", "cost": "Cost", "lambda_": "Lambda"}).assign(

@@ -34,7 +34,7 @@ class TrainingRows:
 
     @cached_property
     def loss(self):
-        """Loss of the response / `spread` as numbers: code, least curvature, further constants."""
+        """Loss of the response in units of `spread`: (code, least curvature, further constants)."""
         # Entry 1 is a lower limit for the curvature in Newton steps, if the loss has linear parts.
         if self.family.n_scores > 1:
             return passes.SOFTMAX
@@ -72,15 +72,15 @@ class TrainingRows:
         return self.given[2].shape[1]
 
     def derivatives(self, f, columns, curvatures=0, step=None, least=None):
-        """Return (loss, gradient, moments, sum) at K linear predictors f, in blocks of 64 rows.
+        """Return (loss, slope, moments, bend) at K linear predictors f, in blocks of 64 rows.
 
-        loss : half the weighted mean deviance
-        gradient : (K, C) minus its gradient in coefficients of C `columns` (numbers; -1: intercept)
-        moments : (J, J, C, C) products of these columns, weighted by l'' and summed over rows
-        sum : weighted sum over rows of l'^2 / l''; l' and l'' are derivatives of a row's loss
+        loss : half the weighted mean deviance; bend : weighted sum over rows of l'^2 / l''
+        l', l'' : first and second derivatives of a row's loss
+        slope : (K, C) minus the gradient in the coefficients of C `columns` (-1: intercept)
+        moments : (J, J, C, C) products of these columns, summed over rows with weights l''
+        curvatures : number J^2 of l'' per row: 0 (no moments), 1 (average), K^2 (predictor pairs)
         step : (K, C) change of the coefficients to make first, or None
-        curvatures : J^2: 0 for no moments, 1 for an average l'', K^2 for l'' per pair of predictors
-        least : smallest l'' of a row of weight one, by default that of the loss"""
+        least : lower limit of l'' for a row of weight one; None for the usual limit of the loss"""
         loss = self.loss if least is None else (self.loss[0], least, *self.loss[2:])
         known = {"loss": loss, "columns": columns, "curvatures": curvatures}
         known["step"] = None if step is None else np.ascontiguousarray(step)
@@ -107,7 +107,7 @@ def next_least(least, size):
 
 
 def freeze_absent(slopes, absent):
-    """Zero slopes (K, C) of `absent` classes, (K,) bool, in place; centre columns of the others."""
+    """Zero rows of `absent` classes in slopes (K, C), in place; centre the others per column."""
     # Absent classes keep their coefficients.
     if absent.any():
         slopes[absent] = 0.0

@@ -68,7 +68,7 @@ class SearchSpace:
         return np.unique(np.concatenate(parts)) if parts else np.empty(0, np.int64)
 
     def nodes(self, used):
-        """Return the candidates marked in `used` as a mask of the graph's nodes, (V,) bool."""
+        """Return which of V nodes of the graph are the candidates marked in `used`, (V,) bool."""
         out = np.zeros(len(self.network), bool)
         out[self.candidates[used]] = True
         return out
@@ -80,7 +80,7 @@ class SearchSpace:
         return float(self.cost @ (used @ self.incidence > 0.0))
 
     def prices_with(self, used):
-        """Return the prices (r, m) of r selections, rows of `used`, with each candidate added."""
+        """Return the prices (r, m) of r models with each candidate added; used : (r, m) bool."""
         left = (used @ self.incidence == 0.0) * self.cost
         return self.cost.sum() - left.sum(axis=1)[:, None] + left @ self.incidence.T
 
@@ -116,7 +116,9 @@ def with_free_columns(network, p):
 
 
 def _sources(network, nodes):
-    """Return the source (a node, or -1) that `nodes` need per set of alternatives, (nodes, S)."""
+    """Return which source of each of S quantities the `nodes` need, (nodes, S), -1 for none.
+
+    A source is one of several nodes of the `network` that can supply the same quantity."""
     numbers = np.unique(network.series[network.series >= 0])
     out = np.full((len(nodes), len(numbers)), -1)
     for s, number in enumerate(numbers):

@@ -165,7 +165,7 @@ def simplicity(space, used):
 
 
 def _simplest(search, state):
-    """Simplify a SearchState: buy fewer items at equal price and criterion; return the new one."""
+    """Return a SearchState of equal price and criterion that needs fewer items; or else `state`."""
     space, best = search.space, state
     while True:
         least, rivals = simplicity(space, best.used), []

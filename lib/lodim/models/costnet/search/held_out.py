@@ -15,10 +15,10 @@ STEP = 3  # every third penalty of a path is tried
 
 
 class RuleResults:
-    """Models that the search rules, such as "greedy", found with some rows, such as all but a fold.
+    """Models that search rules, such as "greedy", find in some rows, such as all but one fold.
 
-    search : Search with candidates (columns) and refits; paths : dict rule -> its PenaltyPath
-    listed : CandidateModels by price, each of a lower criterion, such as BIC, than cheaper ones"""
+    search : Search, which fits models to these rows; paths : dict rule -> its PenaltyPath
+    listed : CandidateModels by increasing price and decreasing criterion, such as BIC"""
 
     def __init__(self, search, paths, listed):
         self.search, self.paths, self.listed = search, paths, listed
@@ -31,10 +31,10 @@ class RuleResults:
         return {rule: selections_along(space, path) for rule, path in self.paths.items()}
 
     def models_along(self, rule, choice):
-        """Return the L models on a rule's path: which of m candidates each uses, (L, m); prices.
+        """Return which of m candidates the L models on a rule's path use, (L, m), and their prices.
 
-        rule : "group" or "lasso"; choice : source (node, or -1) of each quantity with several;
-            candidates that need another source are not used"""
+        rule : "group" or "lasso"; choice : tuple with the node to use, or -1, for each quantity
+            that several nodes can supply; candidates that need another of these are not used"""
         if (rule, choice) not in self._known:
             space = self.search.space
             used = self.used_by_rule[rule] & computable_from(space, choice)
@@ -46,8 +46,8 @@ def counterpart(model, results):
     """Find the model in `results` that corresponds to `model`; return None if there is none.
 
     model : CandidateModel; results : RuleResults of other rows, such as all but one fold
-    It costs at most as much. For a path's model, it is the one of the same rule and sources whose
-    penalty is the smallest that is not below the model's; otherwise, the best listed model."""
+    The result costs at most as much. For a model on a rule's path, it is the one with the smallest
+    penalty that is not below that of `model`; otherwise, it is the best model in results.listed."""
     if model.rule == "null":
         return replace(model, state=results.search.state(model.state.used))
     budget = model.state.price
@@ -64,7 +64,7 @@ def counterpart(model, results):
 def _state(search, used, relax):
     """Return the SearchState of the candidates `used`, (m,) bool; None if it has too many columns.
 
-    search : Search; relax : weight of unpenalized coefficients, 0 for a model without refit"""
+    search : Search; relax : share of unpenalized estimates in its coefficients, 0 for no refit"""
     if relax == 0.0:
         return SearchState(used, search.space.price(used), np.nan, -1, np.nan)
     state = search.state(used)
@@ -72,9 +72,9 @@ def _state(search, used, relax):
 
 
 def models_to_compare(results, relax=None):
-    """Return models within the budget to compare by held-out loss: CandidateModels, null first.
+    """Return CandidateModels within the budget to compare by held-out loss, the null model first.
 
-    results : RuleResults; relax : weight of unpenalized coefficients, None tries 0, 0.5 and 1"""
+    results : RuleResults; relax : share of unpenalized estimates; None tries 0, 0.5 and 1"""
     search = results.search
     nothing = search.state(np.zeros(len(search.space), bool))
     out = [CandidateModel(nothing, "null")]
@@ -140,9 +140,9 @@ class HeldOut:
 
 
 def _losses(models, results, test, family):
-    """Return deviances (V, n) of a Batch `test` for V CandidateModels, each fitted to other rows.
+    """Return the deviances (V, n) of n held-out rows `test`, a Batch, under V CandidateModels.
 
-    results : RuleResults of these rows; inf if no model in them corresponds to a CandidateModel"""
+    Each is replaced by its counterpart in `results`, RuleResults of other rows; inf without one."""
     X = tiles.unpack(test.X, test.n).astype(np.float64)
     offset, space, known = test.offset_matrix(family.n_scores), results.search.space, {}
     most = family.most_deviance(np.append(results.search.refits.data.given[0], test.y))

@@ -47,8 +47,7 @@ class Search:
     ):
         """Prepare a search for models of rows `batch` that minimize a criterion within a budget.
 
-        network : Network of columns and prices; budget : highest price of a model, or inf
-        criterion : name of the criterion, such as "bic"
+        network : Network of columns and prices; budget : highest price; criterion : such as "bic"
         path : PenaltyPath or None; if columns are too many, the first to enter it are preferred
         monotone : (p,) required signs of the coefficients, 1, -1 or 0, or None"""
         self.budget = budget
@@ -103,7 +102,7 @@ class Moves:
         self.used, self.drop, self.add, self.price = state.used, drops, adds, price
 
     def after(self, a, b):
-        """Return the candidates, (m,) bool, of the model that drops drop[a] and adds add[b]."""
+        """Return the model, (m,) bool, after a move that drops set number a and adds number b."""
         return self.used & ~self.drop[a] | self.add[b]
 
 
@@ -158,8 +157,8 @@ def _drop_sets(space, used):
 def _add_sets(space, used):
     """Return sets of candidates that a move may add, (b, m) bool, and each set's main candidate.
 
-    The first set is empty. Each other set is its main candidate, alone or with all candidates that
-    this one needs. The second result, (b - 1,), leaves the first set out.
+    The first set is empty and has no main candidate: the second result is (b - 1,). Another set is
+    a candidate that the model does not have, alone or with all others that this candidate needs.
     space : SearchSpace; used : (m,) bool, candidates (columns or terms) before the move"""
     m = len(space)
     lead = np.flatnonzero(~used)
@@ -172,7 +171,7 @@ def _add_sets(space, used):
 
 
 def _column_sets(space, sets):
-    """Return the columns of r sets of a SearchSpace's m candidates, (r, m) bool, as ColumnSets."""
+    """Convert r sets of the m candidates of a SearchSpace, (r, m) bool, to ColumnSets."""
     row, candidate = np.nonzero(sets)
     first, size = space.start[candidate], np.diff(space.start)[candidate]
     before = np.cumsum(size) - size
@@ -182,9 +181,9 @@ def _column_sets(space, sets):
 
 
 def _best_switch(search, state, budget):
-    """Return the best model with another source of a quantity than `state`; None if none is better.
+    """Return the best model that takes one quantity from another node than `state`, or None.
 
-    search : Search; state : SearchState, like the result; budget : highest price of the result"""
+    search : Search; state, result : SearchState; None if no model of price <= budget is better"""
     best = state
     for used in source_switches(search.space, state.used):
         if not used.any() or not affordable(search.space.price(used), budget):
@@ -196,9 +195,9 @@ def _best_switch(search, state, budget):
 
 
 def source_switches(space, used):
-    """Yield models, (m,) bool, that take one quantity from another source than the model `used`.
+    """Yield models, (m,) bool, that take one quantity from another node than the model `used`.
 
-    space : SearchSpace, with sources (alternative nodes); used : (m,) bool, candidates in use"""
+    Several nodes of `space` (SearchSpace) can supply one quantity; used : (m,) bool, candidates"""
     base = space.network.base[space.candidates]
     for s, source in enumerate(space.source.T):
         mine = used & (source >= 0)

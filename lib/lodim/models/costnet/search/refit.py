@@ -28,9 +28,7 @@ class Quadratic:
     mean : (q,) means of the columns, weighted by the curvature"""
 
     def __init__(self, data, intercept, on, coef):
-        """Approximate the deviance near the model with coefficients coef (r, K) of columns `on`.
-
-        data : SearchData, with the rows; intercept : (K,) intercepts of the model"""
+        """Approximate the deviance near intercept (K,), coef (r, K) of columns `on` of `data`."""
         theta = np.zeros((1 + len(data.columns), len(intercept)))
         theta[0], theta[1 + on] = intercept, coef
         _, slope, G = data.at_model(theta, np.arange(len(data.columns)), 1)
@@ -46,9 +44,9 @@ class Quadratic:
 class Refits:
     """Unpenalized models for the rows `data` (SearchData): one per set of columns, fitted once.
 
-    null : Refit without columns
+    null : Refit (fitted model) without columns
     at_null : Quadratic approximation of the deviance at `null`, exact for a gaussian family
-    warm_start : Refits of a sample of the rows, which give starting values, or None"""
+    warm_start : Refits to a sample of the rows, whose coefficients are starting values, or None"""
 
     def __init__(self, data, warm_start=None):
         nothing = np.empty(0, np.int64), np.zeros((0, data.n_scores))
@@ -69,7 +67,7 @@ class Refits:
         return self._models[key]
 
     def open(self, on):
-        """Return the columns `on` without those whose coefficients are 0 due to required signs."""
+        """Return the columns `on` except those whose coefficients are 0 by sign constraints."""
         return on[self(on).coef.any(axis=1)] if self.data.sign.any() else on
 
     def rank(self, on):
@@ -89,8 +87,8 @@ class Refits:
 def _ridge(refits, on, size=0.0):
     """Return a ridge penalty matrix (r, r) that makes the coefficients of r columns unique.
 
-    refits : Refits; on : (r,) positions of the columns
-    It is `size` times the columns' Gram matrix, plus a penalty of collinear combinations."""
+    It is `size` times the Gram matrix, plus a penalty on combinations of columns that are zero.
+    refits : Refits, models of sets of columns; on : (r,) positions of the columns"""
     gram = refits.at_null.gram[np.ix_(on, on)]
     ridge = size * gram
     if refits.rank(on) == len(on):
@@ -131,7 +129,7 @@ def _fit_with_signs(refits, on):
 
 
 def _slopes(refits, on, intercept, coef):
-    """Return minus the gradient (r,) of half the mean deviance at `coef` (r, 1) of columns `on`."""
+    """Return minus the gradient (r,) of half the mean deviance at a model of the columns `on`."""
     if refits.data.family.name == "gaussian":
         return (refits.at_null.target[on] - refits.at_null.gram[np.ix_(on, on)] @ coef)[:, 0]
     theta = np.vstack([intercept, coef])
@@ -189,8 +187,8 @@ def _newton(refits, on, cold=False):
 def _start(refits, on, null):
     """Return coefficients (1 + r, K) at which Newton's method starts, intercepts first.
 
-    They come from a refit to a sample of rows or, without one, from a Newton step at `null`.
-    refits : Refits; on : (r,) positions of columns; null : (1 + r, K), the null model"""
+    They are from a refit to a sample of rows or, if there is none, one Newton step from `null`.
+    refits : Refits; on : (r,) positions of the columns; null : (1 + r, K), the null model"""
     at = refits.at_null
     if refits.warm_start is not None:
         fit = refits.warm_start(on)

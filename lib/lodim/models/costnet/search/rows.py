@@ -71,11 +71,11 @@ class SearchData(TrainingRows):
     def at_model(self, theta, on, curvatures=0, least=None):
         """Return (value, slope, moments) of half the mean deviance of a model.
 
-        slope : minus the gradient (K, 1 + r) with respect to the intercept and r coefficients
-        moments : products of these columns, summed over rows with second derivatives l'' as weights
         theta : (1 + r, K) intercepts and coefficients of the columns at positions `on`
-        curvatures : 0 for no moments, 1 for an average l'', K^2 for l'' per pair of K predictors
-        least : smallest l'' of a row of weight one, by default that of the loss"""
+        slope : (K, 1 + r) minus the gradient; l'' : second derivatives of a row's loss
+        moments : (J, J, 1 + r, 1 + r) products of intercept and columns, summed with weights l''
+        curvatures : number J^2 of l'' per row: 0 (no moments), 1 (average), K^2 (predictor pairs)
+        least : lower limit of l'' for a row of weight one; None for the usual limit of the loss"""
         columns = np.append(-1, self.columns[on])
         return self.derivatives(self.scores, columns, curvatures, theta.T, least)[:3]
 
@@ -84,10 +84,10 @@ class SearchData(TrainingRows):
 
 
 def screened_nodes(batch, family, network, path):
-    """Choose the V nodes (columns, terms) that a search considers, (V,) bool; None for all.
+    """Choose which of V nodes (columns, terms) a search considers, (V,) bool; None means all.
 
-    network : Network with the nodes and their columns; family : of the response of `batch`
-    path : PenaltyPath or None; if columns are too many, the first to enter it are preferred"""
+    batch, family : training rows and Family of the response; network : Network of the nodes
+    path : PenaltyPath or None; if columns are too many, those that enter it first are preferred"""
     # Other nodes follow by significance.
     p, most = batch.X.shape[1], MOST_COLUMNS * (2 if family.name == "gaussian" else 1)
     if p <= most:

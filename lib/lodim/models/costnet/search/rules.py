@@ -53,9 +53,10 @@ def path_supports(search, path, rule):
 def path_selections(space, path):
     """Yield (model number, sources, selection) for each model of a path and choice of sources.
 
-    space : SearchSpace of m candidates (columns or terms); path : PenaltyPath
-    sources : tuple of node numbers, the source of each quantity with several, or -1
-    selection : (m,) bool, candidates that the model uses and that need no other sources"""
+    A source is a node that supplies a quantity, in place of others that could also do this.
+    sources : tuple of node numbers, one per such quantity; -1 if the model does not need it
+    selection : (m,) bool, candidates that the model uses and that need no other sources
+    space : SearchSpace of the m candidates (columns or terms); path : PenaltyPath"""
     for place, used in enumerate(selections_along(space, path)):
         for choice in choices_of_sources(space, used):
             yield place, choice, used & computable_from(space, choice)
@@ -74,16 +75,17 @@ def selections_along(space, path):
 
 
 def choices_of_sources(space, used):
-    """Iterate over at most 64 ways to choose a source for each quantity with several sources.
+    """Iterate over the first 64 ways to choose sources for a model.
 
-    space : SearchSpace; used : (m,) bool, candidates (columns or terms) of the model
-    A choice is a tuple of node numbers, with -1 for a quantity that the model does not need."""
+    A source is one of several nodes that can supply a quantity. A choice is a tuple with a node
+    number per such quantity, or -1 for a quantity that the model does not need.
+    space : SearchSpace; used : (m,) bool, candidates (columns or terms) of the model"""
     choices = [np.unique(s[s >= 0]).tolist() or [-1] for s in space.source[used].T]
     return islice(product(*choices), 64)
 
 
 def computable_from(space, sources):
-    """Return which m candidates need no source (node) that is not in the tuple `sources`, (m,)."""
+    """Return which candidates need only these `sources`, one node per quantity, (m,) bool."""
     return ((space.source == np.array(sources, int)) | (space.source < 0)).all(axis=1)
 
 
@@ -93,7 +95,7 @@ def computable_from(space, sources):
 def canonicalize_duplicates(path, search):
     """Move coefficients of duplicate columns to the first by name; return the new PenaltyPath.
 
-    Duplicates are multiples of each other in the rows of a Search, with equal prices and needs."""
+    Duplicates are multiples of each other in the rows of `search` with equal prices and needs."""
     space, gram, sign = search.space, search.refits.at_null.gram, search.refits.data.sign
     moves = [
         (space.columns[first], space.columns[other], gram[first, other] / gram[first, first])
@@ -132,7 +134,7 @@ def _twins(space, gram):
 
 
 def _exchangeable(space, first, other):
-    """Return whether two candidates of a SearchSpace, given by position, cost and need the same."""
+    """Return whether candidates number `first` and `other` have equal prices and requirements."""
     network = space.network
     if network.set_cost is not None or (space.source[first] != space.source[other]).any():
         return False
@@ -178,9 +180,9 @@ def forward_selection(search):
 
 
 def _additions(search, state):
-    """Yield models that add candidates to a SearchState and should have a lower criterion.
+    """Yield models that add candidates to the model `state` and are predicted to be better.
 
-    A model is (price, predicted criterion, candidates as an (m,) mask), within search's budget."""
+    A model is (price, predicted criterion, (m,) mask of candidates), within the Search's budget."""
     # At most two models per price.
     moves = Moves(search, state, search.budget, drop=False)
     value, by_function = moves.value[0], search.space.network.set_cost is not None

@@ -29,8 +29,9 @@ class ColumnSets(NamedTuple):
 def sweep(gram, target, k):
     """Add column k to a least-squares model, in place; or remove column k if the model has it.
 
-    gram : (q, q), X'X; minus its inverse for columns in the model, residual products for others
-    target : (q, K), X'y; coefficients for columns in the model, residual products for others"""
+    gram (q, q) and target (q, K) are X'X and X'y if the model has no columns. Sweeping turns the
+    part for columns in the model into minus the inverse and the coefficients, and the part for
+    other columns into products of residuals."""
     q, K = target.shape
     pivot = gram[k, k]
     entering = 1.0 if pivot > 0.0 else -1.0
@@ -55,8 +56,8 @@ def enter(gram, target, variance, on):
     """Add the columns `on` to a least-squares model, in place; return which entered, (q,) bool.
 
     A column that is a linear combination of columns in the model does not enter.
-    gram, target : X'X (q, q) and X'y (q, K), swept by the columns in the model; updated
-    variance : (q,) diagonal of X'X; on : positions among the q columns"""
+    gram, target : X'X (q, q) and X'y (q, K) after a sweep for each column in the model; updated
+    variance : (q,) diagonal of X'X before any sweep; on : positions among the q columns"""
     within = np.empty(gram.shape[0], np.bool_)
     within[:] = False
     for k in on:
@@ -111,10 +112,11 @@ def gains(model, drops, adds, allowed, sign):
 def _eliminate(M, v, variance, at, n_dropped, size, sign):
     """Exchange columns of a least-squares model; return fall of the deviance, change of the rank.
 
-    at : positions of `size` columns among q, of which the first n_dropped leave, the others enter
-    M, v : (size, size) and (size, K) parts of the swept X'X and X'y for them; overwritten
-    variance : (q,) diagonal of X'X before any column entered; aliased columns stay out
-    sign : (q,) required signs; columns with a wrong sign stay out"""
+    at : positions of `size` columns; the first n_dropped of these leave, the others enter
+    M, v : (size, size), (size, K) entries for these columns of X'X and X'y, after a sweep for each
+        column in the model; overwritten
+    variance : (q,) diagonal of X'X of all columns before any sweep; collinear columns do not enter
+    sign : (q,) required signs; columns whose coefficient would have the wrong sign do not enter"""
     total, rank = 0.0, 0
     for k in range(size):
         pivot = M[k, k]
