@@ -66,6 +66,23 @@ def test_expected_loss_of_a_number_is_its_variance():
         np.testing.assert_allclose(row, fit.predict(V, np.array([0, column]), 0)[1] ** 2)
 
 
+def test_tree_names_missing_measurements():
+    rng = np.random.default_rng(0)
+    x, missing = rng.normal(size=300), rng.permutation(300) < 90
+    rows = pd.DataFrame({"crp": np.where(missing, np.nan, x), "bmi": x + 0.3 * rng.normal(size=300)})
+    rows["y"] = np.where(x > 0, "a", "b")
+    number = ld.acquire("y ~ .", rows, costs={"crp": 1, "bmi": 2}, trade_off=0.02).tree()
+    assert "crp missing" in [text for text, _ in number.root.branches]
+    assert "nan" not in str(number)
+
+    rows["g"] = rng.choice(["low", "mid", "top"], 300)
+    rows["y"] = np.where(np.where(rows["g"] == "mid", x, rows["g"] == "top") > 0, "a", "b")
+    rows.loc[missing, "g"] = None
+    costs = {"g": 0.01, "bmi": 1}
+    level = ld.acquire("y ~ g + bmi", rows, costs=costs, trade_off=0.02).tree()
+    assert [text for text, _ in level.root.branches] == ["g: top", "g: missing or mid", "g: low"]
+
+
 def test_tree_asks_for_the_context_first(policy):
     tree = policy.tree()
     assert tree.root.items == ("where",) and tree.agreement > 0.8

@@ -188,7 +188,7 @@ class _Growing:
 
         rows, columns : positions of the rows, and of the features computed from the data column
         A group is a pair (level or (least, greatest number), positions in `rows`). Groups are
-        sorted by number, or by the mean prediction for the rows of a level."""
+        sorted by number, missing ones last, or by the mean prediction for the rows of a level."""
         design = self.policy.design
         levels = getattr(design.terms[design.term_of[columns[0]]][0], "levels", None)
         X = self.X[np.ix_(rows, columns)] * design.scale[columns] + design.mean[columns]
@@ -196,11 +196,13 @@ class _Growing:
             code = X.argmax(axis=1)
             if len(columns) < len(levels):  # the first level has no column
                 code = np.where(X.max(axis=1) < 0.5, 0, code + len(levels) - len(columns))
+            code, levels = np.where(np.isnan(X).any(axis=1), len(levels), code), [*levels, "missing"]
             score = self.answers[rows][:, -1 if self.policy.levels else 0]
             found = [(levels[c], np.flatnonzero(code == c)) for c in np.unique(code)]
             return sorted(found, key=lambda one: score[one[1]].mean())
         x = X[:, 0]
-        cuts = np.unique(np.nanquantile(x, np.linspace(0, 1, CUTS + 1)[1:-1])) if len(x) else []
+        seen = x[~np.isnan(x)]
+        cuts = np.unique(np.quantile(seen, np.linspace(0, 1, CUTS + 1)[1:-1])) if len(seen) else []
         code = np.where(np.isnan(x), len(cuts) + 1, np.searchsorted(cuts, x, side="right"))
         return [
             ((x[code == c].min(), x[code == c].max()), np.flatnonzero(code == c))
@@ -213,13 +215,17 @@ class _Growing:
             return "always"
         if not isinstance(groups[0][0], tuple):
             return f"{name}: " + " or ".join(str(value) for value, _ in groups[lo:hi])
+        n = len(groups) - int(np.isnan(groups[-1][0][0]))
+        if lo == n or (lo, hi) == (0, n):
+            return f"{name} {'missing' if lo == n else 'known'}"
         low, high = (
-            None if k in (0, len(groups)) else _between(groups[k - 1][0][1], groups[k][0][0])
-            for k in (lo, hi)
+            None if k in (0, n) else _between(groups[k - 1][0][1], groups[k][0][0])
+            for k in (lo, min(hi, n))
         )
         if low is None:
             return f"{name} below {high}"
-        return f"{name} {low} or more" if high is None else f"{name} {low} to {high}"
+        last = f"or more{', or missing' if hi > n else ''}" if high is None else f"to {high}"
+        return f"{name} {low} {last}"
 
 
 def _impurity(target, groups, cuts, least):
