@@ -146,7 +146,8 @@ class CostnetFit(Fit):
         type : str
             "cost": price to be paid for the row; other types as in `Fit.predict`.
         offset, new_levels, threshold
-            As in `GlmFit.predict`.
+            Known part of the linear predictor, array or column name; "error" or "missing" for
+            levels not in training; probability from which the second of two classes is predicted.
 
         Returns
         -------

@@ -118,7 +118,8 @@ class MelmFit(Fit):
         offset : None
             Not allowed, since there is no score to which it could be added.
         new_levels, threshold
-            As in `GlmFit.predict`.
+            "error" or "missing" for levels not in training; probability from which the second of
+            two classes is predicted.
 
         Returns
         -------

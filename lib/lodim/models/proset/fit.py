@@ -138,7 +138,8 @@ class ProsetFit(Fit):
         quantiles : list of floats
             For type="quantile"; 0.05, 0.5 and 0.95 by default.
         offset, new_levels, threshold
-            As in `GlmFit.predict`.
+            Known part of the linear predictor, array or column name; "error" or "missing" for
+            levels not in training; probability from which the second of two classes is predicted.
 
         Returns
         -------

@@ -127,8 +127,11 @@ class RiprFit(Fit):
             probable class (in ties, the largest). "prob": one column with the probability of each
             class. "view": the view (feature set) that predicts the row, or has most evidence.
             Without a response: "cluster" (default), such as "2.1", the first in view 2; or "view".
-        offset, new_levels, threshold
-            As in `GlmFit.predict`; ripr fits no offset.
+        offset : None
+            Not allowed: ripr fits no offset.
+        new_levels, threshold
+            "error" or "missing" for levels not in training; probability from which the second of
+            two classes is predicted.
 
         Returns
         -------
