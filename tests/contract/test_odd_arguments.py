@@ -574,6 +574,9 @@ def test_annotated_choices_of_fits_are_those_that_are_allowed(model):
     [
         ("gbmap", "n_estimators", "m"), ("gbmap", "alpha", "lambda_ or l1_ratio"),
         ("glm", "exposure", r"offset \(its logarithm\)"),
+        ("glm", "link", r"family \(each has one link\)"),
+        ("gbmap", "tau", "quantile"),
+        ("costnet", "var_power", "power"),
         ("proset", "C", "lambda_v"), ("ripr", "n_neighbors", "k"), ("glm", "max_iter", "control"),
         ("costnet", "random_state", "seed"), ("melm", "n_init", "n_starts"),
         ("gbmap", "lamda", "lambda_"),
