@@ -338,10 +338,6 @@ class Policy:
         depth : int, default=4
             Largest number of purchases on a path.
 
-        Returns
-        -------
-        Tree
-
         See Also
         --------
         plot, report
@@ -460,10 +456,6 @@ class Policy:
             Factor by which each new row reduces the weight of older rows, in (0, 1].
         every : int, optional
             Number of new rows after which the predictor is refitted; by default 5% of the rows.
-
-        Returns
-        -------
-        Policy
 
         Raises
         ------

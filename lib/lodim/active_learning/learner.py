@@ -283,10 +283,6 @@ class Learner(Generic[FitT]):
         new : bool, default=False
             Accept classes that no labelled row has, which otherwise raise an error.
 
-        Returns
-        -------
-        Learner
-
         Raises
         ------
         DataError
@@ -410,10 +406,6 @@ class Learner(Generic[FitT]):
         against : mapping of str to Learner
             Other runs by name, all started with the same rows (see `lodim.learning_curves`), which
             "winloss" needs; an ArgumentError otherwise.
-
-        Returns
-        -------
-        Axes
 
         See Also
         --------

@@ -306,10 +306,6 @@ class Comparison(Summarized):
         model : str
             Label of the model; an ArgumentError if no model of lodim has this label.
 
-        Returns
-        -------
-        Fit
-
         See Also
         --------
         tidy

@@ -484,10 +484,6 @@ class Fit(Delegates):
         full : bool, default=False
             Show all rows of long tables; by default 15 rows of tables with more than 30 rows.
 
-        Returns
-        -------
-        Report
-
         See Also
         --------
         tidy, glance, report

@@ -353,10 +353,6 @@ class Effects(FitResult):
         full : bool, default=False
             Show all rows of tables with more than 30 rows.
 
-        Returns
-        -------
-        Report
-
         See Also
         --------
         tidy, ranges

@@ -101,10 +101,6 @@ class Report:
         width : int, default=78
             Largest number of characters per line, at least 60.
 
-        Returns
-        -------
-        str
-
         See Also
         --------
         as_html, as_latex

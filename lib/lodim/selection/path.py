@@ -242,10 +242,6 @@ class Path(Generic[FitT_co]):
         lambda_ : float
             Penalty; an ArgumentError if it is not positive.
 
-        Returns
-        -------
-        Fit
-
         See Also
         --------
         coef, predict

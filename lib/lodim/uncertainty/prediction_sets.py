@@ -343,10 +343,6 @@ class Conformal(FitResult, Generic[FitT_co]):
             "coverage" (required); `top`, largest number of rows in "intervals" (200). An unknown
             argument raises an ArgumentError.
 
-        Returns
-        -------
-        Axes
-
         See Also
         --------
         coverage

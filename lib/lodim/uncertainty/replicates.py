@@ -188,10 +188,6 @@ class Bootstrap(FitResult, Generic[FitT_co]):
         full : bool, default=False
             Show all rows of tables with more than 30 rows.
 
-        Returns
-        -------
-        Report
-
         See Also
         --------
         tidy, plot

@@ -246,10 +246,6 @@ class CostnetFit(Fit):
             log=True for a log scale; top=10, number of names; most=30, number of items;
             data, offset, bins=10 and level (default: the second class of two, or all classes)
 
-        Returns
-        -------
-        Axes
-
         See Also
         --------
         prices, report, lodim.CV.plot
@@ -273,10 +269,6 @@ class CostnetFit(Fit):
             Select the best model of the frontier that costs at most this.
         lambda_ : float, optional
             Select the penalized model of this lambda (the nearest on the log scale), not refitted.
-
-        Returns
-        -------
-        CostnetFit
 
         Raises
         ------

@@ -338,10 +338,6 @@ class GbmapFit(Fit):
             Arguments of the kind; an ArgumentError if one is unknown or missing, or a plot needs
             training rows and the fit keeps none.
 
-        Returns
-        -------
-        Axes
-
         See Also
         --------
         report, lodim.Path.plot, lodim.CV.plot
@@ -383,10 +379,6 @@ class GbmapFit(Fit):
         type : {"response", "link", "class", "prob"}
         offset : array (n,) or column name, optional
             Known part of the linear predictor.
-
-        Returns
-        -------
-        dict
 
         See Also
         --------

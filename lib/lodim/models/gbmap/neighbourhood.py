@@ -164,10 +164,6 @@ def drift_threshold(
     kind : {"difference", "distance"}
         As for `drift`.
 
-    Returns
-    -------
-    float
-
     Raises
     ------
     ArgumentError, DataError

@@ -300,10 +300,6 @@ class GlmFit(Described, Fit):
         level : float, default=0.95
             Confidence of the intervals.
 
-        Returns
-        -------
-        Report
-
         See Also
         --------
         tidy, glance, report
@@ -345,10 +341,6 @@ class GlmFit(Described, Fit):
             against its predicted probability.
             The `named` most extreme rows are labelled.
         ax : Axes, optional
-
-        Returns
-        -------
-        Axes
 
         See Also
         --------

@@ -361,10 +361,6 @@ class MelmFit(Fit):
         **arguments
             Arguments of the kind.
 
-        Returns
-        -------
-        Axes
-
         Raises
         ------
         ArgumentError, DataError

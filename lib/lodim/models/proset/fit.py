@@ -440,10 +440,6 @@ class ProsetFit(Fit):
         **arguments
             Arguments of the kind; an ArgumentError if one is unknown, or there is nothing to draw.
 
-        Returns
-        -------
-        Axes
-
         See Also
         --------
         explain, report, lodim.Path.plot

@@ -163,10 +163,6 @@ class RiprFits(Summarized):
         new_levels : {"error", "missing"}, default="error"
             As in `predict`.
 
-        Returns
-        -------
-        DataFrame
-
         See Also
         --------
         predict
@@ -259,10 +255,6 @@ class RiprFits(Summarized):
         ----------
         full : bool
             Show all rows of every table.
-
-        Returns
-        -------
-        Report
 
         See Also
         --------
