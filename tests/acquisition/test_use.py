@@ -69,7 +69,9 @@ def test_expected_loss_of_a_number_is_its_variance():
 def test_tree_names_missing_measurements():
     rng = np.random.default_rng(0)
     x, missing = rng.normal(size=300), rng.permutation(300) < 90
-    rows = pd.DataFrame({"crp": np.where(missing, np.nan, x), "bmi": x + 0.3 * rng.normal(size=300)})
+    rows = pd.DataFrame(
+        {"crp": np.where(missing, np.nan, x), "bmi": x + 0.3 * rng.normal(size=300)}
+    )
     rows["y"] = np.where(x > 0, "a", "b")
     number = ld.acquire("y ~ .", rows, costs={"crp": 1, "bmi": 2}, trade_off=0.02).tree()
     assert "crp missing" in [text for text, _ in number.root.branches]

@@ -72,6 +72,12 @@ def test_what_glm_knows_itself():
         fit = ld.glm("k ~ b + s + one", old)
     assert codes(fit) == ("separation", "constant")
     assert "s" in fit.check().findings[0].terms
+    zero = old.assign(
+        g=np.where(old.index < 20, "u", "v"), n=np.where(old.index < 20, 0, 1 + old.index % 3)
+    )
+    with pytest.warns(ld.ConvergenceWarning, match="separated"):
+        fit = ld.glm("n ~ g", zero, family="poisson")
+    assert "separation" in codes(fit) and "means near 0" in fit.check().findings[0].hint
     gaps = old.assign(b=old["b"].where(np.arange(len(old)) % 5 > 0))
     checks = ld.glm("y ~ a + b", gaps).check()
     assert checks.codes == ("dropped-rows",) and "(20%)" in repr(checks)

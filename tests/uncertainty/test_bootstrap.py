@@ -349,7 +349,7 @@ def test_infinite_estimates_have_no_limits():
         fit = ld.glm("species ~ sepal_length + petal_length", iris)
     boot = ld.bootstrap(fit, iris, n=40)
     assert boot.tidy()[["estimate", "std_error", "conf_low", "conf_high"]].isna().all(axis=None)
-    assert "6 terms of 6 without a finite estimate, as the classes are separated" in repr(boot)
+    assert "6 terms of 6 without a finite estimate, as the response is separated" in repr(boot)
     aliased = ld.data("autompg").assign(twice=lambda d: 2.0 * d["weight"])
     told = repr(ld.bootstrap(ld.glm("mpg ~ weight + twice", aliased), aliased, n=40))
     assert "1 term of 3 without a finite estimate." in told and "separated" not in told

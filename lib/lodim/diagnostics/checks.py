@@ -33,13 +33,14 @@ def separation(subject):
     """Find infinite coefficients in a subject (fit and rows); return Findings, or why skipped."""
     fit = subject.fit
     if not fit._separates:
-        return "only for glm with classes, as other models have finite estimates"
+        return "only for glm with classes or counts, as other fits have finite estimates"
     if not fit._separated:
         return []
     have = "has" if len(fit._separated) == 1 else "have"
-    sentence = f"The classes are separated: {some_names(fit._separated)} {have} no finite estimate."
-    hint = "Do not trust probabilities of 0 and 1. A penalized model such as costnet has finite "
-    hint += "estimates. Or leave the terms out."
+    names = some_names(fit._separated)
+    sentence = f"The response is separated: {names} {have} no finite estimate."
+    hint = f"Do not trust {'means' if fit.levels is None else 'probabilities of 1 or'} near 0. A "
+    hint += "penalized model such as costnet has finite estimates. Or leave the terms out."
     return [Finding("separation", "problem", sentence, hint, tuple(fit._separated))]
 
 

@@ -304,7 +304,7 @@ class Bootstrap(FitResult, Generic[FitT_co]):
         none = int((unknown.all(axis=0) & np.isnan(self.estimate)).sum())
         some = int(unknown.any(axis=0).sum()) - none
         if none:
-            why = ", as the classes are separated" if self.default and self.fit._separated else ""
+            why = ", as the response is separated" if self.default and self.fit._separated else ""
             notes.append(f"{counted(none, 'term')} of {q} without a finite estimate{why}.")
         if some:
             notes.append(f"{counted(some, 'term')} of {q} NaN in some replicates, left out there.")

@@ -402,7 +402,7 @@ class GlmFit(Described, Fit):
 
     @property
     def _separates(self):
-        return self.levels is not None
+        return self.family.link != "identity" and self.family.name != "gamma"
 
     # What only glm has -------------------------------------------------------------------------
 
