@@ -49,6 +49,10 @@ def cite(model: Any = None) -> str:
         For example "gbmap", `lodim.gbmap` or its fit; an ArgumentError if there is no such model.
         Default: only the entry for lodim.
 
+    Returns
+    -------
+    str
+
     See Also
     --------
     gbmap, proset, melm, ripr, costnet
