@@ -171,8 +171,8 @@ def _doubts(fit):
         notes.append(
             "SEPARATED: no finite maximum likelihood estimate exists for "
             f"{first_names(fit.separated, NAMED)}: values farther from 0 always fit better. The "
-            "table shows the values at which the iterations stopped. Use a penalized model or fewer "
-            "terms."
+            "table shows the values at which the iterations stopped. Use a penalized model or "
+            "fewer terms."
         )
     elif not fit.converged:
         notes.append("NOT converged: raise control={'max_iter': ...}.")
