@@ -338,6 +338,8 @@ def test_separation_is_said_in_words(data, formula, family, infinite):
     known = tidy["std_error"].notna().any()  # else nothing is said of errors that are not there
     assert ("Standard errors assume the model's variances" in str(fit.summary())) == known
     at = tidy["term"].isin(fit.separated)
+    errors = np.sqrt(np.diag(fit.covariance())) if fit.family.n_linear == 1 else tidy["std_error"]
+    np.testing.assert_allclose(errors, tidy["std_error"])
     assert tidy.loc[at, "estimate"].notna().all() and tidy["p_value"].isna().any()
 
 

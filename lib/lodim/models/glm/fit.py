@@ -409,7 +409,7 @@ class GlmFit(Described, Fit):
     def covariance(self) -> pd.DataFrame:
         """Return the covariance of the estimated coefficients, in units of the data.
 
-        Entries that exceed double precision are infinite, for example for a feature of size 1e-160.
+        Entries that exceed double precision are infinite; those of separated terms are NaN.
 
         See Also
         --------
@@ -427,14 +427,16 @@ class GlmFit(Described, Fit):
         model_year      -0.19187  0.00000     0.00240
         """
         coef, cov, _ = self.estimates.in_units_of_data(self.design.mean, self.design.scale)
-        names = pd.Index(self._kept_terms, name="term")
+        names, known = pd.Index(self._kept_terms, name="term"), ~self._infinite.T.ravel()
         if self.family.shared_slopes:
+            known = np.append(~self._infinite[1:, 0], ~self._infinite[0])
             A = np.stack([self._ordered_terms(e.reshape(coef.T.shape).T) for e in np.eye(len(cov))])
             names = pd.Index([*names[1:], *self._thresholds], name="term")
             cov = A[..., 0].T @ cov @ A[..., 0]
         elif coef.shape[1] > 1:
             levels = self.design.levels[1:]
             names = pd.MultiIndex.from_product([levels, names], names=["level", "term"])
+        cov = np.where(np.outer(known, known), cov, np.nan)
         return pd.DataFrame(cov, index=names, columns=names)
 
     def anova(
