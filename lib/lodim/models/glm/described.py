@@ -7,6 +7,7 @@ import numpy as np
 
 from lodim.design.frame import in_pandas
 from lodim.family import Proportion
+from lodim.family.thresholds import threshold_names
 
 
 class Described:
@@ -111,6 +112,10 @@ class Described:
         if self.family.shared_slopes and infinite[0].any():
             names[:1] = compress(self._thresholds, infinite[0])
         return names
+
+    @property
+    def _thresholds(self):
+        return threshold_names(self.levels)
 
     def _comparable(self, reference):
         shown = np.ones((len(self._terms), self._infinite.shape[1]), bool)

@@ -9,7 +9,6 @@ import pandas as pd
 from lodim import forms
 from lodim.checks import flag, one_of, share
 from lodim.errors import ArgumentError, DataWarning, warn
-from lodim.family.thresholds import threshold_names
 from lodim.fitting import saved
 from lodim.fitting.fit import Fit
 from lodim.models.glm import intervals, report
@@ -366,10 +365,6 @@ class GlmFit(Described, Fit):
     def _ordered_terms(self, values):
         """Return a column of slopes, then thresholds, from values (q, S), intercepts in row 0."""
         return np.append(values[1:, 0], -values[0])[:, None]
-
-    @property
-    def _thresholds(self):
-        return threshold_names(self.levels)
 
     def _matrix(self, data):
         """Return (unscaled design matrix, offset or None); rows without a prediction have NaN."""
