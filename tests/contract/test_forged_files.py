@@ -26,8 +26,9 @@ def df():
 
 STATES = [
     "gbmap", "spline", "moments", "chosen", "glm", "proset", "melm", "ripr", "clusters",
-    "costnet",
+    "costnet", "conformal",
 ]  # fmt: skip
+OTHERS = ["several", "policy", "numbers"]  # not single fits that predict any rows
 
 
 @pytest.fixture(scope="module")
@@ -45,13 +46,17 @@ def states(df, tmp_path_factory):
         "ripr": ld.ripr("k ~ a + b + c", df, threads=1),
         "clusters": ld.ripr("~ a + b + c", df, n_clusters=2, lambda_=0.2, threads=1),
         "costnet": ld.costnet("y ~ a + b", df, costs={"a": 1, "b": 2}, threads=1),
+        "conformal": ld.conformal(ld.glm, "k ~ a", df, folds=2, by="class"),
+        "several": ld.ripr("y + c ~ a + b", df, lambda_=0.1, threads=1),
+        "policy": ld.acquire("k ~ a + b", df),
+        "numbers": ld.acquire("y ~ a", df),
     }
     path = tmp_path_factory.mktemp("own") / "fit"
     out = {}
     for name, fit in made.items():
         fit.save(path)
         out[name] = store.read(path)
-    assert list(out) == STATES
+    assert list(out) == STATES + OTHERS
     return out
 
 
@@ -67,7 +72,14 @@ def write(states, name, keys, value, folder):
     return folder / "fit"
 
 
+def without_intercept(estimates):
+    cut = {name: estimates[name][1:] for name in ("kept", "coef", "null")}
+    cut["combination"] = np.zeros((len(cut["kept"]), 1))
+    return estimates | cut | {"cov": estimates["cov"][1:, 1:]}
+
+
 HUGE = 2**62
+WILD = {"feature": "q", "least": -1, "greatest": 1.0, "middle": 0.0, "n": 1, "farthest": 1e9}
 FORGERIES = [
     ("ripr", ("estimates", "views"), lambda v: v * 0 - 1, "no features"),
     ("ripr", ("estimates", "k"), 10**9, "k is 1000000000"),
@@ -129,6 +141,50 @@ FORGERIES = [
     ("costnet", ("position",), [True, 10**6], "position.* is 1000000"),
     ("costnet", ("settings", "network", "parents", 0), [0], "has parents"),
     ("costnet", ("settings", "network", "base"), lambda v: v - 1, "base"),
+    ("gbmap", ("design", "terms", 2, 0, "labels"), ["r", "s", "x"], "labels"),
+    ("gbmap", ("design", "terms", 2, 0, "levels"), [2**70, "s", "t"], "beyond"),
+    ("gbmap", ("design", "response", "levels"), ["no", "or", "yes"], "3 levels, not 2"),
+    ("gbmap", ("design", "response", "called"), True, "no call"),
+    (
+        "gbmap",
+        ("design", "response"),
+        {"name": "a + b", "levels": None, "called": True},
+        "not a call",
+    ),
+    ("gbmap", ("design", "family"), "none", "does not fit the response"),
+    ("gbmap", ("design", "offset"), "a", "offset that was not given"),
+    ("gbmap", ("design", "fills"), [], "nothing that stands for"),
+    ("gbmap", ("design", "fills", 0, "value"), 1e300, "mean of a"),
+    ("gbmap", ("design", "parameter"), 3.0, "does not fit family"),
+    ("gbmap", ("design", "wild"), [WILD], "limits are of a feature"),
+    ("gbmap", ("design", "wild"), [WILD | {"feature": "a", "farthest": 0.5}], "farthest"),
+    ("gbmap", ("design", "names"), 3, "names is a int, not a list"),
+    ("gbmap", ("call",), "\ud800", "halves of letters"),
+    ("gbmap", ("arguments", "control"), {"max_iter": 1e200}, "too large"),
+    ("gbmap", ("arguments", "control"), {"max_iter": np.ones(2)}, "not text or a number"),
+    ("gbmap", ("reference",), lambda rows: {k: v[:0] for k, v in rows.items()}, "no rows"),
+    ("gbmap", ("reference", "y"), lambda v: v * 0 + 0.5, "no code of 2 classes"),
+    ("gbmap", ("settings", "m"), 1, "the last boost 2"),
+    ("glm", ("estimates",), without_intercept, "lack the intercept"),
+    ("spline", ("design", "terms", 2, 0, "name"), "center(g)", "makes no levels"),
+    ("spline", ("design", "terms", 1, 0, "states", 0, 1, "_cyclic"), True, "another kind"),
+    ("chosen", ("selection",), lambda s: {k: v for k, v in s.items() if k != "se"}, "lacks"),
+    ("melm", ("log",), lambda log: {k: v[:0] for k, v in log.items()}, "no start"),
+    ("melm", ("settings", "gamma"), None, "gamma is None"),
+    ("ripr", ("record", "blind"), 10**6, "more are without an answer"),
+    ("costnet", ("settings", "network", "series"), lambda v: v * 0, "series of alternatives"),
+    ("policy", ("y",), lambda y: y + 0.5, "y has codes of no class"),
+    ("policy", ("mixture", "label"), lambda v: v + 7, "other classes"),
+    ("numbers", ("mixture", "cross"), lambda v: v[:0], "covariances"),
+    ("policy", ("network", "names"), ["a", "q"], "cannot be bought"),
+    ("conformal", ("fits", 0, "design", "response", "levels"), ["no", "or"], "one model"),
+    ("conformal", ("says", "score"), "absolute", "not one for the response"),
+    ("conformal", ("guarantee", "by"), None, "not of the classes"),
+    ("conformal", ("table",), lambda t: t | {"more": t["level"]}, "table has columns"),
+    ("conformal", ("table", "size"), lambda v: ["x"] * len(v), "no numbers"),
+    ("conformal", ("held_out",), lambda h: {k: v[:0] for k, v in h.items()}, "no row was held"),
+    ("several", ("fits",), {}, "names of their responses"),
+    ("several", ("fits", "c", "estimates", "views"), lambda v: v[:, ::-1], "."),
 ]
 
 
@@ -226,7 +282,7 @@ def test_edits_of_members_are_refused(states, df, tmp_path):
 
 
 def test_own_files_are_read(states, df, tmp_path):
-    for kind, state in states.values():
-        store.write(tmp_path / "fit", kind, state)
+    for name in STATES:
+        store.write(tmp_path / "fit", *states[name])
         fit = ld.load(tmp_path / "fit")
         assert repr(fit) and len(fit.predict(df)) == len(df)
