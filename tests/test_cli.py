@@ -439,3 +439,24 @@ def test_plots_of_several_panels(tmp_path):
     assert len(fit.estimates) > 1
     save_plots(tmp_path, fit, ("view", "shares"))
     assert {p.name for p in tmp_path.iterdir()} == {"view.png", "shares.png"}
+
+
+def test_a_model_without_penalties_has_its_plots_and_one_loss(tmp_path, capsys):
+    argv = ["glm", "mpg ~ weight", "autompg", "--cv", "--plots", str(tmp_path)]
+    assert main(argv) == 0
+    assert "min, 1se" in capsys.readouterr().out
+    assert {p.stem for p in tmp_path.iterdir()} == {*model_of(ld.glm).plots}
+
+
+def test_features_in_a_scratch_file(tmp_path, capsys):
+    argv = ["gbmap", "mpg ~ weight", "autompg", *QUICK]
+    assert main([*argv, "--scratch", str(tmp_path)]) == 0
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_page_needs_rows_in_memory(tmp_path, capsys):
+    pytest.importorskip("pyarrow")
+    ld.data("iris").to_parquet(tmp_path / "iris.parquet")
+    argv = ["glm", "sepal_length ~ .", str(tmp_path / "iris.parquet")]
+    assert main([*argv, "--report", str(tmp_path / "page.html")]) == 2
+    assert "--report needs a CSV file or an included data set" in capsys.readouterr().err

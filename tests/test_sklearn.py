@@ -265,6 +265,10 @@ def test_cv_chooses_by_the_folds_that_it_is_given(cars):
     assert "whole groups" in repr(three)
     with pytest.raises(ValueError, match="hold out each row once"):
         ls.GbmapRegressor(cv=ShuffleSplit(3), **settings).fit(X, y)
+    with pytest.raises(ld.ArgumentError, match="cv does not split these 392 rows"):
+        ls.GbmapRegressor(cv=GroupKFold(400), **settings).fit(X, y, groups=groups)
+    plain = ls.GbmapRegressor(**settings).fit(X, y, groups=groups).fit_
+    assert "folds of whole groups" in repr(plain)
     prosets = [ls.ProsetRegressor(cv=2, loss=one, threads=1) for one in ("squared", "density")]
     chosen = [one.fit(X[["weight"]][::20], y[::20]).fit_.settings for one in prosets]
     assert [s.loss for s in chosen] == ["squared", "density"]

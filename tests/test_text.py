@@ -31,6 +31,7 @@ from lodim.text import feature_columns, ranges, shorten
             32,
             ["te(weight, horsepower)[0]"],
         ),
+        (["aaaaaaaaaaaaXXXXX1"] * 2, 10, ["aa...aaXXX", "aa...a (2)"]),
         (
             ["bs(weight, df=4)[0]", "bs(weight, df=5)[0]"],
             15,

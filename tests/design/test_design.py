@@ -275,6 +275,9 @@ COLUMNS = [
     (DATES, "has dates: write days"),
     (DATES - DATES[0], "make it a number"),
     ([datetime.date(2020, 1, 1), datetime.date(2020, 1, 2), None], "has dates: write days"),
+    ([datetime.time(1), datetime.time(2), None], "has dates or times"),
+    (pd.arrays.IntervalArray.from_breaks([0, 1, 2, 3]), "of type Interval"),
+    (pd.Categorical(["1", decimal.Decimal(1), None]), "two categories of column 'x'"),
     (np.array([1j, 2, 3]), "real and imaginary"),
     (np.array(["u", 1, None], object), "mixes numbers such as 1 with 'u'"),
     (np.array([True, 1, None], object), "mixes numbers"),
@@ -351,6 +354,10 @@ REFUSED = [
     ("y ~ C(g, Treatment('q'))", {}, "not found"),
     ("y ~ C(g, levels=['a', 'b'])", {}, "has the level 'c'"),
     ("y ~ C(center(x))", {}, "cannot be used here"),
+    ("y ~ np.round(x, 1.5)", {}, "'float' object cannot be interpreted"),
+    ("y ~ scale(2)", {}, "2 must have one value for each row"),
+    ("y ~ bs(np.log(x - x), df=4)", {}, r"bs\(np.log\(x - x\), df=4\) is -inf in row 'r0'"),
+    ("y ~ np.log(g == 'a')", {}, r"np.log\(g == 'a'\) is -inf in row 'r\d+', where g = '[bc]'"),
     ("y ~ standardize(k)", {}, r"standardize\(k\) is .* where k = 0.1"),
     ("cls ~ x", {"family": "gaussian"}, "needs numbers"),
     ("~ x", {"family": "gaussian"}, "needs a response"),
@@ -851,3 +858,15 @@ def test_a_type_of_numbers_is_a_dtype(dtype):
     df = pd.DataFrame({"x": [1.0, 2.0, 3.0], "y": [1.0, 2.0, 4.0]})
     fit = ld.gbmap("y ~ x", df, m=1, lambda_=0.1, n_starts=1, dtype=dtype)
     assert fit.design.dtype == np.dtype(dtype).name
+
+
+def test_levels_without_a_common_order_are_not_compared():
+    data = pd.DataFrame({"x": pd.Categorical(["a", 1, "a", 1]), "y": [1.0, 2.0, 3.0, 5.0]})
+    assert Design.learn("y ~ I(x == 'a')", data)[0].names
+    with pytest.raises(DataError, match="values without an order cannot be compared by < or >"):
+        Design.learn("y ~ I(x < 'a')", data)
+
+
+def test_saved_expressions_have_a_limited_size():
+    with pytest.raises(FormulaError, match="at most 2,000 names and signs"):
+        expressions.tree("I(a" + " > b" * 2_500 + ")")

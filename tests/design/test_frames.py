@@ -275,3 +275,27 @@ def test_one_value_as_a_column_is_refused_with_the_list_to_write():
     fit = ld.glm("mpg ~ weight", ld.data("autompg"))
     with pytest.raises(ld.DataError, match=r"such as \[3000\], not one value"):
         fit.predict({"weight": 3000})
+
+
+@pytest.mark.parametrize(
+    "data, words",
+    [
+        ({"y": [1, 2, 3], "x": [1, 2]}, "same length; they have 'y' 3, 'x' 2"),
+        ({"y": pd.Series([1, 2]), "x": pd.Series([1, 2], [1, 0])}, "different row labels; align"),
+        ({"y": [1, 2], "x": np.ones((2, 2))}, "'x' has 2 dimensions; it must have one"),
+    ],
+)
+def test_columns_of_a_dict_belong_together(data, words):
+    with pytest.raises(DataError, match=words):
+        ld.glm("y ~ x", data)
+
+
+def test_columns_of_polars_without_values_or_of_durations_are_refused_in_words():
+    pl = pytest.importorskip("polars")
+    table = pl.DataFrame({"y": [1.0, 2.0, 4.0], "x": [1.0, 3.0, 2.0], "none": [None] * 3})
+    table = table.with_columns(span=pl.duration(days=pl.col("x").cast(int)))
+    assert ld.glm("y ~ x", table).n == 3
+    with pytest.raises(DataError, match="leave 'none' out of the formula"):
+        ld.glm("y ~ x + none", table)
+    with pytest.raises(DataError, match=r"'span' has Duration.* make it a number"):
+        ld.glm("y ~ span", table)

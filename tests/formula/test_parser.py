@@ -178,6 +178,11 @@ def test_a_name_is_spelt_in_one_way():
         ("y ~ x + y", 8, "both sides"),
         ("y ~ np.log(.)", 11, "inside a function"),
         ("y ~ .x", 5, "operator is missing"),
+        ("y ~ x + 2", 8, "a number is not a term"),
+        ("y ~ (x + a)**2.5", 13, "must be a whole number"),
+        ("y ~ C(x, Treatment, contrast=Sum)", 4, "only one contrast"),
+        ("y ~ C(x, Treatment(1, 2))", 9, "may only have the arguments: reference"),
+        ("y ~ C(x, levels=3)", 16, "levels= takes a list"),
         pytest.param("y ~ (. + Q)**40", 4, "more than 100,000 terms", marks=pytest.mark.long),
     ],
 )

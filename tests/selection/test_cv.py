@@ -714,3 +714,11 @@ def test_a_large_amount_among_zeros_counts_in_full(family):
     y = df["y"].to_numpy()
     null = family.deviance(y, np.full((200, 1), np.log(y.mean()))).mean()
     assert cv.frame["mean"][0] == pytest.approx(null, rel=1e-3)
+
+
+def test_a_model_without_settings_has_a_loss_and_no_curve(df):
+    cv = ld.cv(ld.glm, "y ~ x1", df, folds=2)
+    with pytest.raises(ld.ArgumentError, match="only one point, so there is no curve"):
+        cv.plot()
+    with pytest.raises(ld.ArgumentError, match="the model has none to choose"):
+        cv.lambda_min  # noqa: B018

@@ -188,6 +188,7 @@ def test_fits_of_a_path_are_light(df, path, tmp_path):
         ({"lambdas": [0.1, -1.0]}, "lambdas"), ({"lambdas": [np.nan]}, "lambdas"),
         ({"lambdas": []}, "lambdas"), ({"lambdas": ["a"]}, "lambdas"),
         ({"lambda_": 0.1}, "lambda_"), ({"gamma": 1}, "gamma"),
+        ({"lambdas": [0.1], "n_lambda": 3}, "have no effect with lambdas="),
     ],
 )  # fmt: skip
 def test_refusals(df, arguments, word):
@@ -234,3 +235,11 @@ def test_at_refuses(path, value):
 def test_a_wrong_number_of_penalties_is_refused_before_the_data_are_read(of, n_lambda):
     with pytest.raises(ld.ArgumentError, match="n_lambda must be"):
         of(ld.gbmap, "y ~ a", "no_such_file.csv", n_lambda=n_lambda)
+
+
+def test_paths_that_cannot_be_drawn(df):
+    path = ld.path(ld.gbmap, "y ~ a", df, m=1, lambdas=[0.0, 1.0])
+    with pytest.raises(ld.ArgumentError, match="a penalty of 0 cannot be drawn on a log axis"):
+        path.plot()
+    with pytest.raises(ld.ArgumentError, match="the path has no features to draw"):
+        ld.path(ld.costnet, "y ~ 1", df).plot()

@@ -267,6 +267,18 @@ REFUSED = {
         lambda f, d: ld.bootstrap(f, d.assign(weight=d["weight"].mask(d["weight"] > 4000))),
         ld.DataError, "missing values are in",
     ),
+    "another level": (
+        lambda f, d: ld.bootstrap(
+            ld.glm("mpg ~ origin", d), d.assign(origin=d["origin"].astype(str) + "!")
+        ),
+        ld.DataError, "other features for these rows",
+    ),
+    "another class": (
+        lambda f, d: ld.bootstrap(
+            ld.glm("origin ~ weight", d), d.assign(origin=d["origin"].astype(str) + "!")
+        ),
+        ld.DataError, r"classes are \('Europe!'",
+    ),
     "no fit": (lambda f, d: ld.bootstrap(ld.glm, d), ld.ArgumentError, "must be a fit"),
     "n": (lambda f, d: ld.bootstrap(f, d, n=1), ld.ArgumentError, "n must be"),
     "statistic": (

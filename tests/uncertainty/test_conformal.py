@@ -600,6 +600,9 @@ def test_plots(axes):
         assert [t.get_text()[0] for t in ax.get_yticklabels()] == ["r", "s", "t"]
     with pytest.raises(ld.ArgumentError, match="needs new rows"):
         found.plot()
+    numbers = ld.conformal(ld.glm, "y ~ a + b", df)
+    with pytest.raises(ld.ArgumentError, match="must have a row without missing values"):
+        numbers.plot(data=new.assign(a=np.nan))
     with pytest.raises(ld.ArgumentError, match="needs by"):
         found.plot("coverage", data=new)
     with pytest.raises(ld.ArgumentError, match="kind must be one of intervals, coverage"):
