@@ -283,6 +283,20 @@ def test_what_cannot_be_written(cars, method):
         getattr(fit, method)(new_levels="other")
 
 
+@pytest.mark.parametrize(
+    "levels, words",
+    [
+        ([1, "a"], "levels of several kinds, such as 1 and 'a': make all of them text"),
+        ([2**60 + 1, 2**60 + 3], "a level that cannot be written exactly"),
+    ],
+)
+def test_levels_that_cannot_be_written(cars, levels, words):
+    levels = np.resize(np.array(levels, object), len(cars))
+    fit = ld.glm("mpg ~ kind + weight", cars.assign(kind=pd.Categorical(levels)))
+    with pytest.raises(ld.ArgumentError, match=words):
+        fit.to_sql("duckdb")
+
+
 def test_arguments_of_queries(cars):
     fit = ld.glm("mpg ~ weight", data=cars)
     with pytest.raises(ld.ArgumentError, match="dialect"):

@@ -358,6 +358,10 @@ def test_pictures(cars, fit, heart):
     steps = np.diff(levels)
     assert 0.0 in levels.round(12) and np.allclose(steps, steps[0])
     assert np.isclose(steps[0], float(f"{steps[0]:.1g}")) or np.isclose(steps[0] % 0.25, 0.0)
+    first = ld.effects(fit, cars).plot(top=1)
+    assert "the 1 largest of 4" in first[0].figure.get_supxlabel()
+    pair = ld.effects(fit, cars, ("weight", "model_year"))
+    assert "," in str(pair.summary())
     slopes = ld.effects(fit, cars, kind="slope", interval=boot).plot()
     assert "with 95% interval" in slopes.get_xlabel()
     classes = ld.effects(ld.glm("chest_pain ~ age", heart), heart).plot()
@@ -394,6 +398,15 @@ REFUSED = {
     "no rows": (
         lambda f, d: ld.effects(f, d.assign(weight=np.nan), "weight"), ld.ArgumentError, "every",
     ),
+    "constant pair": (
+        lambda f, d: ld.effects(f, d.assign(model_year=70), ("weight", "model_year")),
+        ld.ArgumentError, "'model_year' does not vary",
+    ),
+    "pair of groups": (
+        lambda f, d: ld.effects(f, d, ("weight", "model_year"), by="origin").plot(),
+        ld.ArgumentError, "needs one group, not 3",
+    ),
+    "axes": (lambda f, d: ld.effects(f, d).plot(ax=1), ld.ArgumentError, "give term="),
     "plot": (lambda f, d: ld.effects(f, d).plot("x"), ld.ArgumentError, "no term 'x'"),
     "level": (lambda f, d: ld.effects(f, d, level=0.9), ld.ArgumentError, "give interval="),
     "few replicates": (

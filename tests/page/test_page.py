@@ -494,3 +494,39 @@ def test_charts_hold_only_the_columns_that_they_show():
     rows = pd.DataFrame({"x": [1.0, 2.0], "hidden": [3.0, 4.0], "y": [5.0, 6.0]})
     spec = charts.chart(Picture("", "points", rows, "x", "y"))
     assert spec["data"]["values"] == [{"c0": 1.0, "c2": 5.0}, {"c0": 2.0, "c2": 6.0}]
+
+
+@pytest.mark.parametrize(
+    "fit",
+    [
+        lambda data: ld.glm("mpg ~ 1", data),
+        lambda data: ld.glm("origin ~ weight", data),
+        lambda data: ld.proset("mpg ~ weight + model_year", data, lambda_v=1e-3),
+        lambda data: ld.proset("mpg ~ weight", data, lambda_v=1e3),
+        lambda data: ld.ripr("heavy ~ origin + cylinders", data, min_dim=2, max_dim=2, k=5),
+        lambda data: ld.melm("heavy ~ mpg + cylinders", data, gamma=1.0, k=2),
+        lambda data: ld.gbmap("mpg ~ weight + horsepower", data, m=2, lambda_=0.1),
+    ],
+    ids=["no terms", "classes", "proset", "nothing", "ripr", "melm", "gbmap"],
+)
+@pytest.mark.parametrize("shown", [True, False])
+def test_pictures_of_each_model(fit, shown):
+    data = CARS.assign(heavy=CARS["weight"] > 2800, origin=CARS["origin"].astype(str))[::2]
+    fit = fit(data)
+    assert fit._in_words()
+    pictures = fit._pictures(data if shown else None)
+    assert len({picture.title for picture in pictures}) == len(pictures)
+    if fit.design.n_incomplete:
+        missing = str(data["horsepower"].isna().sum())
+        assert sections.facts(fit)["rows with missing values, filled in"] == missing
+
+
+def test_a_page_of_many_terms_of_bools_and_of_columns_without_values(tmp_path):
+    data = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 41))).add_prefix("v")
+    fit = ld.glm("v0 ~ . ", data)
+    assert "The first 30 of 40" in fit._pictures(data)[0].note
+    data["flag"] = data["v1"] > 0
+    fit = ld.gbmap("v0 ~ v1 + v2", data, m=2, lambda_=0.1)
+    fit.report(tmp_path / "page.html", data.assign(v1=np.nan))
+    with pytest.raises(ld.DataError, match="two columns of the data are called 'v1'; rename one"):
+        fit.report(tmp_path / "page.html", pd.concat([data, data[["v1"]]], axis=1))

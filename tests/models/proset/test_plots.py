@@ -1,6 +1,7 @@
 """Plots of proset: what is drawn where, read back from the Axes."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import lodim as ld
@@ -133,3 +134,22 @@ def test_fits_without_features_or_with_one():
 def test_rows_without_responses_are_grey():
     fit, data = fit_of("dose"), people(8, seed=1).drop(columns="dose")
     assert len(places(fit.plot("map", data=data))) == 8 + len(fit.estimates.of_batch(1))
+
+
+@pytest.mark.parametrize("kind", ["surface", "shapley"])
+def test_numbers_have_no_level(kind):
+    arguments = {"data": people(2)} if kind == "shapley" else {}
+    with pytest.raises(ld.ArgumentError, match=r"level= needs .* this response is numeric"):
+        fit_of("dose").plot(kind, level="yes", **arguments)
+
+
+def test_conformity_scores_of_classes_and_features_that_are_no_columns():
+    data = people(60)
+    found = ld.conformal(ld.proset, "ill ~ age", data, lambda_v=0.01, folds=2, threads=1)
+    assert found.says.score == "lac"
+    fit = ld.proset("ill ~ I(age / 10)", data, lambda_v=1e-3, threads=1)
+    labels = [t.get_text() for t in fit.plot("shapley", data=data).get_yticklabels()]
+    assert labels == ["I(age / 10)"]
+    names = dict(zip(fit.design.names, [np.nan], strict=True))
+    with pytest.raises(ld.ArgumentError, match="one row without missing values"):
+        fit.shapley(data[:1], reference=pd.DataFrame([names]))

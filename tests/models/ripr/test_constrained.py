@@ -88,6 +88,7 @@ def test_constraints_of_ones_own_and_files(tmp_path):
         ({"prices": {"x1": 1.0}, "budget": "much"}, "budget must be numbers"),
         ({"prices": {"x1": 1.0}, "budget": [1.0, 2.0]}, "each of the 120 rows"),
         ({"groups": [1, 2]}, "each of the 120 rows"),
+        ({"prices": 3, "budget": 1.0}, "prices must be a dict of column to price, not 3"),
         ({"hard": 1}, "True or False"),
         ({"further": 1}, "a function"),
         ({"prices": {f"x{j}": 1.0 for j in range(1, 7)}, "budget": 0.5}, "no assignment satisfies"),

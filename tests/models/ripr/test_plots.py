@@ -232,3 +232,11 @@ def test_a_view_of_three_categories_is_a_plane_of_cells():
     expected = np.column_stack([4 * codes["a"] + codes["c"], codes["b"]])
     assert same_points(points(ax, 0.5, 0.9).round(), expected)
     ax.figure.canvas.draw()
+
+
+def test_the_view_of_the_query_is_among_few_views():
+    fit = fit_of("two")
+    served = fit._answers(fit.design.apply(TWO)).view
+    assert served.max() > 0
+    (ax,) = fit.plot(row=TWO.iloc[[served.argmax()]], top=1)
+    assert f"view {served.max() + 1}" in ax.get_title()

@@ -372,3 +372,10 @@ def test_features_used_are_counted_as_the_views_have_them():
     assert "Features used:                  3 of 3" in text and "is one feature" in text
     plain = ld.ripr("mpg ~ weight + model_year", cars, k=20, threads=1)
     assert "features: 2, used: 2\n" in str(plain) and "factor" not in str(plain.summary())
+
+
+def test_methods_of_the_other_kind_of_response_are_refused():
+    with pytest.raises(ld.ArgumentError, match=r"votes\(\) needs a response"):
+        ld.ripr("~ . - y", NUMBERS, n_clusters=2, n_views=1, threads=1).votes(NUMBERS)
+    with pytest.raises(ld.ArgumentError, match=r"clusters\(\) needs a formula without a response"):
+        ld.ripr("y ~ .", NUMBERS, lambda_=1.0, threads=1).clusters()
