@@ -214,5 +214,14 @@ def test_errors_say_what_to_do():
         ld.acquire("cultivar ~ alcohol", wine, resources={"minutes": {"alcohl": 2}})
     with pytest.raises(ld.ArgumentError, match="resources must be a dict of dicts"):
         ld.acquire("cultivar ~ alcohol", wine, resources={"minutes": 2})
+    with pytest.raises(ld.ArgumentError, match="'price' is the sum of the costs"):
+        ld.acquire("cultivar ~ alcohol", wine, resources={"price": {"alcohol": 2}})
+    shares = pd.DataFrame({"y": np.resize([0.0, 0.5, 1.0], 30), "x": np.arange(30.0), "n": 2})
+    with pytest.raises(ld.ArgumentError, match="classes or numbers for acquire"):
+        ld.acquire("y ~ x", shares, weights="n", family="binomial")
+    with pytest.raises(ld.DataError, match="at least 10 rows with a response, not 9"):
+        ld.acquire("alcohol ~ hue", wine[:9])
+    with pytest.raises(ld.DataError, match="no row has a known response"):
+        policy.curve(wine.assign(cultivar=None), [0.1])
     with pytest.raises(ld.ArgumentError, match="budget"):
         policy.run(wine, budget=-1)

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import lodim as ld
-from lodim.acquisition import kernels, mixture
+from lodim.acquisition import kernels, mixture, tree
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
 
@@ -333,3 +333,18 @@ def test_page_walks_through_the_tree(policy, tmp_path):
     drawn = str(policy.tree(depth=3))
     for _, choices in shown:
         assert choices == ["Done"] or all(f"{text}:" in drawn for text in choices)
+
+
+def test_trees_and_curves_of_numbers():
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"a": rng.normal(size=80), "b": rng.normal(size=80)})
+    rows["y"] = 3.0 * rows["a"] + 0.1 * rng.normal(size=80)
+    policy = ld.acquire("y ~ a + b", rows[:60], trade_off=0.01)
+    curve = policy.curve(rows[60:], [0.01], myopic=False).set_index("policy")
+    assert curve.loc["policy", "loss"].min() < rows["y"].var() / 9
+    assert " ± " in str(policy.tree())
+
+
+def test_thresholds_of_trees_have_few_digits_and_lie_between():
+    assert tree._between(1.0, 2.0) == "2" and tree._between(0.123456, 0.123459) == "0.123457"
+    assert float(tree._between(1.0, np.nextafter(1.0, 2.0))) == 1.0

@@ -486,3 +486,44 @@ def test_families_are_compared_by_their_deviance(family, more):
     )
     assert asked in table.call and of.loss in str(table)
     assert table.best.family.name in (family, "gaussian")
+
+
+def test_calls_with_other_classes_and_without_a_fit_of_lodim():
+    def fail(formula, data):
+        raise ValueError("no")
+
+    other = {"other": lambda _, data: ld.glm("s ~ a", data), "bad": fail}
+    data = FRAME.assign(s=np.where(FRAME["b"] > 0, "high", "low"))
+    table = ld.compare("k ~ a", data, other, folds=FOLD)
+    assert "its classes are ('high', 'low'), not" in table.failed["other"]
+    assert table.level == 0.05
+    same = {"one": GLMS["all"], "two": GLMS["all"]}
+    table = ld.compare("y ~ a + b + c", FRAME, same, folds=FOLD, baselines=False)
+    assert "two: equal (difference below" in repr(table)
+
+
+def test_prices_of_costnet_are_a_column():
+    models = {"bought": ("costnet", {"costs": {"a": 1.0, "b": 2.0}, "threads": 1}), "glm": "glm"}
+    table = ld.compare("y ~ a + b", FRAME, models, folds=FOLD, baselines=False)
+    assert "Price" in repr(table)
+
+
+def test_null_models_without_loss_leave_nothing_to_explain():
+    data = FRAME.assign(o=FRAME["y"] + 1.0)
+    models = ["glm", ("gbmap", {"m": 1, "lambda_": 0.1})]
+    table = ld.compare("y ~ a", data, models, offset="o", folds=FOLD, baselines=False).tidy()
+    assert table["deviance"].max() < 1e-20
+
+
+@pytest.mark.parametrize("model", ["melm", "ripr"])
+def test_models_of_views_are_compared(model):
+    models = [model, "glm"]
+    table = ld.compare("k ~ a + b", FRAME, models, folds=FOLD, baselines=False).tidy()
+    assert table["parts"].notna().any() and not table["deviance"].isna().any()
+
+
+def test_ordered_classes_have_peers():
+    pytest.importorskip("sklearn")
+    data = FRAME.assign(s=pd.cut(FRAME["y"], 3, labels=["low", "mid", "high"]))
+    table = ld.compare("s ~ a + b", data, ["glm"], folds=FOLD).tidy().set_index("model")
+    assert np.isfinite(table.loc[["forest", "boosting"], "deviance"]).all()

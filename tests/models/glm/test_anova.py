@@ -231,3 +231,18 @@ def test_an_offset_of_zero_is_no_offset(offset):
         ld.glm("mpg ~ weight + cylinders", cars)
     )
     assert table["p_value"].iloc[-1] < 1.0
+
+
+def test_fewer_clusters_than_added_coefficients_have_no_test(df):
+    clusters = np.arange(len(df)) % 3
+    small, large = (ld.glm(f"y ~ {right}", df, clusters=clusters) for right in ("x", "x + z + g"))
+    assert np.isnan(small.anova(large)["p_value"].iloc[1])
+
+
+def test_a_larger_fit_that_is_worse_has_not_converged(df):
+    small = ld.glm("count ~ g", df, family="poisson")
+    with pytest.warns(ld.ConvergenceWarning):
+        large = ld.glm("count ~ g + x", df, family="poisson", control={"max_iter": 1})
+    large.log["deviance"] = small.deviance + 1.0
+    with pytest.raises(ld.ArgumentError, match=r"has not converged: fit it with control="):
+        small.anova(large)

@@ -901,3 +901,41 @@ def test_prints_of_few_and_many_degrees_of_freedom_and_of_huge_statistics():
     exact = ld.glm("y ~ z", df.assign(y=0.1 + 0.3 * df["z"]))
     assert exact.tidy()["statistic"].abs().max() > 1e12
     assert re.search(r" \d\.\d+e[+]?1\d ", str(exact.summary()))
+
+
+def test_a_covariance_of_several_classes_has_rows_per_class(df):
+    found = ld.glm("multinomial ~ x1", df).covariance()
+    assert found.index.names == ["level", "term"] and len(found) == 4
+    np.testing.assert_allclose(found, found.T)
+
+
+def test_a_level_is_for_intervals(df):
+    with pytest.raises(ld.ArgumentError, match="level= needs type='interval', not 'link'"):
+        ld.glm("gaussian ~ x1", df).predict(df, "link", level=0.9)
+    with pytest.raises(ld.ArgumentError, match="only an intercept, so there is no coefficient"):
+        ld.glm("gaussian ~ 1", df).plot()
+
+
+def test_iterations_that_are_cut_short_are_told_everywhere(df):
+    with pytest.warns(ld.ConvergenceWarning):
+        fit = ld.glm("poisson ~ x1", df, family="poisson", control={"max_iter": 1})
+    assert "the iterations did not converge" in repr(fit)
+    assert any("NOT converged: raise control=" in note for note in fit.summary().notes)
+
+
+def test_counts_with_fractions_are_noted_in_the_summary(df):
+    with pytest.warns(ld.DataWarning, match="not a whole number"):
+        fit = ld.glm("y ~ x1", df.assign(y=df["poisson"] + 0.5), family="poisson")
+    assert any("but standard errors assume counts" in note for note in fit.summary().notes)
+
+
+def test_large_cooks_distances_have_lines_in_the_plot_of_leverages(df):
+    far = df.assign(
+        y=df["gaussian"].where(df.index > 0, 20.0), x1=df["x1"].where(df.index > 0, 9.0)
+    )
+    assert "Cook" in ld.glm("y ~ x1", far).plot("leverage").get_xlabel()
+
+
+def test_memory_of_quantile_regression_is_not_estimated(df):
+    found = ld.estimate(ld.glm, "gaussian ~ x1", df, family="quantile", quantile=0.5)
+    assert any("glm itself is not included" in note for note in found.notes)
