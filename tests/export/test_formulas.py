@@ -41,7 +41,8 @@ RIGHT_SIDES = [
     "np.where(z > 1, np.log(z), np.sqrt(1 - z))", "I(x + 2 * u - z / k)", "I(x**2) + I(u**0)",
     "I(-x % 0.7)", "I(k // 2 + k % 3)", "I((x > 0) & ~(g == 'a') | (0 < u < z))", "I(b & (x > 0))",
     "I(1 / (1 + np.exp(-300 * x)))", "I(np.log(z - 1) < 0)", "I(b * x)", "I(g != 'c')",
-    "np.where(b, x, z)", "np.where(g <= 'b', x, z)",
+    "np.where(b, x, z)", "np.where(g <= 'b', x, z)", "I(b == (x > 0))", "I((x > 0) == True)",
+    "I((x > 0) == 1)",
     "center(x) + scale(z) + standardize(u, ddof=1)", "scale(np.log(z), center=False)",
     "bs(x, df=6)", "bs(x, knots=[0], degree=2, include_intercept=True)", "bs(x, df=12, degree=10)",
     "bs(np.sqrt(z), df=4, lower_bound=0, upper_bound=9)", "cr(x, df=5)",
@@ -147,3 +148,13 @@ def test_numbers_of_names_that_begin_alike_are_looked_up_once():
     assert len(set(found)) == 100
     assert found[-1].endswith("_100")
     assert writer._used.looked_up < 300
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_column_that_only_functions_read_and_backslashes(target):
+    run, tolerance = TARGETS[target]
+    df = frame().assign(g=lambda d: d["g"].replace("a", "a\\b"))
+    df.loc[::7, "z"] = None
+    fit = ld.glm("y ~ np.log(z) + g", data=df, missing="indicator")
+    assert gap(run(fit, df), expected(fit, df)) <= tolerance
+    assert r"E'a\\b'" in fit.to_sql("postgres")

@@ -283,7 +283,7 @@ class _Translation:
         sides = [self.value(side) for side in (node.left, *node.comparators)]
         found = None
         for op, left, right in zip(node.ops, sides, sides[1:], strict=False):
-            if {left.kind, right.kind} == {ex.NUMBER, ex.TRUTH}:
+            if ex.TRUTH in (left.kind, right.kind):
                 left, right = _number(left), _number(right)
             if isinstance(op, ast.NotEq):
                 true = ex.call("not", ex.call("is_true", ex.call("eq", left, right)))
