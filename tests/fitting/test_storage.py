@@ -358,3 +358,14 @@ def test_changed_members_raise_nothing_but_store_errors(tmp_path_factory, conten
             store.read(path)
         except StoreError as error:
             assert str(error)
+
+
+def test_a_member_that_is_shorter_than_it_declares_is_refused(path):
+    text = json.dumps(META).encode()
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("meta.json", text)
+    whole, size = path.read_bytes(), len(text).to_bytes(4, "little")
+    assert whole.count(size) == 2  # in the header of the member and in the directory
+    path.write_bytes(whole.replace(size, (len(text) + 9).to_bytes(4, "little")))
+    with pytest.raises(StoreError, match="cut short"):
+        store.read(path)

@@ -320,3 +320,15 @@ def test_augment_keeps_the_columns_of_a_dict():
     given = {"weight": df["weight"].tolist(), "mpg": df["mpg"], "note": ["a"] * 60}
     expected = fit.augment(df[["weight", "mpg"]].assign(note="a"))
     pd.testing.assert_frame_equal(fit.augment(given), expected)
+
+
+def test_negative_weights_and_no_rows_are_refused(cars, tmp_path):
+    pl = pytest.importorskip("polars")
+    fit = ld.glm("mpg ~ weight", cars, weights="cylinders")
+    for sign in (1, -1):
+        cars[:50].assign(cylinders=sign * 4).to_csv(tmp_path / f"{sign}.csv", index=False)
+    assert fit.evaluate(tmp_path / "1.csv")["deviance"][0] > 0
+    with pytest.raises(ld.DataError, match="weights must be 0 or more; the smallest is -4"):
+        fit.evaluate(tmp_path / "-1.csv")
+    with pytest.raises(ld.DataError, match="the data has no rows"):
+        fit.predict(pl.LazyFrame({"weight": [1.0]}).filter(pl.col("weight") > 2))

@@ -159,6 +159,7 @@ GOOD = "x,y,z\n1,2,3\n4,5,6\n"
         ("x;y;z\n1,5;2;3\n", r"part-1\.csv has ';' between its columns, .*--sep ';'"),
         ("x\ty\n1\t2\n", r"part-1\.csv has '\\t' between its .*read_csv\(file, sep='\\t'\)"),
         ("\n\n", r"part-1\.csv cannot be read as CSV"),
+        ('""\n1\n', r"part-1\.csv has no column with a name"),
         ("x,y,z\n1,2,3\n4,5", r"part-1\.csv, line 3: 2 cells, but the header has 3; .*incomplete"),
         ("x,y,z\n1,2,3\n4\n5,6,7\n", r"part-1\.csv, line 3: 1 cells?, but the header has 3"),
         ("x,y,z\n1,2,3\n4,5,6,7\n", r"part-1\.csv cannot be read as CSV; .*line 3, saw 4"),

@@ -1,5 +1,6 @@
 """Dask DataFrames as a source: what `compute` gives, partition by partition."""
 
+import datetime
 import pickle
 import warnings
 
@@ -7,10 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import lodim as ld
 from lodim.errors import DataError
 from lodim.sources import dask_frames, read_source
 from whole_sources import read_all
 
+dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
 
 
@@ -134,3 +137,20 @@ def test_small_files_that_dask_joins_where_few_columns_are_read(tmp_path):
     assert len(some.pieces) < len(source.pieces) == 4  # else this tests nothing
     read = read_all(some)
     assert list(read) == ["h", "a"] and read.a.tolist() == rows.a.tolist()
+
+
+def test_chunks_of_other_kinds_are_named(frame):
+    def part(k):
+        ordered = pd.Categorical(frame["s"], sorted(set(frame["s"]), reverse=k == 1), ordered=True)
+        spans = pd.Series([datetime.timedelta(k)] * len(frame), frame.index, dtype=object)
+        lists = pd.Series([[k]] * len(frame), frame.index)
+        return frame.assign(ordered=ordered, spans=spans, lists=lists)
+
+    with dask.config.set({"dataframe.convert-string": False}):
+        data = dd.from_map(part, [0, 1], meta=part(0))
+        with pytest.raises(DataError, match=r"ordered categories of column 'ordered'.* same categ"):
+            ld.glm("x ~ ordered", data)
+        with pytest.raises(DataError, match="partition 1: column 'spans' has dates or times"):
+            ld.glm("x ~ spans", data)
+        with pytest.raises(DataError, match="partition 1: column 'lists' has values of type list"):
+            ld.glm("x ~ lists", data)

@@ -286,3 +286,12 @@ def test_a_big_row_group_is_read_little_by_little(tmp_path):
         assert len(chunk.frame) <= ROWS_PER_CHUNK
         most = max(most, pa.total_allocated_bytes() - before)
     assert len(source.pieces) == 1 and most < whole * 0.6
+
+
+def test_parquet_files_without_notes_of_arrow_or_with_bad_ones_are_read(tmp_path):
+    table = pa.table({"y": [1.0, 2.0, 4.0], "s": ["a", "b", "b"]})
+    pq.write_table(table, tmp_path / "bare.parquet", store_schema=False)
+    noted = table.replace_schema_metadata({b"pandas": b"{nonsense"})
+    pq.write_table(noted, tmp_path / "noted.parquet")
+    for name in ("bare", "noted"):
+        assert read_all(read_source(tmp_path / f"{name}.parquet"))["s"].tolist() == ["a", "b", "b"]
