@@ -196,10 +196,7 @@ class _Growing:
             code = X.argmax(axis=1)
             if len(columns) < len(levels):  # the first level has no column
                 code = np.where(X.max(axis=1) < 0.5, 0, code + len(levels) - len(columns))
-            code, levels = (
-                np.where(np.isnan(X).any(axis=1), len(levels), code),
-                [*levels, "missing"],
-            )
+            code[np.isnan(X).any(axis=1)], levels = len(levels), [*levels, "missing"]
             score = self.answers[rows][:, -1 if self.policy.levels else 0]
             found = [(levels[c], np.flatnonzero(code == c)) for c in np.unique(code)]
             return sorted(found, key=lambda one: score[one[1]].mean())
