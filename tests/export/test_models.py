@@ -107,6 +107,18 @@ def test_the_null_model_reads_no_column():
         fit.to_onnx()
 
 
+@pytest.mark.filterwarnings("ignore::lodim.ExtrapolationWarning")
+def test_columns_that_gbmap_compresses():
+    rng = np.random.default_rng(0)
+    x = np.exp(2.0 * rng.normal(size=200))
+    df = pd.DataFrame({"x": x, "y": np.log(x) + rng.normal(size=200)})
+    fit = ld.gbmap("y ~ .", df, **CASES["gbmap"])
+    assert "arcsinh" in fit.design.names[0]
+    new = pd.DataFrame({"x": [*x, 0.0, 1e-20, -5.0, 1e12, 1e60, -1e60]})
+    for run in (in_python, in_duckdb, in_onnx):
+        np.testing.assert_allclose(run(fit, new), expected(fit, new), rtol=1e-11, atol=1e-11)
+
+
 @pytest.mark.long
 def test_a_fit_in_single_precision():
     df = rows_of("concrete")

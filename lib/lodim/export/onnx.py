@@ -21,7 +21,7 @@ DIRECT = {  # operators that ONNX Runtime supports for doubles
     **{"logistic": "Sigmoid", "minimum": "Min", "maximum": "Max"},
 }
 # Operators that ONNX Runtime supports in single precision only
-SINGLE = {f"arc{name}": f"A{name}" for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")}
+SINGLE = {f"arc{name}": f"A{name}" for name in ("sin", "cos", "tan", "cosh", "tanh")}
 SINGLE |= {"sinh": "Sinh", "cosh": "Cosh"}
 STEPS = {  # operators applied one after the other, some with a constant
     "cos": (("Add", 0.5 * np.pi), ("Sin",)),
@@ -195,6 +195,11 @@ class _Graph:
     def cbrt(self, value):
         root = self.add("Pow", self.add("Abs", value), self.array([[1.0 / 3.0]]))
         return self.add("Mul", self.add("Sign", value), root)
+
+    def arcsinh(self, value):
+        size = self.add("Abs", value)
+        angle = self.add("Log", self.add("Add", size, self.hypot(size, self.array([[1.0]]))))
+        return self.add("Mul", self.add("Sign", value), angle)
 
     def trunc(self, value):
         whole = self.add("Floor", self.add("Abs", value))
