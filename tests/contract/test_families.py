@@ -353,6 +353,15 @@ def test_offsets_that_are_no_logarithms_are_named(name, df):
     model("count ~ a", days, family="poisson", offset=np.log(days["days"]), **CALLS[name])
 
 
+@pytest.mark.parametrize("model", [ld.costnet, ld.ripr])
+def test_an_update_warns_if_a_class_is_gone(model):
+    iris = ld.data("iris").assign(wide=lambda df: df["sepal_width"] > 3)
+    fit = model("species ~ sepal_length + petal_width", iris)
+    with pytest.warns(ld.DataWarning, match="no row of data has species = 'setosa', unlike"):
+        fit.update(iris[iris["species"] != "setosa"][::2])
+    fit.update(iris, formula="wide ~ .")
+
+
 def test_an_update_of_the_family_drops_the_parameter_of_the_old_one(df):
     fit = ld.glm("amount ~ a", df, family="quantile", quantile=0.9)
     assert fit.update(df, family="gamma").family.name == "gamma"

@@ -17,7 +17,7 @@ from lodim.design.batch import subset
 from lodim.design.design import Design
 from lodim.design.frame import PANDAS, as_given, in_pandas, with_columns
 from lodim.engine.blocks import available_threads
-from lodim.errors import ArgumentError
+from lodim.errors import ArgumentError, DataWarning, warn
 from lodim.family.family import hits
 from lodim.fitting import saved, storage
 from lodim.fitting.delegates import Delegates
@@ -26,7 +26,7 @@ from lodim.fitting.streamed import evaluation, streaming
 from lodim.formula import formula
 from lodim.report import phrases
 from lodim.report import tables as report
-from lodim.text import shown
+from lodim.text import first_few, shown
 from lodim.typing import Data, FilePath, NewLevels, Offset
 
 FRAME_METHODS = {"predict", "augment", "evaluate", "tidy", "glance"}  # return frames
@@ -542,7 +542,14 @@ class Fit(Delegates):
         """
         arguments = {"formula": self.design.formula} | self._call_arguments(changes)
         arguments["formula"] = formula.update(self.design.formula, arguments["formula"])
-        return self.model(data=data, **arguments)
+        fit = self.model(data=data, **arguments)
+        known = getattr(fit, "levels", None) or self.levels or ()  # several responses: no levels
+        lost = [level for level in self.levels or () if level not in known]
+        name = getattr(self.design.response, "name", None)
+        if lost and name == getattr(fit.design.response, "name", None):
+            what = f"no row of data has {name} = {first_few(lost)}"
+            warn(f"{what}, unlike those of the old fit; the new fit never predicts it", DataWarning)
+        return fit
 
     def _call_arguments(self, changes: dict[str, Any]) -> dict[str, Any]:
         """Return the call's arguments with changes; ArgumentError if an array was not kept."""
