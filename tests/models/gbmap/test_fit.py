@@ -330,7 +330,7 @@ def test_drift_threshold(chosen, fits, df):
     assert own == pytest.approx(fits["y"].drift(df).quantile(0.8))
     assert chosen.drift_threshold(cars, k=9) > 0
     for bad in (lambda: fits["y"].drift_threshold(), lambda: chosen.drift_threshold(k=9)):
-        with pytest.raises(ld.ArgumentError, match="data"):
+        with pytest.raises(ld.ArgumentError, match="only for k=5, and only if gbmap chose"):
             bad()
     with pytest.raises(ld.ArgumentError, match="quantile"):
         chosen.drift_threshold(quantile=95)

@@ -190,7 +190,7 @@ def drift_threshold(
         return float(indicator.quantile(quantile))
     if fit.calibration is None or k != 5:
         raise ArgumentError(
-            "give data= with rows that were not used for the fit: out-of-fold values are not "
-            f"available for k={k} (only for k=5, if gbmap chose m or lambda_)"
+            "give data= with rows that were not used for the fit: the fit has out-of-fold values "
+            f"only for k=5, and only if gbmap chose m or lambda_; here k is {k}"
         )
     return float(np.interp(100.0 * quantile, np.arange(101), fit.calibration[kind]))
