@@ -89,9 +89,9 @@ fit.prices()[["cost", "df", "dev_ratio", "rule", "new", "dropped"]]
 
 # %% [markdown]
 # For four dollars, three questions and a blood pressure cuff explain more than half of the deviance
-# that can be explained. The next large steps are the exercise test with its three results,
-# fluoroscopy (`vessels`) and the thallium test. A blood test or an ECG at rest is on the list at
-# some prices, but no longer when the exercise test is bought.
+# that the most expensive model explains. The next large steps are the exercise test with its three
+# results, fluoroscopy (`vessels`) and the thallium test. A blood test or an ECG at rest is on the
+# list at some prices, but no longer when the exercise test is bought.
 
 # %%
 ax = fit.plot("cost", log=True)

@@ -16,7 +16,7 @@
 # Which features of bedside signals are worth computing? A bedside monitor raises many false alerts
 # (artifacts), for example because a probe slipped. The signals before an alert show whether it is
 # real. Possible features of a signal are its last value, mean, slope and range. Each signal needs a
-# sensor, and each operation needs computing time.
+# sensor, and each *operation*, such as a mean or a ratio, needs computing time.
 #
 # The thesis of M. Fiterau (Sect. 5.3) has 812 alerts and 150 features that depend on each other.
 # Its data are not public. `ld.monitoring` generates similar data: 25 signals of 48 samples in four
@@ -97,10 +97,11 @@ ax = fit.plot("graph")
 # %% [markdown]
 # ## Against the lasso
 #
-# The next table has the mean squared error at each cost, for each search rule alone and for all
-# rules together. The errors are for 4,000 new alerts, averaged over five data sets. The criterion
-# of Hannan and Quinn selects the models on the training rows, and all models are refitted without a
-# penalty.
+# `costnet` searches for models by three rules: "group", "lasso" and "greedy" ([their
+# definitions](costnet)). The next table has the mean squared error at each cost, for each rule
+# alone and for all three (column "all"). With all three, `costnet` chooses among the models of all
+# rules. The errors are for 4,000 new alerts, averaged over five data sets. The criterion of Hannan
+# and Quinn selects the models on the training rows, and all models are refitted without a penalty.
 
 # %%
 budgets = np.array([0, 1, 2, 3, 4, 6, 8, 10, 12])
@@ -130,10 +131,10 @@ ax.spines[["top", "right"]].set_visible(False)
 
 # %% [markdown]
 # The grey line in the plot is the variance of the noise. A budget of 1 buys only one signal. From a
-# budget of 3 on, the lasso alone has a larger error than the three rules together (curve "all").
-# The lasso charges each feature the full price of its signal, although a second feature of the same
-# signal costs little. The group penalty charges a signal once, but it shrinks coefficients. The
-# greedy rule shrinks nothing.
+# budget of 3 on, the lasso alone has a larger error than the search by all three rules (curve
+# "all"). The lasso charges each feature the full price of its signal, although a second feature of
+# the same signal costs little. The group penalty charges a signal once, but it shrinks
+# coefficients. The greedy rule shrinks nothing.
 #
 # How much of the difference is chance? The table shows the mean difference from the lasso over the
 # five data sets, and its standard error:
@@ -196,7 +197,7 @@ compare({"nothing in place": either, "catheter in place": placed}, (2, 4, 8, 12,
 #
 # The price of several items need not be the sum of their prices. In this example the signals come
 # from devices. Each device costs 3 to set up. Its first signal costs 0.5, and each further signal
-# 0.25. Each operation costs 0.1.
+# 0.25. Each operation, such as a mean or a slope of a signal, costs 0.1.
 #
 # The price of a set of items is *submodular* if it has this property: the more items you have, the
 # less a further item adds to the price. `costs` may be any submodular function of a set of names.

@@ -193,7 +193,7 @@ CLAIMS = {
         "303 patients": "len(heart) == 303",
         "For four dollars, three questions and a blood pressure cuff":
             "set(fit.at(4).inputs) == {'age', 'sex', 'chest_pain', 'resting_bp'}",
-        "more than half of the deviance that can be explained":
+        "more than half of the deviance that the most expensive model explains":
             "fit.at(4).dev_ratio > fit.prices()['dev_ratio'].max() / 2",
     },
     "costnet_monitoring": {
