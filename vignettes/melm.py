@@ -150,10 +150,10 @@ print(fit.summary())
 # and g of two classes (`Overlap`). If f and g were the true densities, half of it would be an upper
 # bound of the balanced error rate. So do not read it as an error estimate for new rows.
 #
-# The bound is exp(−½ H₂ˣ), where H₂ˣ = −log ∫ f g is the quadratic cross entropy (Theorem 3). The
-# theorem needs densities that are zero outside a box of volume 1, but kernel densities are positive
-# everywhere. So `melm` scales the view such that a box around the rows has volume 1, and adds to the
-# bound the probability of f and g outside this box.
+# This bound of the overlap is exp(−½ H₂ˣ), where H₂ˣ = −log ∫ f g is the quadratic cross entropy
+# (Theorem 3). The theorem needs densities that are zero outside a box of volume 1, but kernel
+# densities are positive everywhere. So `melm` scales the view such that a box around the rows has
+# volume 1, and adds to the bound the probability of f and g outside this box.
 #
 # **Starts.** The divergence has several local maxima. `melm` searches from several starting points
 # and keeps the best maximum. If only few starts reach a divergence near the best, more starts

@@ -28,11 +28,11 @@
 # > m(x) = Σ_j w_j G(x − x_j) y_j / B(x),
 # > s²(x) = (s₀² + Σ_j w_j G(x − x_j) e_j²) / B(x).
 #
-# The variance s²(x) is a weighted mean, too: of e_j² for each prototype, its squared leave-one-out
-# residual, and of s₀², the mean squared leave-one-out residual of all training rows. A
-# quantile of the response is m(x) + s(x) q, where q is the same quantile of the training residuals,
-# each divided by its s. On new rows, residuals are larger than on training rows. `proset` estimates
-# by how much, with fits to four fifths of the rows, and increases s accordingly.
+# The variance s²(x) is a weighted mean, too. The leave-one-out residual of prototype j is e_j, and
+# s₀² is the mean squared leave-one-out residual of all training rows. A quantile of the response is
+# m(x) + s(x) q, where q is the same quantile of the training residuals, each divided by its s. On
+# new rows, residuals are larger than on training rows. `proset` estimates by how much, with fits to
+# four fifths of the rows, and increases s accordingly.
 #
 # **`loss="density"`** maximizes the likelihood of a whole distribution. The distribution is a
 # mixture of normal distributions, centred at the responses of the prototypes, with a common
@@ -40,7 +40,7 @@
 #
 # > p(y | x) = (N(y; 0, 1) + Σ_j w_j G(x − x_j) N(y; y_j, 1/u²)) / B(x).
 #
-# `proset` estimates u together with the weights, again in each batch of prototypes. With
+# `proset` estimates u together with the weights. Each batch of prototypes has its own u. With
 # `loss="density"` the distribution may have several modes, but its mean is a less accurate
 # prediction than that of `loss="squared"`. Its quantiles are calibrated in the way described above.
 # If many responses are equal whole numbers, `proset` raises an error, because the density would be
@@ -139,7 +139,7 @@ for ax, loss in zip(axes, ("squared", "density"), strict=True):
 observed.loc[[0.5, 0.8, 0.9, 0.95]].T
 
 # %% [markdown]
-# With least squares, the coverage is right on abalone, concrete and wine_red. On autompg it is
+# With `loss="squared"`, the coverage is right on abalone, concrete and wine_red. On autompg it is
 # slightly too high: the 90% intervals contain 96% of the new rows.
 
 # %% [markdown]

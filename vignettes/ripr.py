@@ -20,12 +20,12 @@
 # To predict a row, `ripr` looks at its nearest training rows in each view. These rows vote, and
 # nearer rows have larger weights. The votes of all views are added up:
 #
-# > score of a class c = log(share of c in all rows) + t Σ_j log(share of c in the vote of view j /
-# > share of c in all rows)
+# > score of class c = log s(c) + t Σ_j log(v_j(c) / s(c)).
 #
-# The factor t, the same for all views, says how much votes count. `ripr` takes the value of t with
-# the lowest leave-one-out loss. `ripr` selects the views one by one. Each step adds the view that
-# lowers the leave-one-out loss most, until the loss hardly falls.
+# Here s(c) is the share of class c in all rows, and v_j(c) its share in the vote of view j. The
+# factor t is the same for all views. With t = 0, the votes would have no influence. `ripr` uses the
+# value of t with the lowest leave-one-out loss. It selects the views one by one. Each step adds the
+# view that lowers the leave-one-out loss most, until the loss hardly falls.
 #
 # This page predicts whether tumours are malignant. Further examples are missing values, numeric
 # responses, clusters, and the method of the thesis that introduced `ripr` (Fiterau 2014).
@@ -124,8 +124,9 @@ print(flat)
 #
 #    > L_ij = (ν_k(own class) / ν_k(other classes))^(d (1 − a)),
 #
-#    where ν_k is the distance to the k-th nearest neighbour in view j, d is the number of features
-#    of the view, and a = 0.99. This loss is small if the nearest rows are of the same class.
+#    where ν_k(own class) is the distance in view j to the k-th nearest row of the same class,
+#    ν_k(other classes) is that to the k-th nearest row of any other class, d is the number of
+#    features of the view, and a = 0.99. The loss is small if the nearest rows are of the same class.
 # 2. **Assignment.** The share B_ij ≥ 0 says how much row i uses view j; the shares of a row sum to
 #    one. `ripr` chooses the shares that minimize
 #
@@ -270,9 +271,9 @@ pd.crosstab(wheat.predict(seeds), seeds["variety"])
 # ## Several responses, and time
 #
 # A formula such as `"first + second ~ ."` has several responses, which share the same views. The
-# loss of a row in a view is computed for each response, and a row may use another view for each.
-# The more often a view is used, by all rows for all responses, the smaller is its penalty. In this
-# example, the responses are the diagnosis, and whether the nucleus is large:
+# loss of a row in a view is computed for each response, and a row may use different views for
+# different responses. The more often a view is used, by all rows for all responses, the smaller is
+# its penalty. In this example, the responses are the diagnosis, and whether the nucleus is large:
 
 # %%
 two = train.assign(
