@@ -306,8 +306,9 @@ learner.replay(pool["cultivar"], rounds=6)
 ax = learner.plot()
 
 # %% [markdown]
-# Active learning: does a score choose better rows to label than random choice? After each round,
-# −log₁₀ of the p-value of the difference, with a minus sign if the score is worse.
+# Active learning: does a score choose better rows to label than random choice? The line compares
+# the accuracy of both after each round: it shows −log₁₀ of the p-value of their difference, with a
+# minus sign if the score is worse.
 
 # %%
 chance = ld.active(ld.ripr, "cultivar ~ .", labelled, pool, test=wine, score="random")

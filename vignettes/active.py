@@ -85,12 +85,11 @@ except ld.DataError as error:
 #
 # `learner.stop` is None as long as more labels are useful. `Kappa` in the print shows whether new
 # labels still change the predictions. It is Cohen's kappa: the agreement between the predictions of
-# this round and of the previous round for the rows of the first pool (at most 2,000 of them).
-#
-# Cohen's kappa measures how much the predictions of two successive rounds agree. The rule is to
-# stop when its mean over three rounds is at least 0.99 (Bloodgood and Vijay-Shanker 2009).
-# `agreement=` and `rounds=` change these limits; the example has `agreement=0.96`. If you have test
-# rows, you can instead give an error that is low enough: `target=`.
+# this round and of the previous round for the rows of the initial pool (at most 2,000 random ones).
+# The rule is to stop when the mean of kappa over three rounds is at least 0.99 (Bloodgood and
+# Vijay-Shanker 2009). `agreement=` and `rounds=` change these limits; the example has
+# `agreement=0.96`. If you have test rows, you can instead give an error that is low enough:
+# `target=`.
 #
 # `replay` simulates active learning with known labels: it repeats `query` and `teach`. Here it
 # stops after eight rounds, with 156 labels:
@@ -155,10 +154,10 @@ ax = curves.plot("winloss", axes[1], of="diverse")
 # −log₁₀ of the p-value of the difference. Between the dashed lines the difference is not
 # significant.
 #
-# `"entropy"`, which asks for rows whose class is already clear, is worse than random choice (p =
-# 0.004). The other differences from random choice, 0.01 and less, are not significant: the standard
-# error over random splits is as large. Five splits are few; `benchmarks/active.py` has more, on
-# five data sets.
+# Here `"entropy"` selects the rows with the lowest entropy, whose class is already clear (see the
+# list above). It is worse than random choice (p = 0.004). The other differences from random choice,
+# 0.01 and less, are not significant: the standard error over random splits is as large. Five splits
+# are few; `benchmarks/active.py` has more, on five data sets.
 #
 # ## Rows with random labels
 #
@@ -208,10 +207,10 @@ ax = noise.plot()
 # | proset, ionosphere | 0.038 (p = 3e-4) | 0.026 (p = 0.003) | 0.018 (p = 0.009) |
 # | gbmap, heart | 0.018 to 0.019 (not significant) | 0.012 (not significant) | 0.018 to 0.019 (not significant) |
 #
-# For `proset` on heart, which is not in the table, no score differs significantly from random
-# choice. Where scores gain, `"committee"` gains most. So use `"committee"`, or `"diverse"` if
-# labels may be wrong. Both need ten more fits per round; if these take too long, use `"margin"` or
-# `"uncertainty"`.
+# The table omits the fits of `proset` to heart, where no score differs significantly from random
+# choice. In the table, no score gains more than `"committee"`. So use `"committee"`, or `"diverse"`
+# if labels may be wrong. Both need ten more fits per round; if these take too long, use `"margin"`
+# or `"uncertainty"`.
 
 # %%
 proset = ld.active(ld.proset, "quality ~ .", labelled, pool, test=test, committee=5, lambda_v=0.05)
