@@ -61,8 +61,8 @@ policy.next({"age": 60, "sex": "female", "chest_pain": "asymptomatic"})
 #
 # The next plot shows the loss at each price for test patients, who took no part in the fit. Each
 # blue point is the policy with another trade-off; the band is one standard error. Three other
-# strategies use the same predictions: buy the feature that alone saves most, buy the same features
-# for all patients, and buy in random order.
+# strategies use the same predictions: look only one feature ahead, buy the same features for all
+# patients, and buy in random order.
 
 # %%
 ax = policy.plot("curve", test)
@@ -107,9 +107,10 @@ ax = policy.plot("curve", test)
 # | wine | 0.129 | 9.67 | 33% | +0.062 (0.068) | 0.059 |
 # | `ld.monitoring`, 40 features | 0.534 | 6.67 | 154% | -0.028 (0.031) | 0.535 |
 #
-# At the same loss, the policy needs at most 70% of the price of `costnet` on five of these nine data
-# sets. The methods and settings of `acquire` were chosen on heart, liver, wine and data sets that
-# are not in the table. Of the other six sets in the table, the policy needs at most 70% on four.
+# On five of these nine data sets, the policy reaches the loss of `costnet` for at most 70% of the
+# price. The methods and settings of `acquire` were chosen on heart, liver, wine and data sets that
+# are not in the table. The other six sets had no part in these choices; on four of them the policy
+# needs at most 70%.
 #
 # On the synthetic data CUBE, three of 20 features determine the class; which three depends
 # on the class. There the policy predicts 97.6% of 300 test rows correctly after
@@ -122,7 +123,8 @@ ax = policy.plot("curve", test)
 # splits).
 #
 # A policy that only looks one feature ahead has a higher loss at the same mean price. The table
-# interpolates both curves (means of eight independent splits).
+# compares both policies at equal mean prices, by interpolation between the trade-offs that were
+# tried (means of eight independent splits).
 #
 # | mean price | loss, policy | loss, one feature ahead | difference (SE) | correct, policy | correct, one feature ahead |
 # |---|---|---|---|---|---|
@@ -182,9 +184,9 @@ ax = policy.plot("curve", test)
 # class, which can predict from any subset of the features. It is estimated in three steps:
 #
 # 1. The rows are clustered, whatever their class. Each class has one component per cluster.
-# 2. In each cluster, differences between the classes are reduced (James-Stein) by about the size
-#    that they would have by chance if the classes were equal. Without this step, the policy buys
-#    more features that only seem to reduce the loss.
+# 2. In each cluster, the means and shares of the classes differ partly by chance. A James-Stein
+#    estimator shrinks these differences, most strongly if they are hardly larger than expected by
+#    chance. Without this step, the policy buys more features that only seem to reduce the loss.
 # 3. Random features of held-out rows are hidden. The settings of the mixture with the lowest loss on
 #    these rows are chosen. One setting is whether to transform features to normal distributions.
 #
