@@ -95,10 +95,10 @@ wide.reindex(columns=names, level=0).round(3)
 # | continuous XOR of six features | 0.52 |
 # | the same, with six noise features | 0.56 |
 #
-# On iris, neither program has a log-loss as low as the 0.43 of the paper. With one batch, the
-# log-loss of both programs has a standard deviation of 0.25 to 0.3 over the ten splits. On the XOR
-# data with noise features (XOR 6+6), later batches of prototypes use noise features in the author's
-# package, but not in lodim.
+# On iris, neither program has a log-loss as low as the 0.43 of the paper. With one batch of
+# prototypes, the log-loss of both programs has a standard deviation of 0.25 to 0.3 over the ten
+# splits. On the XOR data with noise features (XOR 6+6), later batches of prototypes use noise
+# features in the author's package, but not in lodim.
 #
 # ## melm
 #

@@ -57,9 +57,10 @@
 #   sums.
 # - `v`: bytes per second of the network.
 #
-# `benchmarks/workers.py` measured the constants with single-threaded processes on one machine. `k`
-# is 2, because `gbmap` fits both signs of a learner at the same time. The table assumes that `v` is
-# 1 GB/s. All processes share the cores, so `m` is probably too large.
+# `benchmarks/workers.py` measured `r`, `c` and `m` with single-threaded processes on one machine.
+# `k` is 2, because `gbmap` fits both signs of a learner at the same time. The table assumes that
+# `v` is 1 GB/s. All processes shared the cores of this machine, so `m` is probably smaller on a
+# cluster.
 
 # %% tags=["remove-input"]
 from pathlib import Path
@@ -138,8 +139,8 @@ cases.round(3)
 # W = sqrt(n p b / (r m))
 # ```
 #
-# With half of this number, a pass takes at most a quarter longer. For 50 features of 4 bytes the
-# formula gives:
+# With half of this number of workers, a pass takes at most a quarter longer. For 50 features of 4
+# bytes the formula gives:
 
 # %% tags=["remove-input"]
 best = pd.DataFrame({"rows": [10**6, 10**7, 10**8, 10**9]})
