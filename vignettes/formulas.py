@@ -102,7 +102,8 @@
 #
 # New rows may lie outside the range of the training rows. There `bs()` continues its outer
 # polynomials, as in R, `cr()` continues linearly, and `cc()` repeats the range. An
-# `ExtrapolationWarning` names the term, except beyond a `lower_bound=` or `upper_bound=`.
+# `ExtrapolationWarning` names the term. If you set `lower_bound=` or `upper_bound=`, then outside
+# this bound `bs()` raises an error, and `cr()` and `cc()` give no warning.
 #
 # ## Examples
 

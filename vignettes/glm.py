@@ -159,9 +159,9 @@ held = concrete["strength"].between(new["new_lower"], new["new_upper"]).mean()
 print(f"{held:.0%} of the batches are within their 90% intervals")
 
 # %% [markdown]
-# A weak batch may matter more than the mean. `family="quantile"` models a quantile of the strength.
-# The table compares coefficients of a low, a middle and a high quantile. (For a mean that outliers
-# influence less, use `family="huber"`.)
+# For concrete, the weakest batches may matter more than the mean strength. `family="quantile"`
+# models a quantile of the strength. The table compares coefficients of a low, a middle and a high
+# quantile. (For a mean that outliers influence less, use `family="huber"`.)
 
 # %%
 formula = "strength ~ . - age + np.log(age)"

@@ -51,7 +51,8 @@ model.fit_.summary()
 
 # %% [markdown]
 # If X has column names, you can give the right side of a formula as `formula=`. A grid search can
-# vary any parameter. The bounds of `cr()` contain all weights, so that no fold extrapolates:
+# vary any parameter. The bounds of the spline `cr()` contain all values of the column `weight`, so
+# that no fold extrapolates:
 
 # %%
 spline = "cr(weight, df=4, lower_bound=1600, upper_bound=5200) + model_year + origin"

@@ -109,9 +109,9 @@ intervals = ld.conformal(ld.gbmap, "mpg ~ .", known, m=5, lambda_=0.03)
 print(intervals)
 
 # %% [markdown]
-# The coverage is guaranteed on average over all new cars from the same population. The guarantee is
-# below the nominal level, but in practice the coverage is close to it. The next cells measure the
-# coverage on 98 held-out cars, with its standard error.
+# The coverage is guaranteed on average over all new cars from the same population. The guaranteed
+# coverage, which the print shows, is lower than the level of 90%. In practice the coverage is close
+# to 90%. The next cells measure the coverage on 98 held-out cars, with its standard error.
 #
 # With at least 20 new rows, `predict` warns if the mean of a feature has changed since the training
 # rows. The change must exceed a quarter of a standard deviation, and be larger than chance.
