@@ -3,6 +3,7 @@
 import io
 import sys
 
+import numpy as np
 import pytest
 
 import lodim as ld
@@ -151,6 +152,9 @@ def test_calls_within_a_call_show_nothing_of_their_own():
 def test_what_progress_must_be():
     with pytest.raises(ld.ArgumentError, match=r"None \(after 3 s\), True or False, not 'yes'"):
         call(lambda: None, progress="yes")
+    with pytest.raises(ld.ArgumentError, match="not 1"):
+        call(lambda: None, progress=1)
+    call(lambda: None, progress=np.bool_(False))
 
 
 def test_many_rows_are_told_with_the_first_line(monkeypatch):

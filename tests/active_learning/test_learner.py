@@ -580,6 +580,13 @@ def test_runs_refused(runs):
         ld.learning_curves({"cold": cold}, measure="log_loss")
     with pytest.raises(ld.ArgumentError, match="no run is called 'x'"):
         ld.learning_curves(runs).wins("x")
+    with pytest.raises(ld.ArgumentError, match="of= is only for kind='winloss'"):
+        ld.learning_curves(runs).plot(of="random")
+
+
+def test_balanced_weights_are_no_column():
+    one = learner(ld.gbmap, weights="balanced")
+    assert len(one.query(3)) == 3 and one.fit.arguments["weights"] == "balanced"
 
 
 def test_plots_are_the_numbers(runs, axes):

@@ -329,3 +329,18 @@ def test_the_fewest_boosts_are_no_end_of_a_grid():
     best = fit.selection.loc[fit.selection["mean"].idxmin()]
     assert best["m"] == fit.selection["m"].min() < fit.selection["m"].max()
     assert codes(fit) == () and "that was tried, 1" not in str(fit.summary())
+
+
+def test_checks_that_need_more_rows_or_fewer_columns_say_so(monkeypatch):
+    old, new = healthy(12)
+    few = ld.glm("y ~ a", old[:8]).check(old[:8]).not_looked_at
+    for code in ("copies", "identifier", "duplicates"):
+        assert few[code].startswith("fewer than")
+    raw = ld.gbmap("y ~ a + b", old, standardize=False, **CHEAP["gbmap"])
+    assert "stores no standard deviations" in raw.check(new).not_looked_at["drift"]
+    gaps = old.assign(f=old["f"].where(old["a"] < 1.5), g=np.resize(["p", "q"], len(old)))
+    checks = ld.glm("y ~ f:g", gaps, missing="indicator").check(gaps)
+    assert "empty-cells" not in [finding.code for finding in checks]
+    monkeypatch.setattr("lodim.diagnostics.features.MOST_COLUMNS", 2)
+    wide = ld.glm("y ~ a + b + c", old).check(old).not_looked_at
+    assert wide["copies"] == wide["collinearity"] == "more than 2 features"

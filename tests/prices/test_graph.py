@@ -302,6 +302,10 @@ REFUSED = {
         {"depends_on": {"trend": "bp", "bp_inv": "trend"}, "alternatives": SERIES},
         "circle",
     ),
+    "parents of no kind": (
+        {"depends_on": {"bp": object()}},
+        r"depends_on\['bp'\] must be a name or a list of names",
+    ),
     "alternatives text": ({"alternatives": "bp"}, "alternatives must be a dict"),
     "function raises": (
         {"costs": lambda s: {}[min(s)] if s else 0},
@@ -350,3 +354,9 @@ def test_a_graph_without_directions_is_refused():
     networkx = pytest.importorskip("networkx")
     with pytest.raises(ld.ArgumentError, match="directed edges"):
         parse.depends_on(networkx.Graph([("a", "b")]))
+
+
+def test_names_are_those_of_the_formula_whatever_their_blanks():
+    changes = {"costs": dict.fromkeys(COSTS, 1.0) | {"I(arm)": 1.0, "np.exp( hr )": 2.0}}
+    _, net = made("y ~ . + np.exp(hr)", **changes, depends_on={"np.exp( hr )": "slope"})
+    assert ("np.exp(hr)", 2.0) in [one[:2] for one in said(net)]

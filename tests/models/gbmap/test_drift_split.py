@@ -45,3 +45,8 @@ def test_weights_by_name_and_dicts(df):
 def test_nothing_to_split_by(df):
     with pytest.raises(ld.DataError, match="numeric"):
         ld.drift_split("y ~ t", df.assign(t=np.where(df["a"] > 1, "u", "v")), **FEW)
+
+
+def test_data_are_a_frame_or_a_dict():
+    with pytest.raises(ld.DataError, match=r"data must be a pandas DataFrame .* not \[1, 2\]"):
+        ld.drift_split("y ~ x", [1, 2])

@@ -777,3 +777,20 @@ def test_l1_ratio_beside_the_elastic_net():
     net = ElasticNet(alpha=3.0 * 1.6 / 6.0, l1_ratio=0.4 / 1.6, tol=1e-12)
     expected = net.fit(Z, y / y.std()).predict(Z) * y.std()
     np.testing.assert_allclose(fit.predict(df), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_plots_of_joint_fits_and_of_rows_without_a_response(chosen, fits, df, axes):
+    joint = ld.gbmap("y ~ x + z", df, lambda_=0.1, refit="joint", m=2)
+    labels = joint.plot("loss").get_legend().get_texts()
+    assert [text.get_text() for text in labels] == ["joint fit"]
+    for kind in ("embedding", "drift"):
+        with pytest.raises(ld.ArgumentError, match="no complete row to draw"):
+            fits["y"].plot(kind, data=df.assign(y=np.nan))
+    few = ld.gbmap("y ~ x + z", df[:4], m=1, lambda_=0.1)
+    assert few.calibration is None
+
+
+@pytest.mark.long
+def test_the_number_of_jointly_optimized_learners_follows_the_rows(df):
+    few, many = (ld.gbmap("y ~ x", df[:n], lambda_=0.1, refit="joint") for n in (60, 160))
+    assert 1 <= few.settings.m < many.settings.m

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 import lodim as ld
-from lodim.models.ripr import losses, views
+from lodim.models.ripr import losses, ties, views
+from lodim.models.ripr.assignment.lambda_path import class_errors
 from lodim.models.ripr.assignment.solve import assign, assign_in_order
 from lodim.models.ripr.assignment.view_search import flat_features
 from lodim.models.ripr.neighbours import nearest
@@ -323,3 +324,13 @@ def test_views_without_rows_make_no_clusters(seed):
     assert (fit.tidy()["estimate"] > 0).all() and fit.df == len(set(sum(fit.view_features, ())))
     np.testing.assert_allclose(fit.assignment().sum(axis=1), 1.0)
     assert fit.predict(df).notna().all()
+
+
+def test_a_feature_without_values_has_no_ties():
+    X = np.array([[np.nan, 1.0], [np.nan, 1.0 + 1e-12], [np.nan, 2.0]])
+    merged = ties.merge_close(X, np.array([True, True, True]))
+    assert np.isnan(merged[:, 0]).all() and merged[0, 1] == merged[1, 1] < merged[2, 1]
+
+
+def test_without_a_view_of_many_rows_every_prediction_is_wrong():
+    assert class_errors(np.empty((3, 0, 2)), np.array([0, 1, 0])).tolist() == [1.0, 1.0, 1.0]
