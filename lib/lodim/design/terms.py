@@ -256,7 +256,10 @@ def directions(monotone, design, family):
             cure = "leave the column out of monotone=, or out of other terms"
             part, *others = design.terms[own[0]]
             is_column = not others and isinstance(part, Levels) and not part.called
-            if len(own) == 1 and is_column and part.matrix is None:
+            if len(own) == 1 and is_column and part.missing is not None:
+                wanted = f"monotone= needs categories without missing values, but {name!r} has some"
+                cure = "fill them in, or give missing='drop'"
+            elif len(own) == 1 and is_column and part.matrix is None:
                 has = f"{name!r} has the levels {first_few(part.levels, 3)} in no order"
                 wanted, cure = f"monotone= needs levels in order, but {has}", TO_ORDER
             raise ArgumentError(f"{wanted}: {cure}")

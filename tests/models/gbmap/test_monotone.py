@@ -109,6 +109,7 @@ def test_files_and_calls(tmp_path):
         ("y ~ a", {"monotone": {"a": "increasing"}, "l1_ratio": 0.5}, "l1_ratio=0"),
         ("o ~ a", {"monotone": {"a": "increasing"}}, "4 classes"),
         ("y ~ k", {"monotone": {"k": "increasing"}}, "'no', 'yes' in no order: make it an ord"),
+        ("y ~ C(k)", {"monotone": {"k": "increasing"}}, r"the formula has C\(k\)"),
     ],
 )
 def test_what_is_refused(formula, more, message):
@@ -134,3 +135,14 @@ def test_two_levels_in_order_may_be_monotone():
         up, down = (ld.gbmap(f"y ~ {name}", df, monotone={name: way}, **call).predict(df)
                     for way in ("increasing", "decreasing"))  # fmt: skip
         assert np.ptp(up) == 0.0 and np.ptp(down) > 0.0
+
+
+def test_a_category_with_missing_values_has_no_order():
+    df = rows(60)
+    order = pd.Categorical(pd.cut(df["a"], 3, labels=["low", "mid", "high"]), ordered=True)
+    for values in (pd.Series(order), pd.Series(df["a"] > 0, dtype=object)):
+        gaps = df.assign(k=values.where(df["b"] < df["b"].median()))
+        with pytest.raises(ArgumentError, match=r"'k' has some: fill them in, or give missing="):
+            ld.gbmap("y ~ k", gaps, m=1, lambda_=0.1, monotone={"k": "increasing"})
+        how = {"m": 1, "lambda_": 0.1, "monotone": {"k": "increasing"}, "missing": "drop"}
+        assert ld.gbmap("y ~ k", gaps, **how).n < 60
