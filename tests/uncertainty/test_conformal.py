@@ -700,3 +700,11 @@ def test_false_alarms_of_drift_are_as_rare_as_is_said():
             train, new = draw((40, 4)), draw((300, 4))
             found += moved((new - train.mean(axis=0)) / train.std(axis=0), 40)[1].any()
     assert found <= 7  # of 2000, at 0.001 each: more has a probability of 0.001
+
+
+@pytest.mark.filterwarnings("ignore::lodim.ConvergenceWarning")
+def test_a_class_without_held_out_rows_has_no_row_in_the_table():
+    df = frame()
+    df["k"] = np.where(np.arange(len(df)) == 0, "rare", df["k"])
+    found = ld.conformal(ld.glm, "k ~ a", df, by="class", method="split")
+    assert set(found.table["class"]) <= set(df["k"]) and len(found.table) % 3 == 0

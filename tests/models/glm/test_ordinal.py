@@ -204,3 +204,11 @@ def test_the_estimator_of_scikit_learn(df):
         np.testing.assert_allclose(estimator.predict_proba(df[["a", "b"]]), fit.predict(df))
     with pytest.raises(ld.DataError, match="in no order"):
         GlmClassifier(family="ordinal").fit(df[["a", "b"]], df["grade"].astype(str))
+
+
+def test_replicates_have_thresholds_and_folds_may_lack_classes(df):
+    fit = ld.glm("grade ~ a", df, family="ordinal")
+    assert ld.bootstrap(fit, df, n=40).tidy()["term"].tolist() == fit.tidy()["term"].tolist()
+    alone = (df["grade"] == df["grade"].cat.categories[0]).to_numpy()
+    cv = ld.cv(ld.glm, "grade ~ a", df, groups=alone, folds=2, family="ordinal")
+    assert np.isfinite(cv.tidy()["mean"]).all()

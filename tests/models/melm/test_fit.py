@@ -788,3 +788,10 @@ def test_views_without_spread_within_classes():
     assert np.isfinite(ld.melm("y ~ x", few, **call).predict(few, "prob").to_numpy()).all()
     with pytest.raises(ld.DataError, match="rows of each class are identical"):
         ld.melm("y ~ x", {"x": ["a", "b", "c", None, "a"], "y": y}, **call)
+
+
+@pytest.mark.long
+def test_folds_may_lack_classes(wine):
+    cv = ld.cv(ld.melm, "cultivar ~ alcohol + hue", wine, groups="cultivar", folds=3,
+               grid={"gamma": [1.0]})  # fmt: skip
+    assert np.isfinite(cv.tidy()["mean"]).all()

@@ -240,3 +240,17 @@ def test_the_view_of_the_query_is_among_few_views():
     assert served.max() > 0
     (ax,) = fit.plot(row=TWO.iloc[[served.argmax()]], top=1)
     assert f"view {served.max() + 1}" in ax.get_title()
+
+
+def test_numbers_with_few_values_are_blocks_like_levels():
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame(rng.integers(0, 3, (200, 2)), columns=["a", "b"]).astype(float)
+    data["c"] = rng.normal(size=200)
+    data["k"] = np.where((data["a"] == data["b"]) & (data["c"] > 0), "p", "q")
+    one = ld.ripr("k ~ .", data, min_dim=3, max_dim=3, k=5, lambda_=0.1, threads=1)
+    (ax,) = one.plot()
+    assert ax.get_xlabel() == "b, in blocks by a"
+    line = ld.ripr("k ~ .", data, max_dim=1, k=5, lambda_=0.1, threads=1)
+    drawn = [len(ax.lines) for ax in line.plot(row=data[:1])]
+    missing = [len(ax.lines) for ax in line.plot(row=data[:1].assign(c=np.nan))]
+    assert sum(missing) == sum(drawn) - 1
