@@ -69,9 +69,8 @@ def tiles_of(X, span):
 
 
 def table_of_span(table, span, columns):
-    """Return the part of a table that lies in one chunk of rows, with new columns.
+    """Return the part of a Table that lies in one chunk of rows (a Span), with new columns.
 
-    table, span : Table of all rows; Span, the position of the chunk
     columns : dict name -> Column of the chunk's rows"""
     weights = table.weights_at(slice(span.first, span.first + span.n))
     index, rows = table.index[span.start : span.stop], read_only(span.rows)
@@ -279,7 +278,7 @@ class SourceChunks(Chunks):
     def map(self, work, names):
         """Read the data chunk by chunk; return a list of work(span, table), one result per chunk.
 
-        names : columns that the chunk's rows, a Table, get; span : Span, the chunk's position"""
+        span is the chunk's position, a Span; table is a Table of its rows with columns `names`."""
         with closing(self.tables(list(names))) as tables:
             return [work(span, table) for span, table in tables]
 
@@ -328,7 +327,8 @@ class SourceChunks(Chunks):
 def batch_reader(design, chunks, inputs):
     """Return a function of k that reads chunk k of the rows as a Batch, here or on a Dask worker.
 
-    design, chunks : Design, which converts the rows to numbers; SourceChunks, all chunks
+    design : Design, which converts the rows to numbers
+    chunks : SourceChunks, all chunks of the data
     inputs : RowInputs (weights, offset etc.) of all rows, including incomplete ones"""
     ranges = [(span.start, span.stop) for span in spans_of(chunks.table.rows, chunks.n)]
     inputs = RowInputs(inputs.weights, inputs.offset).arrays()
@@ -355,8 +355,9 @@ def bare_table(table, span):
 def part_task(store, span, table, work, names):
     """Read columns `names` of a chunk on a Dask worker; return work(span, table with the columns).
 
-    store, span : ChunkStore that reads the columns; Span, the position of the chunk
-    table : Table of the chunk without columns"""
+    store : ChunkStore, which reads the data
+    span : Span, the position of the chunk
+    table : Table of the chunk's rows, without columns"""
     return work(span, replace(table, columns=store.columns(names, span)))
 
 
@@ -369,7 +370,7 @@ class WorkerChunks(SourceChunks):
     def map(self, work, names):
         """Let Dask workers read the chunks; return a list of work(span, table), one per chunk.
 
-        names : columns that the chunk's rows, a Table, get; span : Span, the chunk's position"""
+        span is the chunk's position, a Span; table is a Table of its rows with columns `names`."""
         if not names:
             return super().map(work, names)
         spans = spans_of(self.table.rows, self.n)

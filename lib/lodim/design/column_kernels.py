@@ -104,9 +104,11 @@ def inverses(scale, dtype):
 def pack(x, rows, mean, scale, inverse, tiles, k, size):
     """Standardize one feature of all rows, (value - mean) / scale, and write it to `tiles`.
 
-    x, rows : values, and the position in x of each row's value; if `rows` is empty, row i has x[i]
+    x : values of the feature
+    rows : position in x of each row's value; if empty, row i has x[i]
     inverse : 1 / scale, by which to multiply, or 0 to divide by scale
-    tiles, k : output (n_tiles, p, 64) for all features, and the position of this feature
+    tiles : output (n_tiles, p, 64), groups of 64 rows of all p features
+    k : position of the feature in `tiles`
     size : output (64,), in entry j the largest |value - mean| of rows j, j + 64, j + 128 etc."""
     for j in range(TILE):
         size[j] = 0.0

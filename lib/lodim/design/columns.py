@@ -223,7 +223,7 @@ def without_levels(column, known, removable=None):
     """Return a column with unknown values set to missing.
 
     known : values that stay
-    removable : unknown values to set to missing; None means all of them"""
+    removable : unknown levels to set to missing; others stay unknown. None means all"""
     if column.kind != "level":
         unknown = removable is None and ~np.isin(as_float(column.values), known)
         return replace(column, values=np.where(unknown, np.nan, as_float(column.values)))
@@ -308,7 +308,7 @@ def used_levels(column, rows):
 def recode(column, levels, rows, cure="", known=None):
     """Return the code of each row: the position of its value in `levels`, or -1 if missing.
 
-    column, rows : Column with the values; positions of the rows, empty for all
+    rows : positions of the rows in the Column, empty for all
     cure : advice at the end of the DataError about a value that is not in `levels`
     known : dict level -> position in `levels`, or None to compute it"""
     if column.kind == "date":

@@ -207,7 +207,8 @@ class Design:
         """Convert the rows of a Frame (named columns) to a Batch: X, y, weights etc.
 
         Rows that lack a value that the model needs are left out.
-        inputs, response : RowInputs (weights etc.) of all rows; whether to read the response
+        inputs : RowInputs (weights etc.) of all rows
+        response : whether to read the response
         known : dict column -> (levels to keep, levels to set to missing or None for all others)
         part : whether the rows are one chunk of the training rows, whose weights need no check"""
         target = self.response if response else None
@@ -224,7 +225,8 @@ class Design:
     def _complete_rows(self, frame, targets, inputs, known):
         """Return a Table of the rows of a Frame that can be used, and their positions.
 
-        targets, inputs : names of the response's columns; RowInputs (weights etc.) of all rows
+        targets : names of the response's columns
+        inputs : RowInputs (weights etc.) of all rows
         known : dict column -> (levels to keep, levels to set to missing or None for all others)
         A row with a missing feature is left out only if the design's `missing` is "drop"."""
         read = read_complete(frame, self.features, targets, inputs, self.missing, known=known)
@@ -364,8 +366,8 @@ def _read_rows(parsed, chosen, data, given, family, missing, reading):
 
     Return terms, names of columns left out of the formula's dot, family, Response, coded response
     y (n,), RowInputs with computed weights, Rows, and a dict column -> Summary.
-    parsed, chosen : the formula and its response; data : Frame or Source
-    given : the user's RowInputs
+    parsed : Formula; chosen : the response to use, or None
+    data : Frame (in memory) or Source (such as a file); given : the user's RowInputs (weights etc.)
     missing : "drop", "keep" or "indicator"; reading : Reading, how rows are read"""
     balanced = is_balanced(given.weights, data.names)
     if balanced:

@@ -58,9 +58,9 @@ def tree(code):
 
 
 def learn(code, table):
-    """Learn an expression from rows; return its number of columns and the states of its calls.
+    """Learn an expression from a Table; return its number of columns and the states of its calls.
 
-    code, table : text such as "bs(x)"; Table of the rows
+    code : text of the expression, such as "bs(x)"
     states : tuple of (function name, dict of knots, means etc.), one per call such as bs()"""
     scope = _Scope(table, code, [], learning=True)
     width = _matrix(tree(code), scope).shape[1]
@@ -274,7 +274,7 @@ def _days(name, scope):
 def _data(node, scope):
     """Return finite numbers (n,) or (n, k), the value of an argument such as x in bs(x).
 
-    node, scope : syntax tree of the argument; _Scope, with the Table of n rows
+    node : syntax tree of the argument; scope : _Scope, with the Table of n rows
     Raise FormulaError for a constant, DataError for text, missing or infinite values."""
     value = _numbers(node, scope)
     if value.ndim == 0 or len(value) != scope.table.n:
@@ -287,8 +287,8 @@ def _data(node, scope):
 def _transform(name, data, settings, words, scope):
     """Return the values of a spline or standardization, such as bs(x) or scale(x).
 
-    name, data : the function's name, and a list of arrays
-    settings, words : other arguments, by position and by name
+    name : the function's name; data : list of arrays, its arguments such as x
+    settings : list of other arguments by position; words : dict of those by name
     scope : _Scope, the table and learned states; if scope.learning, the state is learned first"""
     positive = scope.table.positive_weight
     if not (scope.learning or scope.states):

@@ -63,7 +63,7 @@ class Levels:
         """Return the coding of levels as features (Levels), with no entry for missing values.
 
         name : data column; or, if `called` is true, text of a call such as "C(x, Sum)"
-        levels, labels : tuples of the levels, and of the names of the features
+        levels : tuple of the levels; labels : tuple of the names of the features
         matrix : contrasts, a row per level and a column per label; None for 0/1 features"""
         return cls(name, called, levels, labels, matrix, (), None, None)
 
@@ -86,7 +86,7 @@ class Missing:
 
 
 def _read_learnt(value, _where, _sizes):
-    """Check and copy `value`, saved knots etc. of a call: (function name, such as "bs", dict)."""
+    """Check `value`, the pair (function name, dict of knots etc.) of a call; return a copy."""
     name, learnt = value
     patsy_terms.check(name, learnt)
     return name, dict(learnt)
@@ -99,7 +99,8 @@ LEARNT = forms.Form(_read_learnt, list)
 class Expression:
     """Factor of a formula that is a call such as bs(x), with what the call learned from the data.
 
-    name, states : text of the call; pairs (function name, dict of its knots, means etc.)"""
+    name : text of the call
+    states : tuple of (function name, dict of knots, means etc.) for each call such as bs() in it"""
 
     name: str = forms.text()
     width: int = forms.whole(least=1)
@@ -258,7 +259,9 @@ def letters(factor):
 
 
 def least_width(key):
-    """Return a factor's least number of features; key : (column, None) or (None, text of call)."""
+    """Return how many features a part of a term makes at least, known before data are read.
+
+    key : (column, None), or (None, text of a call such as "bs(x, df=5)")"""
     return 1 if key[1] is None else language.width(tree(key[1]))
 
 
@@ -367,7 +370,8 @@ def _is_number(value):
 def _categorical(code, name, used):
     """Return the Levels factor that a call of C() or I() in a formula defines.
 
-    code, name, used : text of the call; name of the column in errors; levels with rows"""
+    code : text of the call; name : name of the column in errors
+    used : tuple of the levels that occur in the rows"""
     node = tree(code)
     keywords = {word.arg: word.value for word in node.keywords}
     contrast = node.args[1] if len(node.args) > 1 else keywords.get("contrast")

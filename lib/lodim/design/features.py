@@ -137,7 +137,7 @@ def write_features(design, prepared, X):
 def learn_moments(terms, prepared, *, wanted, limits):
     """Return the weight sum, mean, squared deviations, minimum and maximum per feature, (p, 5).
 
-    prepared, wanted : Prepared, the data; (p,) bool, features to compute
+    prepared : Prepared, the rows (a Table with a cache); wanted : (p,) bool, features to compute
     limits : dict position of a feature -> (lower, upper, value that replaces numbers outside)"""
     table, found = prepared.table, np.zeros((len(wanted), 5))
     weights = kernel_weights(table.weights, table.weight_unit)
@@ -168,8 +168,8 @@ def raw_features(terms, table, p):
 def learn_tails(terms, prepared, *, wanted, size):
     """Return a dict feature position -> Tails (smallest and largest values), to detect outliers.
 
-    prepared, wanted : Prepared, the rows; (p,) bool, features to examine
-    size : number of smallest values, and of largest values"""
+    prepared : Prepared, the rows (a Table with a cache); wanted : (p,) bool, features to examine
+    size : number of smallest values, and of largest values, to return"""
     found = {}
 
     def work(term, k, x, rows):
@@ -186,7 +186,8 @@ def scaling(moments, names, standardize):
     """Return four arrays (p,): mean, scale and size of each feature, and whether it is constant.
 
     moments : (p, 5) weight sum, mean, sum of squared deviations, minimum and maximum
-    names, standardize : names of the features, for the error; whether scales are SDs, not all 1
+    names : names of the features, for the error
+    standardize : whether scales are standard deviations; otherwise all are 1
     size : standard deviation divided by the scale. Constant features have scale and size 1."""
     total, mean, spread, least, greatest = moments.T
     with np.errstate(all="ignore"):
@@ -206,7 +207,7 @@ class Features:
     """Features of all rows, computed again in each pass over the chunks of the data.
 
     fills : Fill per column, which replaces missing values
-    parts, missing : Chunks of the rows; "drop", "keep" or "indicator", for missing features"""
+    parts : Chunks of the rows; missing : "drop", "keep" or "indicator", for missing features"""
 
     def __init__(self, terms, fills, parts, missing):
         self.terms, self.fills, self.parts, self.missing = terms, fills, parts, missing
@@ -215,9 +216,9 @@ class Features:
             self.whole = Prepared(filled(replace(parts.table, missing=missing), fills))
 
     def moments(self, names, summaries):
-        """Return moments (p, 5) of the features, outliers ignored, and a list of the Limits used.
+        """Return moments (p, 5) of the features, outliers replaced, and a tuple of Limits used.
 
-        names, summaries : feature names; dict column -> Summary, whose moments are used if known
+        names : feature names; summaries : dict column -> Summary, whose known moments are used
         Moments are weight sum, mean, sum of squared deviations, minimum and maximum."""
         found, wanted = np.zeros((len(names), 5)), np.ones(len(names), bool)
         for first, _, term in places(self.terms):
@@ -235,7 +236,7 @@ class Features:
     def _limits(self, names, moments):
         """Return a tuple of Limits (range without extreme outliers), one per feature with outliers.
 
-        names, moments : p names; (p, 5) weight sum, mean, squared deviations, minimum, maximum"""
+        moments : (p, 5) weight sum, mean, sum of squared deviations, minimum and maximum"""
         n = self.parts.table.n_positive
         numbers = np.array([is_number(term) for term in self.terms], bool)[self._term_of]
         wanted, size = numbers & may_be_wild(moments, n), tail_size(n)
@@ -249,7 +250,8 @@ class Features:
     def _learn_moments(self, known, wanted, limits):
         """Return the weight sum, mean, squared deviations, minimum and maximum per feature, (p, 5).
 
-        known, wanted : (p, 5), results to keep for other features; (p,) bool, features to compute
+        known : (p, 5), results to keep for features that are not wanted
+        wanted : (p,) bool, features to compute
         limits : dict position of a feature -> (lower, upper, replacement of numbers outside)"""
         if not wanted.any():
             return known
@@ -282,9 +284,9 @@ class Features:
 
 
 def columns_within(summaries, parts):
-    """Return a Summary per column, as a list, whose moments ignore extreme outliers.
+    """Return a Summary per column, as a list, with moments for which outliers are replaced.
 
-    summaries, parts : dict column -> Summary of all values; Chunks, to read columns again"""
+    summaries : dict column -> Summary of all values; parts : Chunks, to read columns again"""
     numbers = [name for name, known in summaries.items() if known.moments is not None]
     columns = Features(tuple((factors.Numeric(name),) for name in numbers), (), parts, "keep")
     within = zip(numbers, columns.moments(numbers, summaries)[0], strict=True)
@@ -301,7 +303,7 @@ def is_number(term):
 def apply_to_chunk(_, table, terms, fills, missing, work):
     """Replace missing values in a chunk of rows; return work(terms, Prepared (rows with a cache)).
 
-    _, table : Span of the chunk, not used; Table, the rows of the chunk
+    table : Table of the chunk's rows; `_`, its Span, is not used
     fills : Fill per column, which replaces missing values, or ()
     missing : "drop", "keep" or "indicator", for missing features"""
     return work(terms, Prepared(filled(replace(table, missing=missing), fills)))

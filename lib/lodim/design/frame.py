@@ -363,7 +363,7 @@ SOME_LEVELS = 10  # columns of up to this many levels are always categories
 def check_text(column, levels, n, answer=False):
     """Raise DataError, or warn, if a text column seems to hold numbers, dates or typing errors.
 
-    column, levels, n : Column, its distinct texts, and its number of values
+    levels : distinct values of the Column; n : number of its values
     answer : whether the column is the response"""
     # It warns in unclear cases.
     if column.declared or not all(isinstance(level, str) for level in levels):
@@ -389,8 +389,8 @@ def check_text(column, levels, n, answer=False):
 def _warn_alike(subject, name, levels, answer):
     """Warn about levels of a text column that differ only in case or in spaces at their ends.
 
-    subject, levels : words for the column in the warning; its distinct texts
-    answer : whether the column is the response"""
+    subject : words for the column in the warning, such as "the response 'y'"; name : its name
+    levels : distinct texts of the column; answer : whether it is the response"""
     plain = [level.strip().lower() for level in levels]
     if len(set(plain)) < len(plain):
         counts = Counter(plain)
@@ -414,8 +414,8 @@ def _is_number(level):
 def _check_dates(subject, name, levels, answer):
     """Raise DataError if a column has more than 10 distinct texts and nearly all are dates.
 
-    subject, name : words for the column, such as "the response 'y'", for the error; its name
-    levels, answer : distinct texts of the column; whether it is the response"""
+    subject : words for the column in the error, such as "the response 'y'"; name : its name
+    levels : distinct texts of the column; answer : whether it is the response"""
     others = [level for level in levels if not columns.ISO_DATE.fullmatch(level)]
     if len(levels) <= SOME_LEVELS or _are_many(levels, others):
         return
@@ -431,7 +431,7 @@ def _check_dates(subject, name, levels, answer):
 def _cure(name, levels, answer):
     """Return advice for an error or warning: how to convert a text column to numbers.
 
-    levels, answer : distinct texts of the column; whether it is the response"""
+    levels : distinct texts of the column; answer : whether it is the response"""
     texts = [level for level in levels if _is_number(level)]
     commas = [level for level in texts if "," in level]
     decimal = not all(THOUSANDS.fullmatch(level) for level in commas)

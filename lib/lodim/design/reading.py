@@ -130,7 +130,8 @@ def _add(counts):
 def scan(chunk, request, answers, inputs, missing):
     """Read a chunk; return a Scan (missing values, response, weights) and a dict name -> Column.
 
-    request, answers : ColumnRequest, the features' columns; names of the response's columns
+    request : ColumnRequest, which names the columns of the features
+    answers : names of the response's columns
     missing : treatment of missing features, "drop", "keep" or "indicator"
     inputs : RowInputs (weights, offset etc.)"""
     read = chunks.read_chunk(chunk, list(dict.fromkeys([*request.names, *answers, *inputs.names])))

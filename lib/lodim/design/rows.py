@@ -188,7 +188,7 @@ def _read_input(frame, value, what):
 def _codes(frame, values, input_name):
     """Convert `values` to codes 0, 1, ... for the rows, with NaN for missing values.
 
-    values, input_name : array or column name; "groups" or "clusters", for errors"""
+    values : array or column name; input_name : "groups" or "clusters", for errors"""
     if isinstance(values, str):
         column = read_column(frame, values)
         values = column.values
@@ -231,7 +231,7 @@ def _check_row_labels(frame, value, what):
 def read_complete(frame, features, answers, inputs, missing, *, learning=False, known=None):
     """Read columns of a Frame; return the rows that can be used, and counts of missing values.
 
-    features, answers : names of the columns of the features, and of the response
+    features : names of the features' columns; answers : names of the response's columns
     inputs : RowInputs (weights, offset etc.), arrays for all rows
     missing : "drop", "keep" or "indicator"; only with "drop", rows need all features
     learning : whether fewer than two rows are an error
@@ -266,8 +266,8 @@ class Flags:
 def flag_missing(read, answers, inputs, missing, index):
     """Find out which rows lack features, response, weights etc.; return Flags.
 
-    read, answers : dict name -> Column; names of the columns of the response
-    inputs : RowInputs (weights, offset etc.)
+    read : dict name -> Column of the features and the response
+    answers : names of the response's columns; inputs : RowInputs (weights, offset etc.)
     missing : "keep" if rows without a response stay; index : labels of the rows, for errors"""
     n = len(index)
     gaps, bad = np.zeros(n, bool), np.zeros(n, bool)
@@ -289,7 +289,7 @@ def flag_missing(read, answers, inputs, missing, index):
 def complete_rows(flags, weights, missing, learning):
     """Choose the rows to use; return (positions, n_dropped, n_incomplete, lacking).
 
-    flags, missing : Flags, what each row lacks; "drop" if rows need all features
+    flags : Flags, what each row lacks; missing : "drop" if rows need all features
     learning : whether fewer than two rows are an error
     n_dropped : rows left out, except those of weight zero
     n_incomplete : rows of positive weight that miss only features
@@ -343,7 +343,8 @@ def _flag(column, bad, index):
 def learn_response(response, family, table):
     """Evaluate the response of a formula in training rows; return y, Response and family.
 
-    response, family : Response (the left side) or None; name of the family, None to infer it
+    response : Response (left side of the formula) or None
+    family : name of the family, None to infer it
     y : numbers or class codes, NaN if missing; the returned Response can code new data"""
     if response is None:
         return None, None, "none"
@@ -392,7 +393,7 @@ def _check_order(name, levels, in_order):
 def _are_proportions(source, rows, table):
     """Return whether a binomial response has proportions of trials, not classes.
 
-    source, rows : Column of the response, and positions of the rows in it, empty for all
+    source : Column of the response; rows : positions of the rows in it, empty for all
     table : Table of the rows; for proportions its weights are the numbers of trials
     Raise DataError for proportions without weights."""
     if source.kind == "level":

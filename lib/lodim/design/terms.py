@@ -33,7 +33,9 @@ TAIL_SAMPLE = 100_000  # largest number of rows from which the constants are com
 
 
 def columns_of(keys):
-    """Return distinct columns in `keys`: terms, tuples of (column, None) or (None, call text)."""
+    """Return the distinct columns of terms, including those inside calls, as a list.
+
+    keys : terms, each a tuple of factors: (column, None), or (None, text of a call)"""
     every = dict.fromkeys(key for term in keys for key in term)
     return list(dict.fromkeys(name for key in every for name in factors.columns_of(key)))
 
@@ -80,8 +82,8 @@ def warn_of_row_names(keys, summaries, written):
 def warn_of_identifiers(keys, parts, summaries, written):
     """Warn about columns that the formula's dot includes although they seem to number rows.
 
-    keys : terms, as tuples of (column, None) or (None, text of a call)
-    parts, summaries : Chunks of the rows; dict column -> Summary
+    keys : terms, each a tuple of factors: (column, None), or (None, text of a call)
+    parts : Chunks of the rows; summaries : dict column -> Summary (statistics)
     written : columns that the formula names itself, without warning"""
     for name in dict.fromkeys(name for term in keys for name, code in term if code is None):
         one, suspect = summaries[name], name not in written and factors.is_called_identifier(name)
@@ -101,8 +103,8 @@ def _identifies(name, _, table):
 def learn(keys, parts, summaries, fills, missing, reference_levels):
     """Learn the terms of a formula from training rows; return (terms, named, n_sampled).
 
-    keys : terms, as tuples of factors: (column, None), or (None, text of a call)
-    parts, summaries : Chunks of the rows; dict column -> Summary (levels, moments etc.)
+    keys : terms, each a tuple of factors: (column, None), or (None, text of a call)
+    parts : Chunks of the rows; summaries : dict column -> Summary (levels, moments etc.)
     fills : Fill (replacement of missing values) per column, or ()
     missing : treatment of missing features, "drop", "keep" or "indicator"
     reference_levels : whether to code factors as R does, without a column for the first level
@@ -147,7 +149,7 @@ def learn(keys, parts, summaries, fills, missing, reference_levels):
 def draw_rows(parts, ends, size):
     """Draw about `size` rows of positive weight; return positions, and whether rows were left out.
 
-    parts, ends : Chunks of all rows; positions that the sample must include
+    parts : Chunks of all rows; ends : positions that the sample must include
     If there are at most `size` rows, return None instead of positions, which means all rows."""
     if parts.n <= size:
         return None, False
@@ -284,9 +286,9 @@ def _keeps_order(term, name):
 def compress(keys, written, parts, summaries):
     """Replace columns with heavy tails by their arcsinh; return the new terms.
 
-    keys : terms, as tuples of (column, None) or (None, text of a call)
+    keys : terms, each a tuple of factors: (column, None), or (None, text of a call)
     written : columns that the formula names itself, which stay
-    parts, summaries : Chunks of the rows; dict column -> Summary"""
+    parts : Chunks of the rows; summaries : dict column -> Summary (statistics)"""
     alone = {term[0][0] for term in keys if len(term) == 1 and term[0][1] is None} - written
     names = [n for n in summaries if n in alone and summaries[n].column.kind == "number"]
     if not names:
