@@ -49,8 +49,9 @@ def wilson(share, n):
 def reliability(probability, hit, weight, bins):
     """Compare predicted and observed shares of a class in groups of rows with similar predictions.
 
-    probability, hit : (n,) predicted probability of the class, and whether the row has the class
-    bins : number of groups
+    probability : (n,) predicted probability of the class
+    hit : (n,) bool, whether the row has the class; weight : (n,) weight of the row
+    bins : largest number of groups
     Return a dict of arrays with an entry per group: "predicted", mean probability; "observed",
     share of rows with the class; "low" and "high", its 95% limits; and "rows", number of rows."""
     # Bins are between quantiles of the probability; the limits are Wilson's.

@@ -50,7 +50,8 @@ def candidates(models, baselines, family, has_gaps=False):
     """Return a list of Candidates, the models and baselines that compare() fits.
 
     models : list of models, or dict label -> model; None means all for this family, except glm
-    baselines, family : whether to add baselines that `models` lacks; the response's family, a name
+    baselines : whether to add baselines, such as the null model, that `models` lacks
+    family : name of the response's family
     has_gaps : whether features have missing values; glm then uses missing="indicator" by default"""
     if models is None:
         ours = [(name, model_function(name)) for name in MODELS if name != LINEAR]
@@ -140,8 +141,8 @@ def peer_scores(name, X, y, weights, new, n_classes, family, seed, threads):
     """Fit a scikit-learn model to the training rows X, y, weights; predict the rows `new`.
 
     Return linear predictors (m, K) for classes, or predicted values (m, 1) for a numeric y.
-    name, new : "boosting" or "forest"; (m, p) features of the rows to predict
-    n_classes, family : number of classes, 0 for a numeric y; Family of the response"""
+    name : "boosting" or "forest"; new : (m, p) features of the rows to predict
+    n_classes : number of classes, 0 for a numeric y; family : Family of the response"""
     from sklearn import ensemble
 
     threads = 1 if len(X) <= FEW_ROWS else threads

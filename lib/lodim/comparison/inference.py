@@ -125,7 +125,8 @@ def _largest(draws, spread, left):
 def pair_errors(covariance, mean):
     """Return the standard errors (q, q) of all differences between the mean losses of q models.
 
-    covariance, mean : covariance (q, q) of the mean losses (q,); rounding errors count as 0"""
+    covariance : (q, q) covariance matrix of the mean losses
+    mean : (q,) mean losses. Standard errors no larger than rounding errors are returned as 0."""
     variance = np.diag(covariance)
     errors = np.sqrt(np.maximum(variance[:, None] + variance - 2.0 * covariance, 0.0))
     size = np.abs(mean[:, None]) + np.abs(mean) + 1e-300

@@ -203,10 +203,10 @@ def _sample(rng, state):
 
 
 def _derive(name, x, present, spread):
-    """Compute features of a signal, such as mean and slope, from its samples; return a dict.
+    """Return a dict of features of a signal, such as <name>_mean and <name>_slope.
 
-    name : name of the signal, with which the features' names begin
-    x, present : (n, 48) samples, and whether each is observed
+    x : (n, 48) samples of the signal
+    present : (n, 48) bool, whether each sample is observed
     spread : standard deviation of the signal"""
     minutes = np.linspace(-MINUTES, 0, SAMPLES)
     mean = _mean(x, present)
