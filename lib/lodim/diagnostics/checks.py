@@ -150,7 +150,7 @@ class Subject:
 def run(fit, data, offset, ignore):
     """Check a fit; return Checks, the findings.
 
-    data, offset : frame whose rows are also compared with the fit, and their offset; or None
+    data : frame whose rows are also compared with the fit, or None; offset : its rows' offset
     ignore : code of a check, or several, to leave out"""
     given = (ignore,) if isinstance(ignore, str) else ignore
     if not isinstance(given, list | tuple | set | frozenset):
@@ -179,7 +179,7 @@ def run(fit, data, offset, ignore):
 def _subject(fit, data, offset):
     """Return the Subject for checks of a fit on new data.
 
-    data, offset : frame with the new rows, and their offset or None"""
+    data : frame with the new rows; offset : their offset, or None"""
     frame, reader, name = read_frame(data), fit._reader, fit.design.weights
     design = fit.design if set(fit.design.features) <= set(frame.names) else reader
     answered = score = None

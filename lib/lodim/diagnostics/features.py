@@ -380,7 +380,7 @@ def tells_number(x, y):
 def tells_classes(x, code, n_classes):
     """Measure how well a feature separates classes: the smallest AUC over pairs of classes.
 
-    x, code : (n,) the feature, and codes of the classes
+    x : (n,) values of the feature; code : (n,) class codes of the rows
     Return 0 if two classes have so few rows that chance may separate them."""
     least = 1.0
     for a in range(n_classes):

@@ -226,8 +226,9 @@ def recalibration(residual, predictor, n_training, variance=None):
 def worst_fifth(residual, predicted, variance):
     """Divide rows into fifths by prediction; return the worst fifth's positions and its name.
 
-    predicted, residual : predictions, and responses minus these; variance : of each residual
-    The worst fifth has the largest |mean| / SE of `residual`."""
+    residual : (n,) responses minus predictions; predicted : (n,) predictions
+    variance : (n,) variance of each residual
+    The worst fifth has the largest |mean| / SE of its residuals."""
     parts = np.array_split(np.argsort(predicted, kind="stable"), len(FIFTHS))
     off = [abs(residual[k].sum()) / np.sqrt(variance[k].sum() + 1e-300) for k in parts]
     worst = int(np.argmax(off))
@@ -256,7 +257,8 @@ def dominant(deviance, weight):
 def is_lost(explained_before, explained_now, error):
     """Return whether a fit explains less than half as much deviance in other rows as in training.
 
-    explained_before, explained_now : shares in training and other rows; error : SE of the change
+    explained_before : share of the deviance of the training rows that the fit explains
+    explained_now : share in the other rows; error : standard error of the difference
     The result is False for differences within chance, and if the first share is near 0."""
     gap = explained_before - explained_now
     least = max(LOST * explained_before, ERRORS * error)
