@@ -271,7 +271,7 @@ def each_tile(work, tiles, *args):
 def sum_tiles(work, X, *arrays):
     """Return the sum of work(X, *arrays) over parts of 65,536 rows.
 
-    X, arrays : (n_tiles, ...), in tiles of 64 rows; `work` gets one part's tiles of each"""
+    X, arrays : each (n_tiles, ...), in tiles of 64 rows; `work` gets the tiles of one part"""
     if not on_host(X):
         return reduce(np.add, X.map_tiles(work, *arrays))
     parts = map(of_rows, row_spans(len(X) * TILE))

@@ -33,7 +33,8 @@ class WorkerTiles(OnWorkers):
         """Return function(tiles, *args) as WorkerTiles; each worker computes it for its own rows.
 
         function : free of side effects; gets a worker's tiles of 64 rows
-        shape, dtype : shape of the result but for the first axis, and its type, if they change"""
+        shape : shape of the result without its first axis, None if it does not change
+        dtype : type of the result's numbers, None if it does not change"""
         futures = self.cluster.submit(_map, self, function, *args, name=function.__name__)
         shape = self.shape if shape is None else (len(self), *shape)
         return WorkerTiles(self.cluster, futures, self.n, shape, dtype or self.dtype)
@@ -157,7 +158,7 @@ class WorkerTiles(OnWorkers):
 def read_parts(client, make, n, p, dtype):
     """Read n rows on the workers of a Dask client; return the features X (n, p) as WorkerTiles.
 
-    make, dtype : make(k) reads chunk k (65,536 rows) as a Batch; type of the numbers in X"""
+    make : function of k that reads chunk k (65,536 rows) as a Batch; dtype : type of X"""
     cluster = Cluster(client, n)
     cluster.check_room(p * np.dtype(dtype).itemsize)
     rows = WorkerTiles(cluster, cluster.submit(_read, make), n, (tiles.count(n),), dtype)
@@ -225,7 +226,7 @@ def _fill(group, X, name, onto, *args):
 def _span_sums(group, X, name, shape, *args):
     """Return a sum for each 65,536 rows of one Dask worker, (n_sums, *shape).
 
-    group, X : not used; features of the worker's rows, in tiles of 64 rows
+    X : features of the worker's rows, in tiles of 64 rows; `group` is not used
     name : (module, name) of a compiled loop(lo, hi, partials, X, *args). For each block b (4,096
         rows) from lo to hi - 1, it writes the sum over the block to partials[b]"""
     n_blocks = count_blocks(X)
