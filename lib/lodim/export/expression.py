@@ -92,7 +92,7 @@ class Kernels(Node):
     """Symbolic sum of m Gaussian kernels weights_j exp(-1/2 |z - points_j|^2), or its logarithm.
 
     args : the k expressions z
-    points, weights : (m, k), and (m,), positive for the logarithm
+    points : (m, k); weights : (m,), positive for the logarithm
     log : whether it is the logarithm"""
 
     args: tuple

@@ -160,7 +160,7 @@ class Inputs:
     def refuse(self, condition, message, shown):
         """Record that predict() raises an error for rows with a true `condition`.
 
-        message, shown : text of the error, and the expression whose value it shows"""
+        message : text of the error; shown : expression whose value follows the text"""
         self.refusals.append((condition, message, shown))
 
     def _levels(self, part):
@@ -379,7 +379,8 @@ def _between(breaks, degree, values):
 def _moments(name, state, center=True, rescale=True, ddof=0):
     """Return the means and SDs by which scale() or a similar function standardizes.
 
-    name, center, rescale, ddof : the function's name, arguments; state : dict of sums over rows"""
+    name : name of the function; state : dict of sums that it learned from the training rows
+    center, rescale, ddof : arguments of the function"""
     if name == "center":
         mean = np.atleast_1d(state["_sum"] / state["_count"])
         return mean, np.ones(len(mean))
