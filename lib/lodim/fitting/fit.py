@@ -110,7 +110,7 @@ class Fit(Delegates):
     def _glance(self, sizes, ends):
         """Return the one-row frame of glance(): size and quality of the fit.
 
-        sizes, ends : dicts column -> value, to add before the deviances, and at the end"""
+        sizes : dict column -> value, to add before the deviances; ends : dict to add at the end"""
         row = {"family": self.family.name, "n": self.n, "n_dropped": self.design.n_dropped}
         row |= {"p": len(self.design.names)} | sizes
         row |= {"deviance": self._deviance, "null_deviance": self._null_deviance}
@@ -268,7 +268,7 @@ class Fit(Delegates):
         """Return values of the complete rows as a Series or frame of all rows, with NaN elsewhere.
 
         values : (n,) or (n, columns); if they are objects, other rows get None instead of NaN
-        batch, names : Batch of the complete rows; name of the Series, or names of the columns"""
+        batch : Batch of the complete rows; names : name of the Series, or list of column names"""
         gap = None if values.dtype == object else np.nan
         full = np.full((len(batch.index), *values.shape[1:]), gap)
         full[batch.rows] = values

@@ -128,8 +128,8 @@ def _text(value):
 def lambda_grid(problem, penalty, n, ratio=None):
     """Return n log-spaced values of a penalty, of which the first leaves only an intercept.
 
-    problem : Problem (data, model and settings)
-    penalty, ratio : name of the setting; last value over first, None for the model's default"""
+    penalty : name of the setting; problem : Problem (data, model and settings)
+    ratio : last value divided by the first, None for the model's default"""
     kind = problem.model.penalties[penalty]
     largest = kind.largest(problem.batch, problem.family, problem.settings)
     return largest * np.geomspace(1.0, kind.ratio if ratio is None else ratio, n)
@@ -228,14 +228,17 @@ class Model:
         return family.learned(batch.y, batch.weight)
 
     def counts_stages(self, settings: Any) -> bool:
-        """Return whether each stage of a fit, such as a learner added, is itself a smaller fit."""
+        """Return whether fits with these settings run in stages that `stage_setting` counts.
+
+        If so, the estimates after k stages, such as k learners, are those of the fit with k."""
         return self.stage_setting is not None
 
     def fit_stages(self, batch, family, settings, eval_batch=None) -> Iterator[tuple]:
-        """Estimate in stages; yield (part of the estimates, log, linear predictors) after each.
+        """Estimate in stages; yield (estimates, log, linear predictors) after each.
 
-        A stage is, for example, one more learner or the next penalty; many models have a single
-        stage. Linear predictors are those of the rows of `eval_batch`, None without it."""
+        A stage is, for example, one more learner (only its estimates are yielded) or the next
+        penalty. Many models have a single stage. The log is a dict of further results. Linear
+        predictors are those of the rows of `eval_batch`, None without it."""
         raise NotImplementedError
 
     def combine(self, parts: list[tuple]) -> tuple:

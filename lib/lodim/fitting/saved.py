@@ -91,7 +91,7 @@ def read_state(kind: str, state: dict[str, Any], where: str, sizes: dict[str, in
 def _read_design(value, where, sizes):
     """Read a fit's Design (formula and coding of the data) from a file; add entries to `sizes`.
 
-    value, where : dict with the saved fields; name of this part of the file in errors
+    value : dict with the saved fields; where : name of this part of the file in errors
     sizes : dict symbol -> array length. New entries are K (linear predictors), S (those with
         coefficients: a reference class has none), C (classes, 0 for numbers), "boundaries" (of
         ordered classes, else 0) and "functions" (of features: 1 for ordered classes, else K)"""
