@@ -155,9 +155,10 @@ def _leaves(tree):
 
 
 def update(old, new):
-    """Return the formula `new` with its dots replaced by the sides of the formula `old`, as in R.
+    """Return the formula `new` with its dots replaced by the sides of the formula `old`.
 
-    If the left side of `new` is not a dot, return `new` unchanged: its dots mean all columns."""
+    If the left side of `new` is not a dot, return `new` unchanged. Unlike in R, a dot on its right
+    side then stands for all other columns."""
     text, left, right, tilde = _cut(new)
     if [token.text for token in left] != ["."]:
         return new

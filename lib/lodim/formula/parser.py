@@ -166,9 +166,9 @@ class _Reader:
         return Joined(tuple(parts), tuple(operators), place)
 
     def check(self, parts, operators):
-        """Raise FormulaError if an operand is a number, or if ** lacks a sum and a whole number.
+        """Raise FormulaError for a number as operand, or ** without a sum and a whole number.
 
-        parts, operators : operands (Leaf or Joined); texts, operators[i] before parts[i]"""
+        parts : operands (each Leaf or Joined); operators : texts, operators[i] before parts[i]"""
         power = operators[1] == "**"
         for part in parts[:1] if power else parts:
             self.check_term(part)
