@@ -162,10 +162,10 @@ def _in_turn(alt, classes, marks, times=1):
 def _style(alt, picture, names, mark, encoding, marks):
     """Return a dict of altair encodings for points or lines of a chart: axes, colours and tooltips.
 
-    alt, picture : the module altair; a Picture, a table and the columns to show
+    picture : Picture, a table and the columns to show; alt : the module altair
     names : dict column -> its name in the chart
-    mark, encoding : such as "shape" and alt.Shape, to distinguish classes that share a colour
-    marks : values of this encoding, such as names of shapes"""
+    mark : name of an encoding, such as "shape", to distinguish classes that share a colour
+    encoding : its class, such as alt.Shape; marks : its values, such as names of shapes"""
     across = _names_across(alt, picture)
     if _is_number(picture.frame, picture.x):
         kind = "log" if picture.logarithmic else "linear"

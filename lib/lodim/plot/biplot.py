@@ -236,8 +236,8 @@ def line(rows, legend, name, ax, *, x, density, best, arrows=None):
     """Draw rows as ticks on an axis, and the density of each class above; return the Axes.
 
     rows : Rows; legend : Legend; name : label of the axis
-    x, density : positions on the axis, and densities of the classes there, (len(x), C)
-    best : (len(x),) class predicted at x, or None; arrows : Arrows (loadings), or None"""
+    x : (m,) positions on the axis; density : (m, C) densities of the C classes there
+    best : (m,) codes of the predicted classes, or None; arrows : Arrows (loadings), or None"""
     top, entries = float(np.nanmax(density)), []
     for k, label in enumerate(legend.entries):
         ax.fill_between(x, density[:, k], color=colour(k), alpha=0.18, lw=0)
@@ -275,7 +275,7 @@ def line(rows, legend, name, ax, *, x, density, best, arrows=None):
 def _thresholds(ax, x, best):
     """Draw lines where the predicted class changes, labelled with the value of x if there is room.
 
-    x, best : increasing positions, and the class predicted at each, -1 for none"""
+    x : increasing positions; best : code of the class predicted at each, -1 for none"""
     changes = (np.diff(best) != 0) & (best[1:] >= 0) & (best[:-1] >= 0)
     places, last = 0.5 * (x[1:] + x[:-1])[changes], -np.inf
     style = {"fontsize": 8, "ha": "center", "va": "bottom", "color": INK}

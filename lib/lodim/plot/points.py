@@ -125,8 +125,9 @@ def plane(
 def surface(x, y, Z, key, names, ax=None, *, level=None, **over):
     """Draw values over a grid as a coloured surface, with a contour line at `level`; return Axes.
 
-    x, y : grid; Z : (len(y), len(x)) values; names : labels of the axes; key : Key, the colours
-    over : what to draw on top, the arguments points, edge, star and title of `_draw_over`"""
+    x, y : coordinates of the grid; Z : (len(y), len(x)) values; key : Key, the colours
+    names : labels of the axes
+    over : what to draw on top: points, edge of a region, star or title, as for `_draw_over`"""
     ax = axes.ensure_axes(ax, axes.SIZE)
     share = (key.low, key.high) == (0.0, 1.0)
     shades = ax.contourf(x, y, Z, np.linspace(0.0, 1.0, 21) if share else 16, cmap=axes.SCALE)
@@ -141,9 +142,9 @@ def surface(x, y, Z, key, names, ax=None, *, level=None, **over):
 def classes(x, y, P, key, names, ax=None, **over):
     """Draw the most probable class over a grid, paler if less probable; return the Axes.
 
-    x, y : grid; P : (len(y), len(x), K) probabilities; names : labels of the axes
-    key : Key, colours of the classes
-    over : what to draw on top, the arguments points, edge, star and title of `_draw_over`"""
+    x, y : coordinates of the grid; P : (len(y), len(x), K) probabilities
+    key : Key, colours of the classes; names : labels of the axes
+    over : what to draw on top: points, edge of a region, star or title, as for `_draw_over`"""
     ax = axes.ensure_axes(ax, axes.SIZE)
     K = P.shape[2]
     certainty = (P.max(axis=2) - 1.0 / K) / (1.0 - 1.0 / K)
@@ -179,7 +180,7 @@ def _tag(ax, xy, radius, tags):
 def _draw_over(ax, x, y, names, key, *, points=None, edge=None, star=None, title=None):
     """Add points, a hatched region, a star and the legend to a plot of a surface; return the Axes.
 
-    x, y : grid of the surface; names : labels of the axes; key : Key, meaning of the colours
+    x, y : coordinates of the grid; names : labels of the axes; key : Key, meaning of the colours
     points : Points, or None; star : (label, position), or None
     edge : (values on the grid, label) of the region, hatched where values are negative"""
     if edge is not None:
