@@ -224,7 +224,7 @@ def _held_out(problem, fold, says, full, fits, parts, by):
     Per level (and class), the frame has the score quantile and the mean interval width or set size.
     problem : Problem (data and settings); fold : (n,) fold of each row, -1 if never held out
     says : ConformityScore, kind of score; full : fit that predicts new rows
-    fits, parts : for each fold the fit without it, and a Batch of its rows
+    fits : for each fold, the fit without it; parts : for each fold, a Batch of its rows
     by : "class" to have one quantile per class, or None"""
     at, answers, y = [], [], []
     for k, (fit, rows) in enumerate(zip(fits, parts, strict=True)):

@@ -136,9 +136,9 @@ class HeldOut:
     def upper(self, base, step, level):
         """Return the upper limits (m,) of prediction intervals for m new rows; level : coverage.
 
-        base, step : (K, m) predictions by K fits, and the distances that a score of 1 stands for
-        A limit is the `level` quantile of base + step * score over held-out rows, each by the fit
-        without this row."""
+        base : (K, m) predictions by K fits; step : (K, m) distances that a score of 1 stands for
+        A limit is the `level` quantile of base + step * score over held-out rows. Base and step
+        are those of the fit without the held-out row."""
         # Each score is added by the fit without the row's fold (Barber et al. 2021, Sect. 3).
         if len(base) == 1:
             return base[0] + step[0] * self.quantile(level)

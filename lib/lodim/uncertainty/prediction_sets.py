@@ -449,7 +449,7 @@ class Conformal(FitResult, Generic[FitT_co]):
 
         Predictions are (K, 3, m): low, high, step of intervals; or (K, C, m): scores of C classes.
         Missing ones are replaced, by infinite intervals or by scores that include all classes.
-        offset, new_levels : offset of the rows, and "error" or "missing" for unknown levels
+        offset : offset of the rows; new_levels : "error" or "missing" for unknown levels
         response : whether to leave out rows without a response"""
         how = {"offset": offset, "new_levels": new_levels}
         full = self.fit._reader.apply(data, response=response, **how)

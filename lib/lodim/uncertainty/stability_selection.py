@@ -212,7 +212,7 @@ def _frames(selected, full, cutoff):
     A frame has the share of half-samples that select each term or view, largest share first.
     selected : per half-sample, a pair: positions of the terms that its fit uses, and its views,
         each of which is a tuple of such positions
-    full, cutoff : fit to all rows; smallest share of a stable term"""
+    full : fit to all rows; cutoff : smallest share of a stable term"""
     names = full.design.term_names
     count = np.bincount(np.concatenate([terms for terms, _ in selected]), minlength=len(names))
     share = count / len(selected)
