@@ -115,7 +115,8 @@ class _Estimator(base.BaseEstimator):
     """Base class of the estimators for scikit-learn: parameters, conversion of X, and fitting.
 
     Keywords of a subclass, as in `class GlmRegressor(..., model="glm", own=GAUSSIAN)`:
-    without, own : arguments of the model to leave out; dict name -> default of arguments to add
+    model : name of the model function; own : dict name -> default of arguments to add
+    without : names of the model's arguments to leave out
     chooses : what the argument cv chooses, text for the help; None means no argument cv"""
 
     _model: str

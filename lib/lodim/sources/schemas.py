@@ -58,7 +58,7 @@ def check_columns(first: str, known: list[str], name: str, names: list[str]) -> 
 def _unify(field: Any, origin: str, other: Any, name: str) -> Any:
     """Return a field whose type covers a column's types in two files; DataError if there is none.
 
-    field, other : pyarrow fields of the column; origin, name : names of their files"""
+    field : pyarrow field of the column in the file `origin`; other : that in the file `name`"""
     if field.type == other.type:
         return field
     pa = arrow()
