@@ -48,7 +48,8 @@ def real(
     """Declare a field of float64 numbers, which is checked when read from a file.
 
     shape : lengths, such as "n", 3 or "2 + p"; empty for one number
-    least, most : allowed range, also as text, such as "p - 1"; nan : whether NaN is allowed"""
+    least, most : limits of the allowed range, each a number or text such as "p - 1"
+    nan : whether NaN is allowed"""
     # The first array with a length "p" sets p for all.
     return _numbers(np.float64, shape, least, most, nan)
 
@@ -214,7 +215,8 @@ def entries(inner: Any) -> Any:
 def table(rows: Size, forms: dict[str, Any], **optional: Any) -> Any:
     """Declare a field: a table, as a dict from column name to array of `rows` values (3 or "n").
 
-    forms, optional : rules of required and of optional columns; further columns hold numbers"""
+    forms : dict {name: rule for its values, such as flags("n")} of the required columns
+    optional : rules of columns that may be missing; any further column has numbers or NaN"""
     known, number = forms | optional, real(rows, nan=True)
 
     def check(value, where, sizes):
