@@ -140,8 +140,9 @@ def _direction(slope, S, Y, pairs, newest, alpha, out):
 def _remember(trial, theta, at, gradient, S, Y, pairs, newest):
     """Store the step from theta to `trial`, and the change of gradient, in a row of S and Y.
 
-    S, Y : (memory, d) last steps; at, gradient : gradients at `trial` and at theta
-    pairs, newest : number of steps stored before, and the row of the last one
+    S : (memory, d) last steps; Y : (memory, d) changes of the gradient over these
+    at : gradient at `trial`; gradient : gradient at theta
+    pairs : number of steps stored before; newest : row of the last one
     Steps without positive curvature are skipped. Return the new `pairs` and `newest`."""
     memory = S.shape[0]
     j = (newest + 1) % memory
@@ -307,9 +308,10 @@ def lbfgs(
         positions `active`. It has attributes l1 (d,), precision (relative error of a value) and
         scaled (whether Hessians are near the identity).
     max_iter : largest number of calls of `objective`
-    tol, ftol, resolution : a function is finished if its largest (pseudo-)gradient is at most tol;
-        if two steps in a row lowered it by at most ftol times its size (or, if scaled, a quadratic
-        model predicts no more); or if ten more steps are predicted to gain at most `resolution`
+    tol : a function is finished if its largest slope, with the L1 penalty, is at most tol
+    ftol : also if two steps in a row lower it by at most ftol times its size (or, if scaled, a
+        quadratic model predicts no more)
+    resolution : also if ten more steps are predicted to gain at most this much; 0 for no such rule
     best_only : whether to give up functions not expected to fall below the lowest of the q values
     spacing : if positive, trial points are rounded to its multiples, which hides rounding errors"""
     search = new_search(np.array(theta, dtype=np.float64), memory)
@@ -348,10 +350,10 @@ class Steps:
         return part
 
     def update(self, at, part):
-        """Replace the steps by those of a minimization over the parameters at positions `at` only.
+        """Take over the steps of a minimization that varied only the parameters at positions `at`.
 
-        part : Steps of that minimization, as `of_some` copied them from here before it began
-        Other parameters keep their values in steps from before, and are 0 in new steps."""
+        part : Steps that `of_some(at)` copied from this object, and the minimization extended
+        Steps that it added are 0 in the other parameters; earlier steps keep their values there."""
         new = (self.S[:, at] != part.S).any(axis=1)
         self.S[new], self.Y[new] = 0.0, 0.0
         self.S[:, at], self.Y[:, at] = part.S, part.Y
