@@ -374,7 +374,8 @@ class CostnetFit(Fit):
         """Return the purchases of the model, including free ones, one per row.
 
         price; in_model: whether the model uses it directly; needed_by: names of the columns and
-        purchases that need it; serves: name of the `alternatives` among which it was selected.
+        purchases that need it. If the fit has `alternatives`, such as {"bp": ["bp_arm",
+        "bp_wrist"]}, serves is "bp" for the one of these that the model uses, "" for other items.
 
         See Also
         --------

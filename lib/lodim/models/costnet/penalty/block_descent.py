@@ -19,10 +19,10 @@ from lodim.models.costnet.penalty.prox import (
 def _newton_direction(H, c, w, lam, groups, g0, g1, at, position):
     """Return the Newton step for s columns of w that minimizes a quadratic plus a group penalty.
 
-    w : (K, A) coefficients; the result (K s,) has the s steps of the first row of w first
-    H, c : (K, K, A, A) Hessian of the quadratic, and (K, A) minus its gradient at w
+    w : (K, A) coefficients of K linear predictors; the result (K s,) has s steps per row of w
+    H : (K, K, A, A) Hessian of the quadratic; c : (K, A) minus its gradient at w
     groups, lam : the penalty is lam sum_g cost_g ||w_g|| over groups g0 to g1 - 1 of GroupArrays
-    at, position : (s,) the columns to change; for each column of w, its index in `at`, or -1"""
+    at : (s,) columns of w to change; position : for each column of w, its index in `at`, or -1"""
     start, member, cost = groups.start, groups.member, groups.cost
     K, s = w.shape[0], at.size
     M, rhs = np.empty((K * s, K * s)), np.empty(K * s)
@@ -70,8 +70,8 @@ def newton_steps(span, groups, H, c, w, lam, d, eps):
 
     span : (lo, hi, g0, g1): only the columns lo to hi - 1 of w and the groups g0 to g1 - 1 count
     groups : GroupArrays; lam : factor of their penalty sum_g cost_g ||w_g||; d : work array (K, A)
-    H, c : (K, K, A, A) Hessian of the quadratic, and (K, A) minus its gradient at w; c is updated
-    eps : fall of the objective at which to stop"""
+    H : (K, K, A, A) Hessian of the quadratic; c : (K, A) minus its gradient at w, updated
+    eps : stop after a step that lowers the objective by at most eps and zeroes no group"""
     # The penalty is lam sum_g cost_g ||w_g||. Coefficients that would cross zero become zero.
     for _ in range(8):
         gain, crossed = _newton_step(span, groups, H, c, w, lam, d)
@@ -86,7 +86,7 @@ def _newton_step(span, groups, H, c, w, lam, d):
     w is changed in place. Return by how much the objective falls, and whether a group became zero.
     span : (lo, hi, g0, g1): only the columns lo to hi - 1 of w and the groups g0 to g1 - 1 count
     groups : GroupArrays; lam : factor of their penalty sum_g cost_g ||w_g||; d : work array (K, A)
-    H, c : (K, K, A, A) Hessian of the quadratic, and (K, A) minus its gradient at w; c changes"""
+    H : (K, K, A, A) Hessian of the quadratic; c : (K, A) minus its gradient at w, updated"""
     lo, hi, g0, g1 = span
     K, start, member = w.shape[0], groups.start, groups.member
     position = np.full(hi, -1)
@@ -143,7 +143,7 @@ def _zero_crossings(w, d, groups, g0, g1):
     """Return the share t of the step d at which each group crosses zero, and the smallest share.
 
     A group g crosses zero at the t < 1 with w_g'(w_g + t d_g) = 0; inf if there is none.
-    w, d : (K, A) coefficients and their step; only the groups g0 to g1 - 1 count"""
+    w : (K, A) coefficients; d : (K, A) step; groups : GroupArrays, of which g0 to g1 - 1 count"""
     start, member = groups.start, groups.member
     out, nearest = np.full(g1 - g0, np.inf), np.inf
     for g in range(g0, g1):
@@ -160,9 +160,9 @@ def _zero_crossings(w, d, groups, g0, g1):
 
 @njit(**INNER)
 def _move(H, c, w, lo, hi, d):
-    """Add d to the columns lo to hi - 1 of coefficients w; return how much a quadratic falls.
+    """Add step d to columns lo to hi - 1 of coefficients w (K, A); return the fall of a quadratic.
 
-    H, c : Hessian of the quadratic, and minus its gradient at w; c is updated in these columns"""
+    H : (K, K, A, A) its Hessian; c : (K, A) minus its gradient at w, updated in these columns"""
     gain = 0.0
     for k in range(w.shape[0]):
         for j in range(lo, hi):
@@ -181,7 +181,7 @@ def _minimize_block(b, groups, H, c, w, dual, lam, L, spaces, eps):
 
     A block is a set of groups that share coefficients. Return the largest L |step|^2 of all steps.
     groups, lam : the penalty is lam sum_g cost_g ||w_g|| over the groups g of GroupArrays
-    H, c : (K, K, A, A) Hessian of the quadratic, and (K, A) minus its gradient at w; c is updated
+    H : (K, K, A, A) Hessian of the quadratic; c : (K, A) minus its gradient at w, updated
     dual : (K, members) dual vectors of all groups, side by side, of norms up to lam cost_g; updated
     L : upper bound of H's eigenvalues in the block; eps : value of L |step|^2 at which to stop
     spaces : three work arrays, shaped like w"""
@@ -232,7 +232,7 @@ def minimize(groups, H, c, w, dual, lam, lipschitz, target, radius, max_sweeps):
     """Minimize a group-penalized quadratic over w (K, A), in place; return the number of sweeps.
 
     groups, lam : the penalty is lam sum_g cost_g ||w_g|| over the groups g of GroupArrays
-    H, c : (K, K, A, A) Hessian of the quadratic, and (K, A) minus its gradient at w; c is updated
+    H : (K, K, A, A) Hessian of the quadratic; c : (K, A) minus its gradient at w, updated
     dual : (K, members) dual vectors of all groups, side by side, of norms up to lam cost_g; updated
     lipschitz : upper bound of H's eigenvalues in each block (set of groups that share coefficients)
     target : duality gap at which to stop; radius : bound of sum_g cost_g ||w_g|| at the minimum"""

@@ -116,9 +116,9 @@ class Layout(GroupArrays):
     def _sorted(cls, at, block, block_of_group, size, member, cost, nested, sign):
         """Make a Layout of A coefficients and G groups that are already sorted by block.
 
-        at, sign : (A,) each one's position among all coefficients, and required sign (0 for none)
-        block, block_of_group : (A,) block of each coefficient, (G,) block of each group
-        size, cost : (G,) number of coefficients of each group, and its weight in the penalty
+        at : (A,) positions among all coefficients; sign : (A,) required signs 1 or -1, 0 for none
+        block : (A,) block of each coefficient; block_of_group : (G,) block of each group
+        size : (G,) number of coefficients of each group; cost : (G,) its weight in the penalty
         member : positions (0 to A - 1) of the first group's coefficients, then of the next group's
         nested : bool per block (groups that share coefficients), whether its groups form a tree"""
         kept, width = np.unique(block, return_counts=True)

@@ -78,9 +78,9 @@ class PathProblem(TrainingRows):
         return 1 + self.columns, 1 + self.free_columns
 
     def by_column(self, w, b):
-        """Return the coefficients of X's p columns, intercept first, (..., K, 1 + p).
+        """Sum the coefficients of each of X's p columns; return (..., K, 1 + p), intercept first.
 
-        w, b : (..., K, A) penalized, (..., K, F) unpenalized ones; those of one column add up"""
+        w : (..., K, A) penalized coefficients; b : (..., K, F) unpenalized coefficients"""
         # A column's coefficient is the sum over its copies.
         out = np.zeros((*w.shape[:-1], 1 + self.X.shape[1]))
         for at, own in zip(self._at, (w, b), strict=True):
@@ -149,7 +149,8 @@ class ReducedQuadratic:
     alone : (A,) bool, False for columns that are combinations of unpenalized ones; H is 0 there
     elimination : (J F, J A) matrix E; if the penalized coefficients change by v, the optimum of the
         unpenalized ones changes by -E v
-    inverse, least : the unpenalized Hessian's pseudo-inverse, and smallest / largest eigenvalue"""
+    inverse : pseudo-inverse of the Hessian in the unpenalized coefficients
+    least : smallest positive eigenvalue of that Hessian, for scaled columns, over the largest"""
 
     def __init__(self, G, n_free):
         """Make the loss from a Hessian G (J, J, C, C); its first n_free columns are unpenalized."""

@@ -31,7 +31,9 @@ class GroupArrays(NamedTuple):
 
 @njit(**FAST)
 def keep_signs(u, sign, lo, hi):
-    """Set entries of u without the required `sign` to zero, in place, in columns lo to hi - 1."""
+    """Set entries of u (K, A) with a wrong sign to zero, in place, in columns lo to hi - 1.
+
+    sign : (A,) required sign of each column's entries, 1 or -1; 0 if both are allowed"""
     for k in range(u.shape[0]):
         for j in range(lo, hi):
             if sign[j] * u[k, j] < 0.0:
@@ -62,7 +64,7 @@ def prox_overlapping(u, dual, t, lam, groups, g0, g1, tol):
     """Apply the proximal map of t lam sum_g cost_g ||u_g|| to coefficients u (K, A), in place.
 
     groups : GroupArrays; the sum is over groups g0 to g1 - 1, which may overlap
-    t, lam : step length, and factor of the group penalty; tol : precision of the dual vectors
+    t : step length; lam : factor of the group penalty; tol : precision of the dual vectors
     dual : (K, members) dual vectors of all groups, side by side, as starting values; updated"""
     K, start, member, cost = u.shape[0], groups.start, groups.member, groups.cost
     for g in range(g0, g1):
@@ -88,7 +90,7 @@ def _dual_ascent(u, dual, t, lam, on, groups, g0, g1, tol):
     u : (K, A) = x - t * (sum of the dual vectors); becomes the proximal map of a fixed x
     dual : (K, members) dual vectors of all groups, side by side, of norms up to lam cost_g; updated
     on : (g1 - g0,) bool, which of the groups g0 to g1 - 1 of GroupArrays can change dual vectors
-    t, lam : step length of the proximal map, and factor of the group penalty
+    t : step length of the proximal map; lam : factor of the group penalty
     tol : largest change of the dual vectors' entries at which to stop"""
     start, member, cost = groups.start, groups.member, groups.cost
     K, i0, i1 = u.shape[0], start[g0], start[g1]
@@ -157,7 +159,7 @@ def duality_gap(w, c, dual, lam, groups, u, tol):
     """Return s and d such that objective(w) - objective(w*) <= s + d Omega(w*), with w* optimal.
 
     The objective is loss(w) + lam Omega(w), and Omega(w) = sum_g cost_g ||w_g|| over GroupArrays.
-    w, c : (K, A) coefficients, and negative gradient of the loss at w
+    w : (K, A) coefficients; c : (K, A) negative gradient of the loss at w
     dual : (K, members) dual vectors of overlapping groups, updated to precision `tol`
     u : work array (K, A), which gets c minus the sum of the groups' dual vectors"""
     (K, A), G = w.shape, groups.cost.size
@@ -190,7 +192,7 @@ def _dual_residual(w, dual, lam, groups, g0, g1, u, tol):
     """Subtract a subgradient of lam sum_g cost_g ||w_g|| from u, in place, so that ||u|| is least.
 
     groups : GroupArrays; the sum is over groups g0 to g1 - 1
-    w, u : (K, A) coefficients, and negative gradient of the loss at w
+    w : (K, A) coefficients; u : (K, A) negative gradient of the loss at w, changed
     dual : (K, members) each group's part of the subgradient, side by side; updated
     tol : precision of these parts, relative to the smallest cost_g"""
     start, member, cost = groups.start, groups.member, groups.cost

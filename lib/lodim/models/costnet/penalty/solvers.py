@@ -104,9 +104,9 @@ def dual_norm(groups, c):
 class NewtonSolver:
     """Proximal Newton solver of models with group penalties, for K linear predictors.
 
-    w (K, A), b (K, F) : current A penalized and F unpenalized coefficients per predictor
-    f, loss : linear predictors in blocks of 64 rows, and half the mean deviance
-    c (K, A), slope (K, F) : negative gradients of the loss with respect to w and to b
+    w (K, A) : current penalized coefficients, A per predictor; b (K, F) : unpenalized ones
+    f : linear predictors in blocks of 64 rows; loss : half the mean deviance
+    c (K, A) : negative gradient of the loss in w; slope (K, F) : negative gradient in b
     bend : weighted sum over rows of l'^2 / l'', with derivatives l' and l'' of a row's loss
     dual (K, members) : dual vectors of the groups, side by side; 0 for nested groups"""
 
@@ -162,9 +162,10 @@ class NewtonSolver:
         return self.w, self.b, self.loss, gap, n_iter
 
     def evaluate(self, w, b, lam, ridge, target):
-        """Move to coefficients w (K, A) and b (K, F); return an upper bound of their duality gap.
+        """Move to given coefficients; return an upper bound of their duality gap.
 
-        w, b : penalized, unpenalized; lam, ridge : factors of the group penalty and of |w|^2 / 2
+        w : (K, A) penalized coefficients; b : (K, F) unpenalized coefficients
+        lam : factor of the group penalty; ridge : factor of |w|^2 / 2
         target : desired duality gap; a smaller target makes the bound more precise
         If lam is 0, return instead twice the fall of the objective that a Newton step predicts."""
         p = self.problem
@@ -230,7 +231,7 @@ class NewtonSolver:
         """Return the duality gap of the current coefficients w, and a residual, 0 at the optimum.
 
         The residual (K, A) is the negative gradient minus a subgradient of the group penalty.
-        lam, ridge : factors of the group penalty and of |w|^2 / 2; target : desired duality gap"""
+        lam : factor of the group penalty; ridge : factor of |w|^2 / 2; target : desired gap"""
         layout, squares = self.problem.layout, ridge * float((self.w * self.w).sum())
         left, norms = np.empty_like(self.w), self.problem.penalty(self.w, lam)
         value, c = self.loss + norms + 0.5 * squares, self.c - ridge * self.w
@@ -263,11 +264,11 @@ class NewtonSolver:
         return True
 
     def _model_step(self, lam, ridge, target):
-        """Return steps of w and b that minimize a quadratic model plus penalties, and a gain.
+        """Return (dw, db, bound): a step that minimizes a quadratic model of loss plus penalties.
 
-        w, b : (K, A) penalized and (K, F) unpenalized coefficients
-        gain : upper bound of the fall of the model's objective by any step
-        lam, ridge : factors of the group penalty and of |w|^2 / 2; target : duality gap allowed"""
+        dw (K, A) : step of the penalized coefficients w; db (K, F) : of the unpenalized ones
+        bound : no step lowers the model's objective by more than this
+        lam : factor of the group penalty; ridge : factor of |w|^2 / 2; target : allowed gap"""
         # The model may use a thousandth of the target.
         model = self._model
         # compress() keeps rows contiguous, unlike indexing by a mask.

@@ -93,7 +93,7 @@ class CostFrontier:
 def select_frontier(search, candidate_models, relax=1.0, by_deviance=True):
     """Select the models, by increasing price, that have a lower criterion than all cheaper ones.
 
-    candidate_models, result : lists of CandidateModel; search : Search, which has the criterion
+    candidate_models : list of CandidateModel, as is the result; search : Search, with a criterion
     relax : weight of the unpenalized refit in coefficients; the rest is the penalized fit
     by_deviance : whether a model must also have a lower deviance than all cheaper ones"""
     nothing = search.state(np.zeros(len(search.space), bool))

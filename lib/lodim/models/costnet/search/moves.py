@@ -40,7 +40,8 @@ class CandidateModel:
 class Search:
     """Data that all rules share: candidates with prices, refits, a criterion and a budget.
 
-    refits, final : Refits on the rows that are searched, and on all rows (usually the same)"""
+    refits : Refits (unpenalized models) of the rows that are searched
+    final : Refits of all rows, usually the same"""
 
     def __init__(
         self, batch, family, network, budget, criterion, path=None, threads=None, monotone=None
@@ -195,9 +196,10 @@ def _best_switch(search, state, budget):
 
 
 def source_switches(space, used):
-    """Yield models, (m,) bool, that take one quantity from another node than the model `used`.
+    """Yield models that differ from the model `used` in the source of one quantity.
 
-    Several nodes of `space` (SearchSpace) can supply one quantity; used : (m,) bool, candidates"""
+    A quantity, such as blood pressure, can have several sources: graph nodes that supply it.
+    A model is given as (m,) bool: which of the m candidates in `space` (SearchSpace) it has."""
     base = space.network.base[space.candidates]
     for s, source in enumerate(space.source.T):
         mine = used & (source >= 0)

@@ -72,9 +72,10 @@ class SearchData(TrainingRows):
         """Return (value, slope, moments) of half the mean deviance of a model.
 
         theta : (1 + r, K) intercepts and coefficients of the columns at positions `on`
-        slope : (K, 1 + r) minus the gradient; l'' : second derivatives of a row's loss
+        curvatures : number J^2 of second derivatives l'' of a row's loss: 0 (no moments), 1
+            (average) or K^2 (pairs of predictors)
+        slope : (K, 1 + r) minus the gradient
         moments : (J, J, 1 + r, 1 + r) products of intercept and columns, summed with weights l''
-        curvatures : number J^2 of l'' per row: 0 (no moments), 1 (average), K^2 (predictor pairs)
         least : lower limit of l'' for a row of weight one; None for the usual limit of the loss"""
         columns = np.append(-1, self.columns[on])
         return self.derivatives(self.scores, columns, curvatures, theta.T, least)[:3]
@@ -86,7 +87,7 @@ class SearchData(TrainingRows):
 def screened_nodes(batch, family, network, path):
     """Choose which of V nodes (columns, terms) a search considers, (V,) bool; None means all.
 
-    batch, family : training rows and Family of the response; network : Network of the nodes
+    batch : training rows; family : Family of the response; network : Network of the nodes
     path : PenaltyPath or None; if columns are too many, those that enter it first are preferred"""
     # Other nodes follow by significance.
     p, most = batch.X.shape[1], MOST_COLUMNS * (2 if family.name == "gaussian" else 1)

@@ -85,7 +85,9 @@ def choices_of_sources(space, used):
 
 
 def computable_from(space, sources):
-    """Return which candidates need only these `sources`, one node per quantity, (m,) bool."""
+    """Return which candidates (columns, terms) need no sources except the given ones, (m,) bool.
+
+    sources : for each quantity that several nodes can supply, the chosen node's number, or -1"""
     return ((space.source == np.array(sources, int)) | (space.source < 0)).all(axis=1)
 
 

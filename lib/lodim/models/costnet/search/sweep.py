@@ -56,7 +56,7 @@ def enter(gram, target, variance, on):
     """Add the columns `on` to a least-squares model, in place; return which entered, (q,) bool.
 
     A column that is a linear combination of columns in the model does not enter.
-    gram, target : X'X (q, q) and X'y (q, K) after a sweep for each column in the model; updated
+    gram : X'X (q, q) after a sweep for each column in the model; target : X'y (q, K), likewise
     variance : (q,) diagonal of X'X before any sweep; on : positions among the q columns"""
     within = np.empty(gram.shape[0], np.bool_)
     within[:] = False
@@ -78,7 +78,8 @@ def rank(gram, on):
 def gains(model, drops, adds, allowed, sign):
     """Return how far the deviance falls and the rank rises by exchanging columns of a SweptModel.
 
-    drops, adds : ColumnSets; entry (i, j) of both results drops set i and adds set j
+    drops : ColumnSets, of which one leaves the model; adds : ColumnSets, of which one enters
+    Entry (i, j) of both results is for set i of `drops` and set j of `adds`.
     allowed : (drops, adds) bool, exchanges to try; others get a fall of -inf
     sign : (q,) required signs, or 0; a column whose coefficient would violate it is not added"""
     n_out, n_in, K = drops.start.size - 1, adds.start.size - 1, model.target.shape[1]
