@@ -268,7 +268,8 @@ def _separating_conditions(family, X, y):
 def maximize_in_memory(family, X, y, weight, offset, max_iter):
     """Fit a glm by statsmodels; return coefficients (q, S), and the number of iterations.
 
-    Coefficients are NaN if the fit fails or there are three or more classes. offset : (n, S)"""
+    S is the number of linear predictors. With three or more classes, where S > 1, nothing is
+    fitted and the coefficients are NaN, as if the fit failed. offset : (n, 1) otherwise"""
     unknown = np.full((X.shape[1], family.n_linear), np.nan)
     if family.several_classes:
         return unknown, 0

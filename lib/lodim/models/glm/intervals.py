@@ -24,7 +24,7 @@ def critical(level, df):
 def satterthwaite(one, df_one, two, df_two):
     """Return Satterthwaite's degrees of freedom of the sum of two variances, at most df_two.
 
-    one, two : the two variances; df_one, df_two : their degrees of freedom"""
+    one : first variance, with df_one degrees of freedom; two : second variance, with df_two"""
     if df_one == df_two:
         return df_two
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -36,7 +36,7 @@ def satterthwaite(one, df_one, two, df_two):
 def inference(coef, error, df, level):
     """Return a dict of arrays: estimates, standard errors, tests and confidence limits.
 
-    coef, error : estimates and standard errors; df : degrees of freedom, inf for z tests"""
+    coef : estimates; error : standard errors; df : degrees of freedom, inf for z tests"""
     with np.errstate(divide="ignore", invalid="ignore"):
         statistic = coef / error
     size, reach = np.abs(statistic), critical(level, df) * error
@@ -53,7 +53,7 @@ def inference(coef, error, df, level):
 def of_observation(family, score, error, level, df, dispersion, df_resid):
     """Return prediction limits (n, 2), which contain a new observation with probability `level`.
 
-    score, error : (n,) linear predictors, and their standard errors with df degrees of freedom
+    score : (n,) linear predictors; error : (n,) standard errors, with df degrees of freedom
     dispersion : estimate with df_resid degrees of freedom; the new observation has weight one"""
     if family.name == "gaussian":
         df = satterthwaite(error**2, df, dispersion, df_resid)
@@ -70,7 +70,7 @@ def of_observation(family, score, error, level, df, dispersion, df_resid):
 def _quantile(family, score, error, prob, dispersion):
     """Return the `prob` quantiles (n,) of new responses whose linear predictors are uncertain.
 
-    score, error : (n,) estimated predictors, and the SDs of their normal errors"""
+    score : (n,) estimated predictors; error : (n,) SDs of their normal errors"""
     counts, variance = family.counts, dispersion
     if counts:
         mean = np.exp(np.clip(score, -LARGEST_LOG, LARGEST_LOG))
@@ -108,7 +108,7 @@ def _count(family, score, error, prob):
 def _log_gamma_quantiles(score, error, prob, dispersion):
     """Return logs of `prob` quantiles (n,) of new gamma responses, given uncertain log means.
 
-    score, error : (n,) estimated log means, and standard deviations of their normal errors"""
+    score : (n,) estimated log means; error : (n,) standard deviations of their normal errors"""
     shape = 1.0 / dispersion
     log_y = score + np.log(stats.gamma.ppf(prob, shape, scale=dispersion))
     low, high = log_y - WIDE * error, log_y + WIDE * error

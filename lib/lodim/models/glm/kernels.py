@@ -33,8 +33,8 @@ def products(X, columns, T, live, slopes, curvatures, gradient, information):
     """Add the rows' parts of a log-likelihood's derivatives to `gradient` and `information`.
 
     A row adds slopes[s] z to gradient[s], and curvatures[k] zz' to information[k], with z = T'x.
-    X, columns, T : x has X's values in `columns`, 1 for column -1; T (q, r) combines them to z
-    live : (n,) bool, blocks of 64 rows without a True are skipped
+    X : features in blocks of 64 rows; columns : (q,) columns of X in x, -1 for a constant 1
+    T : (q, r); live : (n,) bool, blocks of 64 rows without a True are skipped
     slopes : (S, n) derivatives of the rows for S linear predictors
     curvatures : (P, n) second derivatives for P pairs of linear predictors"""
     x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)
@@ -72,7 +72,7 @@ def group_sums(X, columns, T, live, slopes, group, out):
     """Sum the rows' gradients of a log-likelihood within groups; add the sums to `out`.
 
     Row i adds slopes[s, i] z to out[group[i], s] for each linear predictor s, with z = T'x.
-    columns, T : x has the values in `columns` of X, 1 for column -1; T (q, r) combines them to z
+    columns : (q,) columns of X in x, -1 for a constant 1; T : (q, r)
     slopes : (S, n) derivatives by the linear predictors; group : (n,) number of each row's group
     live : (n,) bool, blocks of 64 rows without a True are skipped"""
     x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)

@@ -105,7 +105,7 @@ class Rows:
         """Call `work` for each range of 65,536 rows, at given coefficients; yield the results.
 
         work : function of the module `passes`; basis : Basis; coef : (S, q), for S predictors
-        arrays, options : other arguments of `work`; arrays have an entry per row"""
+        arrays : further arguments of `work`, with an entry per row; options : keyword arguments"""
         model = {"kept": basis.kept, "T": basis.T, "family": self.family, "coef": coef}
         rows = self.batch.y, self.weights, self.batch.offset, *arrays
         return self.over_spans(partial(work, **model, **options), *rows)
@@ -143,7 +143,7 @@ class Sums:
     def of_rows(cls, rows, basis, coef, observed):
         """Compute deviance, gradient and information (Sums) of all Rows at given coefficients.
 
-        basis, coef : Basis of q columns, and (S, q) coefficients in S linear predictors
+        basis : Basis of q columns; coef : (S, q) coefficients in S linear predictors
         observed : True for the observed information, False for the expected one"""
         found = reduce(np.add, rows.at(basis, coef, passes.sums, observed=observed))
         return cls(coef, *passes.parts(found, coef))
