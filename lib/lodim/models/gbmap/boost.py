@@ -242,9 +242,9 @@ def _preconditioned(state):
 def _minimize(objective, curved, state, start, stop):
     """Fit a learner with either sign, 1 or -1; return (theta, sign, log, rejected).
 
-    theta, sign : (1, d), (1,), the better learner; it predicts 0 if both hardly lower the loss
-    log : dict of optimizer results; rejected : (theta, sign) of the worse learner
-    objective : function of signs (q,) that returns the loss (BoostObjective) of such learners
+    theta : (1, d) parameters of the better learner; it predicts 0 if both hardly lower the loss
+    sign : (1,) its sign; log : dict of optimizer results; rejected : (theta, sign) of the other one
+    objective : function of (q,) signs that makes the loss function (BoostObjective) of learners
     curved : such a function, for the loss whose Hessian preconditions L-BFGS; None: no Hessian
     state : BoostState of the earlier learners; stop : dict of the optimizer's limits
     start : Start with the starting point of each sign"""

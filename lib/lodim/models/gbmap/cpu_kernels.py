@@ -177,7 +177,7 @@ def loss_gradient(lo, hi, partials, X, y, f, weight, theta, active, sign, form):
     Each loss has one more learner, a + b g(intercept + w'x), added to f, the sum of earlier ones.
     partials : (n_blocks, q, 3 + p), gets the losses, and derivatives by (a, intercept, w)
     X : (n_tiles, p, 64); y, f, weight : (n_tiles, 64); form : Form, defines g and the loss
-    theta, sign : (q, 2 + p) rows (a, intercept, w), and (q,) b; active : learners to compute"""
+    theta : (q, 2 + p) rows (a, intercept, w); sign : (q,) b; active : learners to compute"""
     dtype = X.dtype
     v, b = theta.astype(dtype), sign.astype(dtype)
     rows, form = tile_rows(X), Form(dtype.type(form.beta), form.activation, form.loss)
@@ -281,7 +281,7 @@ def hessian(lo, hi, partials, X, y, f, weight, theta, sign, form, convex):
 def forward(lo, hi, X, theta, sign, beta, activation, derivative, into, out):
     """Add the values of learners a + b g(intercept + w'x) to columns of out (n_tiles, width, 64).
 
-    lo, hi : range of blocks of 4,096 rows; X : (n_tiles, p, 64); beta : sharpness of g
+    X : (n_tiles, p, 64), of which blocks lo to hi - 1 of 4,096 rows count; beta : sharpness of g
     theta : (M, 2 + p) rows (a, intercept, w); sign : (M,) b; into : (M,) columns of `out`
     activation : code of g; derivative : whether to add the slopes b g' instead"""
     dtype = X.dtype

@@ -41,7 +41,7 @@ def loss_gradient(X, y, f, weight, theta, active, sign, form):
 
     Each loss has one more learner, a + b g(intercept + w'x), added to f, the sum of earlier ones.
     X : (n_tiles, p, 64); y, f, weight : (n_tiles, 64); form : Form, defines g and the loss
-    theta, sign : (q, 2 + p) rows (a, intercept, w), and (q,) b; active : learners to compute"""
+    theta : (q, 2 + p) rows (a, intercept, w); sign : (q,) b; active : learners to compute"""
     q, d = theta.shape
     groups = -(-active.size // GROUP)
     width = LANES if X.shape[1] <= LANES else STAGE
@@ -105,7 +105,7 @@ def margin(code, score, k, class_table, y, base):
 
     Unordered classes: y is 1 in class k, else 0, and base is the logit of class k so far.
     Ordered: a row of class c has y = class_table[0, c] and base = score + class_table[1, c].
-    y, base : (n_tiles, 64) GPU arrays; code : class codes of the rows
+    code : (n_tiles, 64) class codes of the rows; y, base : arrays of this shape, all on the GPU
     score : (n_tiles, K, 64) linear predictors; class_table : (2, K), or (2, 0) if unordered"""
     kernel, rest = (_ordered_margin, upload(class_table)) if class_table.size else (_margin, k)
     launch(kernel, min(16 * PROCESSORS, code.shape[0]), TILE, code, score, rest, y, base)

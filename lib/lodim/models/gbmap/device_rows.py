@@ -24,7 +24,7 @@ class DeviceRows:
     def from_host(cls, X, y, weight, score, several_classes):
         """Return DeviceRows of y, weight, score, copied to the GPU, and features X, already there.
 
-        y, weight : (n,); score : (n_tiles, K, 64) linear predictors, in blocks of 64 rows
+        score : (n_tiles, K, 64) linear predictors, in blocks of 64 rows; y, weight : (n,)
         several_classes : whether classes are three or more; these need arrays for new responses"""
         y, weight = (upload(tiles.pad(v, len(X))) for v in (y, weight))
         problem = (zeros(y.shape), zeros(y.shape)) if several_classes else None
@@ -33,8 +33,9 @@ class DeviceRows:
     def margin(self, k, class_table):
         """Return response and linear predictor to fit a learner of class k, (n_tiles, 64) each.
 
-        With three or more unordered classes, they are 1 in class k, else 0, and k's logit.
-        class_table : (2, K) responses and shifts of predictors for ordered classes; else (2, 0)"""
+        Three or more unordered classes: the response is 1 in class k, else 0; the predictor is the
+        logit of k. class_table : (2, 0), but (2, K) for ordered classes, with the response of rows
+        of each class, and a number to add to their predictor"""
         if self.problem is None:
             return self.y, self.score.reshape(*self.y.shape)
         cuda_kernels.margin(self.y, self.score, k, class_table, *self.problem)

@@ -223,11 +223,12 @@ class GbmapFit(Fit):
         return frame
 
     def learners(self) -> pd.DataFrame:
-        """Return a table with one row per weak learner a + b g(w'x).
+        """Return a table with one row per weak learner a + b g(w_0 + w'x).
 
-        Columns: boost, level (class, if several), a, b, norm |w|, active (share of rows with w'x >
-        0), n_iter, converged, deviance and dev_ratio (before a joint fit). a and |w| are in units
-        of the link, for features in standard deviations.
+        Columns: boost (step of the boosting, from 1); level (class, if several); a; b; norm |w|;
+        active, the weighted share of rows with w_0 + w'x > 0 (1 if g is linear); n_iter; converged;
+        deviance and dev_ratio after this step, before a joint fit of all learners. a and |w| are
+        in units of the link, for features in standard deviations.
 
         See Also
         --------

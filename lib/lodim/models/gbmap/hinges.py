@@ -153,7 +153,8 @@ def place_hinges(U, X, slope, curvature, ridge, hinges, n_starts):
 
     Return at most n_starts learners per sign, rows (constant, intercept, p weights), and the signs.
     U : (k, p) directions, scaled in place; X : (p, n) features; hinges : False for linear learners
-    slope, curvature : (n,) loss derivatives; ridge : penalty of squared weights"""
+    slope : (n,) first derivatives of the rows' losses; curvature : (n,) second derivatives
+    ridge : factor of the penalty of squared weights"""
     Z = np.empty((len(U), slope.size))
     _project(X, U, len(U), Z)
     k = _to_unit_variance(U, Z, curvature)

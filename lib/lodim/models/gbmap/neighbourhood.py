@@ -65,7 +65,8 @@ def distance(
 def neighbours(fit: Any, data: Data, k: int = 10) -> pd.Series | pd.DataFrame:
     """Return the mean response of the k nearest training rows, by `distance` in the embedding.
 
-    Numeric responses are those at an offset of zero. Row weights are ignored.
+    An offset is subtracted from numeric responses before averaging; with a log link, they are
+    divided by exp(offset). Row weights are ignored.
 
     Parameters
     ----------

@@ -86,7 +86,7 @@ def _change_parameters(H, slope, b, beta, intercept, convex):
     """Convert a loss's derivatives by (a, intercept, w) of a learner to those by (c, intercept, w).
 
     c = a + b softplus(intercept), the value at x = 0 of a learner a + b softplus(intercept + w'x)
-    H, slope : (d, d) Hessian (lower triangle), (d,) gradient; changed in place; beta : sharpness
+    H : (d, d) Hessian, lower triangle, changed; slope : (d,) gradient, changed; beta : sharpness
     convex : whether to omit the term with the softplus's second derivative if it is negative"""
     e = math.exp(-abs(beta * intercept))
     share = 1.0 / (1.0 + e) if intercept > 0.0 else e / (1.0 + e)
@@ -126,10 +126,11 @@ def _set_trial(theta, step, b, beta, unit, exact, trial):
 
 
 def rounded(theta, unit, bits=FEW_BITS):
-    """Return parameters theta (r, d) of r learners, rounded to few bits.
+    """Return parameters of r learners, the rows (a, intercept, weights) of theta (r, d), rounded.
 
-    All parameters of a learner, in units `unit` (d,), become multiples of the same power of two.
-    bits : number kept of its largest weight. Learners whose weights are all zero stay unchanged."""
+    Parameter j of a learner becomes a multiple of 2^k unit[j]. The integer k is such that the
+    learner's largest ratio weight / unit keeps `bits` binary digits.
+    unit : (d,) units of the parameters. Learners whose weights are all zero stay unchanged."""
     u = theta / unit
     exponent = np.frexp(np.abs(u[:, 2:]).max(axis=1, initial=0.0))[1]
     grid = np.ldexp(1.0, np.maximum(exponent, -500) - bits)[:, None]
@@ -150,7 +151,7 @@ def newton(problem, responses, scores, theta, sign, ftol, of_one):
     Learner j is a + b softplus(intercept + w'x), with (a, intercept, w) in theta[j] and b in
     sign[j]. Steps follow Nocedal & Wright (2006), Sects. 3.4 and 10.3.
     problem : Problem: features, row weights, loss, ridge penalty, limits of the search
-    responses, scores : (n_tiles, 64), one number per row; scores are sums of earlier learners
+    responses : (n_tiles, 64), one per row; scores : (n_tiles, 64), sums of earlier learners
     ftol : a search ends after two successive steps that lower the loss by at most ftol * loss
     of_one : whether a loss from 1e-6 to 1 counts as 1 in this product"""
     X, weight, beta, ridge = problem.X, problem.weight, problem.beta, problem.ridge

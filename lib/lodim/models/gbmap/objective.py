@@ -18,8 +18,8 @@ TIED = 1e-9  # relative difference up to which two objectives are tied
 class BoostObjective:
     """Penalized mean loss of q new learners (Eq. 3 of Patron et al. 2024), as a function of theta.
 
-    theta, sign : (q, 2 + p) rows (a, intercept, w), and (q,) b, of a + b g(intercept + w'x)
-    X, y, score, weight : in blocks of 64 rows; score is the sum of earlier learners
+    theta : (q, 2 + p) rows (a, intercept, w) of learners a + b g(intercept + w'x); sign : (q,) b
+    score : sums of earlier learners, like X, y and weight in blocks of 64 rows
     form : Form, which defines g and the loss; runs : ranges (lo, hi) of blocks to use, or None"""
 
     scaled = False

@@ -26,8 +26,8 @@ def prepare_class(y, score, weight, target, table, loss, start_at):
     Return responses and linear predictors, (n_tiles, 64); first and second derivatives, by the
     predictors, of the losses of the rows `start_at`; and the loss of all rows so far. Of several
     unordered classes, `target` has response 1, others 0, and the predictor is its logit.
-    y, weight : (n_tiles, 64); score : (n_tiles, K, 64) linear predictors
-    table : (2, K), for ordered classes: responses by class, and numbers to add to predictors
+    score : (n_tiles, K, 64) linear predictors; y, weight : (n_tiles, 64)
+    table : (2, K) for ordered classes: each class's response, and number to add to its predictor
     loss : code, least curvature, parameters; start_at : positions of rows"""
     responses, offsets = np.empty(y.shape), np.empty(y.shape)
     n_scores, null, total = score.shape[1], 0.0, 0.0

@@ -101,10 +101,10 @@ def start_by_sample(objective, penalty, state, k, rng, stop, warm_theta, warm_si
 def start_in_subspace(objective, penalty, state, k, warm_theta, warm_sign, rejected):
     """Return a Start (learners to start from) for class k; None if no weight changes the loss.
 
-    Their weights combine principal Hessian directions and the weights of given learners:
-    warm_theta, warm_sign : parameters and signs of learners of another fit
+    Their feature weights combine principal Hessian directions and weights of the given learners.
+    warm_theta : (r, d) parameters of learners of another fit; warm_sign : (r,) their signs
     rejected : (theta, sign) of the learner whose sign was worse in the previous step, or None
-    objective : function of signs (q,) that returns the loss of such learners on all rows
+    objective : function of (q,) signs that makes the loss function (BoostObjective) of learners
     state : BoostState, the fit so far; penalty : ElasticNet"""
     settings, p = state.settings, state.X.shape[1]
     n_starts = 1 if len(warm_theta) else settings.n_starts
