@@ -44,8 +44,8 @@ def by_rule(policy, X, y, kinds, trade_offs):
 def frontier_by_row(policy, fit, data, rows, y):
     """Yield price and losses on test rows for each model of a costnet fit, one tuple per model.
 
-    policy : Policy with the same response as `fit`
-    rows, y : positions of the n test rows in `data`; class codes, or numbers in original units
+    policy : Policy with the same response as `fit`; rows : positions of the n test rows in `data`
+    y : (n,) responses of the test rows: class codes, or numbers in original units
     The tuple is ("frontier", NaN, price, loss, hit), the last three (n,). loss is log-loss, or
     squared error. hit is 1 if the likeliest class is right, else 0; NaN for numbers."""
     if getattr(fit, "name", None) != "costnet" or fit.levels != policy.levels:
@@ -72,9 +72,8 @@ def summary(runs):
 def _losses(levels, answers, y):
     """Return each row's log-loss or squared error, and whether its predicted class is right.
 
-    levels : classes, or None if y has numbers
-    answers : probabilities of the classes (n, K), or predicted means in the first column
-    The second result is 1 or 0, and NaN for numbers."""
+    levels : classes, or None if y has numbers; then the second result is NaN
+    answers : probabilities of the classes (n, K), or predicted means in the first column"""
     if levels:
         loss = -np.log(np.maximum(answers[np.arange(len(y)), y.astype(int)], LEAST))
         return loss, (answers.argmax(axis=1) == y).astype(float)

@@ -13,10 +13,10 @@ LOG2 = np.log(2.0)
 def condition(x, known, rest, mixture):
     """Condition a mixture of Z Gaussians on a row's known values; return the conditional moments.
 
-    known, rest : positions of the known features, and of those that may become known
-    mixture : parameters from `Mixture.arrays`
-    Return the number of known features, then arrays (Z, ...): log density of the known values,
-    mean and covariance of the rest, covariance of the rest with y, mean and variance of y."""
+    known : positions of the known features; rest : positions of those that may become known
+    mixture : `Mixture.arrays`, a tuple of the mixture's parameters
+    Return the number of known features, then arrays (Z, ...): log density of the known values (but
+    for a constant), mean and covariance of the rest, covariance with y, mean and variance of y."""
     log_share, mean, cov, cross, y_mean, y_var, _ = mixture
     Z, s, numeric = len(log_share), len(known), len(cross) > 0
     density, centre, residual = np.zeros(Z), y_mean.copy(), y_var.copy()
@@ -62,11 +62,11 @@ def condition(x, known, rest, mixture):
 def extend(V, columns, given, mixture, joint, centre, residual):
     """Condition a Gaussian mixture on the values of t more features; fill the last three arguments.
 
-    V, columns : (t, rows) values of these features in each row, and their positions
+    V : (t, rows) values of these features in each row; columns : (t,) positions of these features
     given : result of `condition`: the mixture given other known values, the same in all rows
     mixture : `Mixture.arrays`, a tuple of the mixture's parameters
     joint : (components, rows), log share + factor (at most 1) * log density of all known values
-    centre, residual : means (components, rows) and variances (components,) of a numeric response"""
+    centre : (components, rows) means of a numeric response; residual : (components,) variances"""
     # `mixture[-1]` determines the factor of log densities, which is at most 1.
     log_share, scales = mixture[0], mixture[-1]
     s, density, mean, cov, cross, y_mean, y_var = given
@@ -126,7 +126,7 @@ def observed_losses(joint, centre, y, label, log_share, contamination, out):
 
     joint : (components, rows) log(prior share of the component * density of the row); overwritten
     centre : (components, rows) means of a numeric y given the row's known features
-    label, log_share : (components,) class, -1 for a numeric y; and log of the prior share
+    label : (components,) class, -1 for a numeric y; log_share : (components,) log of prior shares
     contamination : probability that a row's features say nothing about its component"""
     to_shares(joint, log_share, contamination)
     for k in range(joint.shape[1]):
@@ -155,7 +155,7 @@ def expected_losses(joint, centre, residual, label, log_share, contamination, ou
 
     joint : (components, rows) log(component's share of all rows * density of the row); overwritten
     centre : (components, rows) means of a numeric y; residual : (components,) its variances
-    label, log_share : (components,) class, -1 for a numeric y; log of the share of all rows
+    label : (components,) class, -1 for a numeric y; log_share : (components,) log of their shares
     contamination : share of outliers, whose features say nothing about their component"""
     to_shares(joint, log_share, contamination)
     m = len(out)
@@ -180,10 +180,10 @@ def candidate_losses(V, columns, start, given, mixture, label):
     """Return a row's expected loss if a set of features becomes known, (sets, possibilities).
 
     The loss is the entropy of the predicted classes, or the variance of a numeric response.
-    V : (features, possibilities) values that the row may have
+    V : (features, possibilities) values that the row may have, one possibility per column
     columns, start : set c has the features at positions columns[start[c]:start[c + 1]]
     given : result of `condition`: the mixture given the values known so far
-    mixture, label : its parameters, `Mixture.arrays`; class per component, -1 for a numeric y"""
+    mixture : parameters, `Mixture.arrays`; label : class of each component, -1 for a numeric y"""
     C, Z, m, contamination = len(start) - 1, len(label), V.shape[1], mixture[-1][2]
     out = np.empty((C, m))
     joint, centre, residual = np.empty((Z, m)), np.empty((Z, m)), np.empty(Z)

@@ -75,7 +75,7 @@ class Mixture:
     def refit(self, X, y, weight, seed, settings):
         """Fit a Mixture to other rows; keep this one's temperature, repetition and contamination.
 
-        X, y : (n, p) features as returned by `features`; class codes or numbers
+        X : (n, p) features as returned by `features`; y : (n,) class codes or numbers
         settings : dict of per_class (components per class), pooling and independence (shrinkage of
             covariances towards their mean, and towards zero)"""
         n_classes = max(self.label.max() + 1, 0)
@@ -86,7 +86,7 @@ class Mixture:
     def _conditional(self, V, columns):
         """Return each component's log weight given known features, and its mean and variance of y.
 
-        V, columns : known values (columns, rows), and positions of these features
+        V : (t, rows) values of t known features; columns : positions of these features
         Log weights, up to a constant, and means are (components, rows); variances (components,)."""
         shape = len(self.log_share), V.shape[1]
         out = np.empty(shape), np.empty(shape), np.empty(shape[0])
@@ -95,9 +95,9 @@ class Mixture:
         return out
 
     def losses(self, V, y, columns, scales=None):
-        """Return log-losses of class codes y, or squared errors of numbers y, (settings, rows).
+        """Return log-losses of class codes y, or squared errors of numbers y, (scales, rows).
 
-        V, columns : (t, rows) values of t known features, and their positions; they predict y
+        V : (t, rows) values of t known features, which predict y; columns : their positions
         scales : list of (temperature, repetition, contamination); None for the mixture's own.
             temperature / (1 + repetition (t - 1)) multiplies the log density of the t features;
             contamination is the probability that they say nothing about a row's component"""
@@ -127,7 +127,8 @@ class Mixture:
         """Return how much each row's loss exceeds the loss that the mixture expects, (rows,).
 
         The loss is log-loss for class codes y, or squared error / predicted variance for numbers y.
-        V, columns : known values (columns, rows), their positions; n_classes : 0 for numbers y"""
+        V : (t, rows) values of t known features; columns : positions of these features
+        n_classes : number of classes, 0 for numbers y"""
         answer = replace(self, contamination=0.0).predict(V, columns, n_classes)
         if not n_classes:
             return (y - answer[0]) ** 2 / np.maximum(answer[1] ** 2, 1e-12) - 1.0
@@ -175,10 +176,10 @@ def group(X, y, weight, n_classes, seed, per_class):
 def _shrink_differences(label, common, share, rows, mean, cov):
     """Shrink differences between matching clusters of different classes; return shares and means.
 
-    Clusters match if the k-means of their classes started at the same centre.
-    label, common : (clusters,) class of each cluster, and number of its starting centre
-    share, rows : (clusters,) share of the total weight, and number of rows
-    mean, cov : (clusters, q) means, and (clusters, q, q) covariance matrices"""
+    Clusters match if k-means started them at the same centre, relative to the mean of their class.
+    label : (clusters,) class; common : (clusters,) number of the starting centre
+    share : (clusters,) share of the total row weight; rows : (clusters,) number of rows
+    mean : (clusters, q) means; cov : (clusters, q, q) covariance matrices"""
     same_class, same_cluster = label[:, None] == label, common[:, None] == common
     equal = (same_class @ share) * (same_cluster @ share)
     found = rows.sum() * ((share - equal) ** 2 / equal).sum()
@@ -232,7 +233,8 @@ def learn(X, y, weight, n_classes, seed, per_class, pooling, independence):
     """Fit a Gaussian mixture of the features to each class of y; return a Mixture.
 
     n_classes : 0 for a numeric y; per_class : largest number of components per class
-    pooling, independence : shrinkage of covariances towards their mean, and towards zero"""
+    pooling : number of rows that the mean covariance matrix counts for in each component
+    independence : covariances, but not variances, are multiplied by 1 - independence"""
     parts = group(X, y, weight, n_classes, seed, per_class)
     return shrink(parts, X.shape[1], pooling, independence)
 
@@ -241,8 +243,8 @@ def choose(X, y, weight, fold, n_classes, item_of, seed):
     """Fit Gaussian mixtures to features X, and to X transformed to normality; return the better.
 
     Return the Mixture of lower held-out loss, and a dict of its settings and held-out results.
-    X, y, weight : (n, p) features; class codes or numbers; row weights
-    fold : (n,) fold that holds out each row, -1 for none; n_classes : 0 for a numeric y
+    X : (n, p) features; y : (n,) class codes, or numbers if n_classes is 0
+    fold : (n,) number of the fold that holds out each row, -1 for none
     item_of : (p,) number of each feature's data column; its features become known together"""
     # The features are used as they are or as normal scores.
     rest = y, weight, fold, n_classes, item_of, seed
@@ -265,8 +267,8 @@ def choose(X, y, weight, fold, n_classes, item_of, seed):
 def _choose(X, y, weight, fold, n_classes, item_of, seed):
     """Return a Mixture with settings chosen by cross-validation, and a dict of these and the loss.
 
-    X, y, weight : (n, p) features; class codes or numbers; row weights
-    fold : (n,) fold that holds out each row, -1 for none; n_classes : 0 for a numeric y
+    X : (n, p) features; y : (n,) class codes, or numbers if n_classes is 0
+    fold : (n,) number of the fold that holds out each row, -1 for none
     item_of : (p,) number of each feature's data column; its features become known together"""
     rng = np.random.default_rng([seed, 1])
     rows = np.flatnonzero(fold >= 0)
@@ -288,8 +290,9 @@ def _choose(X, y, weight, fold, n_classes, item_of, seed):
     def predictors(per_class, pooling, independence):
         """Yield (Mixture, rows, V, columns): held-out rows, and features that predict them.
 
-        per_class : components per class; pooling, independence : shrinkage of covariances
-        rows, columns : positions of the rows and features; V : (features, rows) their values"""
+        rows : positions of the rows; columns : positions of the features
+        V : (features, rows) values of these features in these rows
+        per_class : components per class; pooling, independence : shrinkage of covariances"""
         for parts, test in zip(clusters(per_class), held_out, strict=True):
             fit = shrink(parts, X.shape[1], pooling, independence)
             for m in np.unique(shown[test]):
@@ -326,9 +329,10 @@ def _choose(X, y, weight, fold, n_classes, item_of, seed):
 def recent_surprises(mixture, X, y, n_classes, earlier, settings):
     """Return loss minus expected loss of each of the last 100 rows, to detect drift.
 
-    X, y : new rows; n_classes : 0 for a numeric y; earlier : the result for the rows before them
-    settings : dict with its mean and SD in held-out rows, "surprise" and "surprise_sd"
-    If the mean is significantly above that of held-out rows, warn, and return an empty array."""
+    X, y : new rows; n_classes : 0 for a numeric y
+    earlier : the result of this function for the rows before them
+    settings : dict with "surprise" and "surprise_sd", the mean and SD of such differences in
+        held-out rows. If the new mean is significantly higher, warn, and return an empty array."""
     found = []
     for x, v in zip(mixture.features(X), y[:, None], strict=True):
         columns = np.flatnonzero(~np.isnan(x))

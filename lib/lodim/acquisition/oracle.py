@@ -23,7 +23,8 @@ class State:
     """What is known about one row while its columns are bought one by one.
 
     x : (features,) values, NaN if unknown
-    measured, paid : bools, which columns are measured, and which purchases are paid
+    measured : (columns,) bool, data columns that are measured
+    paid : (purchases,) bool, purchases that are paid
     own : position if it is a training row, which cannot be its own neighbour; or -1"""
 
     x: np.ndarray

@@ -40,7 +40,7 @@ def tree(tree, ax=None):
 def _place(node, column, row, places):
     """Set the plot positions of a tree's node and of all nodes below; return the next free row.
 
-    column, row : column of `node`, and first free row
+    column : column of `node` in the plot; row : first free row of the plot
     places : dict id(node) -> (column, row), which is filled"""
     start = row
     for _, branch in node.branches:

@@ -83,7 +83,8 @@ class Tree:
 def words_of(heads, answer):
     """Return a prediction as text: a number, "5 ± 1", or the likeliest class, "Barolo, 93%".
 
-    heads, answer : ["fit", "se"] and (mean, SD); or the classes and their probabilities"""
+    heads : ["fit", "se"] for a number, else the classes
+    answer : mean and SD of the number, or the probabilities of the classes"""
     if heads == ["fit", "se"]:
         return f"{answer[0]:.3g} ± {answer[1]:.2g}"
     k = int(np.argmax(answer))
@@ -168,7 +169,7 @@ class _Growing:
         """Find the best split of rows by one data column; return (impurity, item, groups, cuts).
 
         item : position of the column; target : (rows, q) values to be similar within a branch
-        impurity : mean squared distance between `target` and its mean in each branch
+        impurity : mean squared distance of the rows of `target` to the mean of their branch
         groups : sorted list of (level or range of numbers, positions in `rows`)
         cuts : positions in `groups` where branches start, except the first branch"""
         groups, cuts = self._groups(rows, np.flatnonzero(self.items.column_item == item)), []
@@ -186,7 +187,7 @@ class _Growing:
     def _groups(self, rows, columns):
         """Group rows by the values of one data column; return a sorted list of groups.
 
-        rows, columns : positions of the rows, and of the features computed from the data column
+        rows : positions of the rows; columns : positions of the features made from the data column
         A group is a pair (level or (least, greatest number), positions in `rows`). Groups are
         sorted by number, missing ones last, or by the mean prediction for the rows of a level."""
         design = self.policy.design
@@ -229,10 +230,10 @@ class _Growing:
 
 
 def _impurity(target, groups, cuts, least):
-    """Return the mean squared distance between `target` and its mean in each branch of a split.
+    """Return the mean, over rows of `target` (rows, q), of the squared distance to the branch mean.
 
-    groups : sorted list of (level or range of numbers, positions in `target`, which is (rows, q))
-    cuts : positions in `groups` where branches start, except the first branch
+    groups : sorted list of (level or range of numbers, positions of the group's rows in `target`)
+    cuts : positions in `groups` where branches (runs of groups) start, except the first branch
     least : number of rows that each branch needs; if one has fewer, the result is inf"""
     total, ends = 0.0, [0, *sorted(cuts), len(groups)]
     for lo, hi in pairwise(ends):
