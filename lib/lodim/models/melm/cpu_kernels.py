@@ -127,7 +127,8 @@ def weigh_kernels(scale, w, shift, e):
 def subtract_forces(x, U, e, T):
     """Subtract e_i (x - U_i) from T_i for each of n points i, and return the sum of these n terms.
 
-    x, U : the same coordinate of one point and of the n points; e : (n,) kernels of the n pairs"""
+    x : a coordinate of one point; U : (n,) the same coordinate of the n points
+    e : (n,) kernels of the n pairs of points"""
     total = 0.0
     for i in range(e.size):
         t = e[i] * (x - U[i])
@@ -142,7 +143,8 @@ def row_sums(u, scale, U, w, after, size, shift, e, T, R):
 
     The kernel of a pair is scale[a] w[i] exp(shift - distance^2 / 2). Kernel * (u[:, a] - U[:, i])
     is added to R[:, a] and subtracted from T[:, i].
-    u, U, R, T : a column of k numbers per point; scale, w : weights of the points in u and in U
+    u, U, R, T : a column of k numbers per point
+    scale : weights of the points in u; w : weights of the points in U
     size : number of points in U without padding; e : work array, a number per point of U
     shift : number that keeps kernels from vanishing if all distances are large"""
     k, total = len(u), 0.0
@@ -168,9 +170,10 @@ def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, force
     """Return the sum of kernels over pairs of a row of range a and one of b; add their gradients.
 
     The kernel of rows i and j is w_i w_j exp(shift - |d|^2 / 2), with d = root (P_i - P_j).
-    Kernel * d is added to forces_a[:, i] and subtracted from forces_b[:, j].
-    P, forces_a, forces_b : (k, n); w : (n,) weights; root : (k, k) map that whitens differences
-    span_a, span_b : (first, end) of the ranges; scratch : seven work arrays
+    Kernel * d is added to forces_a[:, i] and subtracted from forces_b[:, j], both (k, n).
+    P : (k, n) coordinates of n rows; w : (n,) weights of the rows
+    root : (k, k) map that whitens differences; scratch : seven work arrays
+    span_a, span_b : (first, end), the rows of range a and those of range b
     same : whether the ranges start at the same row; then only pairs i <= j count, i < j twice"""
     (a0, a1), (b0, b1), (u, U, v, e, T, R, scale) = span_a, span_b, scratch
     k, total, rows = root.shape[0], 0.0, a1 - a0
@@ -351,8 +354,8 @@ def log_sum(u, classes, c, tile, place, gaps, e):
 
     classes : (unused, U, w, low, high, start): rows (T, k, 64) in T blocks; weights (T, 64);
         smallest and largest coordinates (T, k) of each block; first block of each class
-    u : (k,) point; tile, place : block, and position in it, of a row to leave out; -1 for none
-    gaps, e : work arrays, a number per block of the class, and 64 numbers"""
+    tile : block of a row to leave out, -1 for none; place : position of this row in its block
+    u : (k,) point; gaps : work array, a number per block of the class; e : the same, 64 numbers"""
     _, U, w, low, high, start = classes
     first, stop = start[c], start[c + 1]
     nearest = first
@@ -389,7 +392,8 @@ def log_sums(lo, hi, step, P, classes, tile, place, out):
     classes : (root, U, w, low, high, start): matrices (C, k, k) that whiten points; in T blocks,
         whitened rows (T, k, 64), weights (T, 64), smallest and largest coordinates (T, k); first
         block of each class
-    tile, place : (m,) block, and position in it, of a row that each point omits; -1 for none"""
+    tile : (m,) block of a row that each point omits, -1 for none
+    place : (m,) position of this row in its block"""
     root, _, _, _, _, start = classes
     k, m = P.shape
     u, at, e = np.empty((k, 1)), np.empty(k), np.empty(TILE)

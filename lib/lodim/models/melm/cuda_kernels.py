@@ -124,9 +124,10 @@ def _pair_sums(U, weight, owner, begin, shift, forces, sums):
 
     A kernel is exp(shift - distance^2 / 2) times both rows' weights. The force is the sum of kernel
     times difference over rows of the class (twice in its own).
-    U : (Q, C, k, blocks, 64) coordinates for kernels with each class; weight : (blocks, 64)
-    owner, begin : class of each block, first block of each class; shift : (Q, C, C)
-    forces, sums : arrays to fill, of the shape of U, and (Q, C, blocks)"""
+    U : (Q, C, k, blocks, 64) coordinates in Q projections, for kernels with each of C classes
+    weight : (blocks, 64) row weights; shift : (Q, C, C), by projection and pair of classes
+    owner : (blocks,) class of each block; begin : first block of each class
+    forces : shape of U, filled with forces; sums : (Q, C, blocks), filled with sums of kernels"""
     point = cuda.shared.array((CHUNK, TILE), np.float64)
     room = cuda.shared.array((SEGMENTS, TILE), np.float64)
     E, pull = cuda.local.array(PARTNERS_PER_THREAD, np.float64), cuda.local.array(CHUNK, np.float64)

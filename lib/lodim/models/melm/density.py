@@ -59,9 +59,10 @@ class Densities:
 def fit_densities(Z, code, weight, options, cells=True):
     """Fit a kernel density to the coordinates of each class; return Densities, (block, position).
 
-    block, position : (n,) where the kernel of each row is stored, in blocks of 64 kernels; -1 for
-        rows of weight zero and rows in cells
-    Z : (n, k) coordinates; code, weight : (n,) classes and weights; options : DensityOptions
+    block : (n,) number of the block of 64 kernels that has each row's kernel
+    position : (n,) place of the kernel in its block
+    Both are -1 for rows of weight zero and rows in cells.
+    Z : (n, k) coordinates; code : (n,) class codes; options : DensityOptions
     cells : whether a class of over 32,768 rows gets a kernel per small grid cell, not per row"""
     C, k = int(code.max()) + 1, Z.shape[1]
     size = np.bincount(code, weight, C)

@@ -304,10 +304,11 @@ def calibrate(problem, view, log):
 def _held_out(problem, view, log):
     """Predict each row by fits without it; return (y, weight, linear predictor (n, K), fold, draw).
 
-    fold, draw : (n,) number of each row's fold, and of the random division into folds. Up to 250
-    rows (or groups) of at most 5 classes are held out singly, and searches start at the projection
-    of `view`. Otherwise folds are random, and searches have many starts, first for the kernel width
-    log["gamma"] if `log` has it.
+    fold : (n,) number of each row's fold, or of a random part of the rows if there is only one fold
+    draw : (n,) number of the random division into folds to which this fold belongs
+    Up to 250 rows (or groups) of at most 5 classes are held out singly, and searches start at the
+    projection of `view`. Otherwise folds are random, and searches have many starts, first for the
+    kernel width log["gamma"] if `log` has it.
     problem : data and settings; log : dict of results of the search for `view`, a View"""
     batch, settings = problem.batch, problem.settings
     units, few_classes = folds.count_units(batch), count_classes(problem.family) <= FEW_CLASSES

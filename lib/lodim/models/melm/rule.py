@@ -168,7 +168,9 @@ class Rule:
         return self.inverse_temperature * score
 
     def calibrated(self, loss):
-        """Return the Rule with the log-odds factor of lowest total `loss` (n, factors to try)."""
+        """Return the Rule with the log-odds factor of lowest total loss.
+
+        loss : (n, factors), each row's loss by each factor in INVERSE_TEMPERATURES"""
         if self.other is not None:
             return self
         return replace(self, inverse_temperature=select_inverse_temperature(loss))
@@ -186,7 +188,7 @@ def fit_rule(settings, Z, code, weight, present, n_classes, n_scores):
     """Fit a Rule, which classifies rows, to coordinates Z (n, k); return it.
 
     code : (n,) class of each row, a position in `present`; present : classes that have rows
-    n_classes, n_scores : number of all classes, and of linear predictors"""
+    n_classes : number of all classes; n_scores : number of linear predictors"""
     rows = Rows.draw(Z, code, weight, settings.reference_rows, settings.seed)
     background = Background.from_rows(Z, code, weight)
     options, width = density_options(settings), 1.0
