@@ -155,11 +155,12 @@ def slopes(y, weight, A, B, loss, alpha, beta):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def add_impacts(G, first, stop, w, h, A, B):
-    """Add prototypes `first` to `stop` - 1 to the weighted means A / B of 64 rows.
+    """Add prototypes `first` to `stop` - 1, of equal predictions, to estimates A / B of 64 rows.
 
-    The denominator B[i] grows by sum_j w_j G_ij, the numerator A[i] by h_i sum_j w_j G_ij.
+    An estimate is a weighted mean of predictions h_i, with weights w_j G_ij over prototypes j.
+    B[i] grows by the sum of these weights, A[i] by h_i times this sum.
     w : (J,) weights of prototypes; G : flat, 64 similarities G_ij of the rows per prototype
-    h : (64,) values to average; h_i is the same for all these prototypes"""
+    h : (64,) prediction for each row, the same by all these prototypes"""
     for j in range(first, stop):
         row, wj = G[j * TILE : (j + 1) * TILE], w[j]
         for i in range(TILE):
@@ -184,11 +185,12 @@ def weight_slope(G, j, w, slope):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def width_slope(G, j, y, target, u, h, alpha):
-    """Return the derivative of the loss of 64 rows by u through prototype j, divided by j's weight.
+    """Return prototype j's part of the derivative of 64 rows' loss by u, divided by j's weight.
 
-    The prototype predicts a normal density with mean `target` and SD 1 / u; h : (64,) density at y
-    G : flat, 64 similarities per prototype; y : (64,) responses
-    alpha : (64,) derivatives of row losses by the numerator A of a row's estimate A / B"""
+    Prototype j predicts a normal density of the response, with mean `target` and SD 1 / u. A row's
+    estimate A / B is a weighted mean of such densities at its response y.
+    h : (64,) density of j at y; alpha : (64,) derivatives of row losses by A
+    G : flat, 64 similarities to the rows per prototype; y : (64,) responses"""
     row, narrow, s = G[j * TILE : (j + 1) * TILE], h.dtype.type(1) / u, u - u
     for i in range(TILE):
         d = y[i] - target
@@ -203,7 +205,8 @@ def feature_sum(T, Y, k, last):
     It is sum_ij C_ij (t_ik^2 - 2 t_ik z_jk); sum_ij C_ij z_jk^2 is added later. The total is -v_k
     times the derivative. Here t and z are weighted features of rows and points, and C_ij is w_j
     times the derivative of row i's loss by weight w_j.
-    T, Y : flat, 64 per feature: t_ik; sum_j C_ij z_jk, and in place of feature `last` sum_j C_ij"""
+    T : flat, 64 numbers t_ik per feature k
+    Y : flat, 64 sums sum_j C_ij z_jk per feature k; at feature `last`, sum_j C_ij instead"""
     t, y = T[k * TILE : (k + 1) * TILE], Y[k * TILE : (k + 1) * TILE]
     reach, s = Y[last * TILE : (last + 1) * TILE], T[0] - T[0]
     for i in range(TILE):

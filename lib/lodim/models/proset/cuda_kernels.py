@@ -38,10 +38,11 @@ def padded_size(J):
 def loss_gradient(X, rows, own, candidates, points, v, w, u, active, order, loss):
     """Return an array: the rows' loss, and its derivatives by u (a number), v (D,) and w (J,).
 
-    X, rows : GPU arrays of features (blocks, p, 64), and of responses, numerators and denominators
-        of estimates so far, and weights (blocks, 4, 64); own : the candidate that is the row, or -1
+    X : GPU array of features (blocks, p, 64); own : (blocks, 64) candidate that is the row, or -1
+    rows : GPU array (blocks, 4, 64): response, numerator and denominator of estimate so far, weight
     candidates : (p + 1, n) features and responses; points : GPU memory for the J in use
-    v, active : weights and positions of D features; w, order : of J candidates, positive w first
+    v : (D,) feature weights; active : positions of these features
+    w : (J,) weights of candidates, positive first; order : positions of these candidates
     u : inverse SD of normal densities; loss : CLASSES, SQUARED or DENSITY, the kind of loss"""
     D, J, n_blocks = active.size, order.size, count_blocks(len(X))
     live = np.count_nonzero(w.astype(X.dtype))
@@ -81,7 +82,7 @@ def _gather_points(candidates, theta, index, D, J, points):
     """Fill columns of `points` with D weighted features, weight, response of J candidates; then 0.
 
     candidates : (p + 1, n) features, and in the last row responses
-    theta, index : weights and positions of D features, and after them of J candidates"""
+    theta : weights of D features, then of J candidates; index : their positions in `candidates`"""
     j, k = cuda.grid(1), cuda.blockIdx.y
     if j >= J:
         points[k, j] = 0.0
@@ -184,8 +185,9 @@ def _estimates(tile, rows, own, J, live, normal, loss, stage, G, A, B, room):
     The estimate of row i is A_i / B_i: A_i = sum_j w_j G_ij h_ij, B_i = sum_j w_j G_ij over the
     first `live` of J points j, with weights w_j > 0, similarities G_ij and predictions h_ij.
     tile : (X, t, index, v, points, D): rows X[t], and positions and weights of their D features
-    rows[t, 0], own[t] : responses of the rows; for each, the point that is the same row, or -1
-    normal, loss : constants of a density, kind of h_ij; stage : shared memory for features"""
+    rows[t, 0] : responses of the rows; own[t] : per row, the candidate that is this row, or -1
+    normal : constants of a normal density; stage : shared memory for features
+    loss : CLASSES, SQUARED or DENSITY, the kind of the predictions h_ij"""
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     _, t, index, _, points, D = tile
     for r in range(ROWS_PER_THREAD):

@@ -99,9 +99,9 @@ def density(prototypes, X, n, y, threads):
 
 
 def _mixed(prototypes, X, n, y, threads, normal):
-    """Return means (n,) of a function over each row's response distribution, a mixture of normals.
+    """Return the density or distribution function (n,) at y of n mixtures of normals, one per row.
 
-    normal : normal(z, SD), the function for one normal, where z = (y - its mean) / its SD
+    normal : function normal(z, SD) that returns it for one normal, where z = (y - mean) / SD
     X : (blocks, p, 64) features; n : number of rows; y : (n,) standardized responses"""
     width, out = _widths(prototypes), np.empty(n)
     for rows, W, total in _mixtures(prototypes, X, n, threads):

@@ -53,8 +53,10 @@ def penalize(p, J, settings):
 class BatchObjective:
     """Penalized loss of a batch (set) of prototypes, as a function of v (p,), w (J,) and u.
 
-    v : feature weights; w : weights of candidates; u : inverse SD of normals at their responses
-    scoring : rows whose loss counts; x, target : features (J, p), responses (J,) of candidates"""
+    v : feature weights; w : weights of J candidates (possible prototypes)
+    u : if `loss` is DENSITY, 1 / SD of the normal that each candidate predicts around its response
+    scoring : ScoringRows, the rows whose loss counts
+    x : (J, p) features of the candidates; target : (J,) responses of the candidates"""
 
     def __init__(self, scoring, x, target, loss, penalty, threads, engine="cpu"):
         self._scoring, self._loss, self._penalty = scoring, loss, penalty
@@ -95,8 +97,9 @@ class BatchObjective:
     def _sums(self, v, w, u, active, order, loss):
         """Return an array: loss without penalty, derivatives by u (a number), v (D,) and w (J,).
 
-        v, active : weights of D features, and their positions; u : inverse SD of normal densities
-        w, order : weights of J candidates, their positions; loss : CLASSES, SQUARED or DENSITY"""
+        v : (D,) feature weights; active : positions of these features
+        w : (J,) weights of candidates; order : positions of these candidates
+        u : inverse SD of normal densities; loss : CLASSES, SQUARED or DENSITY, the kind of loss"""
         rows, kind, D = self._scoring, self._X.dtype, len(active)
         small_w, small_v, target = w.astype(kind), v.astype(kind), self._target[order]
         V = similarity_matrix(self._x, small_v, order, active)
