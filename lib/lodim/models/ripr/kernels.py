@@ -227,7 +227,7 @@ def rounding_error(x, dim):
 def log_ratio(own, other, dim, prior, x):
     """Return dim * log(a / b) + prior, where a and b are the distances of a point x to two rows.
 
-    own, other, dim : a^2, b^2 and the number of features; prior : constant, such as for class sizes
+    own : a^2; other : b^2; dim : number of features; prior : constant, such as for class sizes
     x : values of the point; if a and b differ only by their rounding, the logarithm counts as 0"""
     one, two = math.sqrt(own), math.sqrt(other)
     if abs(one - two) <= rounding_error(x, dim) + TIE * max(one, two):
@@ -269,7 +269,7 @@ def log_ratios(lo, hi, out, views, dims, groups, X, member, pairs, k, pair):
 
     A distance is that to the k-th nearest row of the group in a view (feature set).
     out : (views, rows, pairs) for all pairs of groups, or (views, rows, 1) for the smallest ratio
-    views, dims : positions of the features of each view, and their number
+    views : positions of the features of each view; dims : number of features of each view
     groups : (refs, starts, level_gap); group g is refs[:, starts[g]:starts[g + 1]], sorted by the
         first feature of the views; level_gap : (features,), squared distance of a factor's levels
     X : (features, rows); a row has infinite ratios in a view if one of its features is missing
@@ -324,7 +324,7 @@ def find_nearest(i, X, rows, own, k, reach, x, d):
     Return (nu, (low, high), start, length): squared distance nu to the k-th, 1e30 if none; limits
     of squared distances that count as equal to nu; the range of `rows` with all neighbours.
     own : position of row i in `rows`, to exclude it, or -1; reach : first guess of nu
-    x, d : filled with row i, and with squared distances to the rows in the range"""
+    x : filled with row i; d : filled with squared distances to the rows in the range"""
     n, zero, member = rows.refs.shape[1], np.int64(0), np.int64(1 if own >= 0 else 0)
     if not load_row(X, i, rows, x):
         return FAR, (FAR, FAR), zero, zero

@@ -73,7 +73,7 @@ def cluster_losses(X, views, k=None, *, alpha=ALPHA, seed=0, n_samples=N_SAMPLES
 
     A loss is (a / b)^(d (1 - alpha)) up to a factor per view of d features, with the distances a to
     the k-th nearest row and b to the k-th nearest of as many uniform random points.
-    n_samples, seed : number of samples of random points, whose logs are averaged; their seed"""
+    n_samples : number of samples of random points; the logs of their losses are averaged"""
     # Fiterau (2014), Ch. 2.2.2: the geometric mean over samples, with d features, of
     # ((nu / nu_random)^d / volume)^(1 - alpha).
     volumes, how = reference_volumes(X, views), {"seed": seed, "n_samples": n_samples}
@@ -252,7 +252,7 @@ def number_answers(near, y, B, weight=None):
     """Predict each row in the view (feature set) to which most of its neighbours belong.
 
     near : per view, (distances, positions) of the nearest training rows, (rows, k) each
-    y, weight : (training rows,) responses, and weights or None
+    y : (training rows,) responses; weight : (training rows,) weights or None
     B : (training rows, views) to what share each training row belongs to each view
     Return (view, value, share). `view` is the view of each row, -1 if none. `value` is the mean of
     y over the neighbours in this view, with weights B * weight / distance. `share` (rows, views) is

@@ -191,8 +191,9 @@ class Axes:
     def category_distance(self, A, weight):
         """Return the squared distance of two different levels of each axis, (axes,); 0 for numbers.
 
-        A, weight : rows (rows, axes), and their weights. For unscaled features the result is 1. For
-        scaled ones, two random rows have mean squared distance 2, as for a standardized number."""
+        A : (rows, axes) level codes of factors, or numbers; weight : (rows,) row weights
+        For unscaled features the result is 1. For scaled ones, two random rows have mean squared
+        distance 2, as for a standardized number."""
         out = np.zeros(A.shape[1])
         for axis in factors(self.of):
             known = ~np.isnan(A[:, axis])

@@ -97,7 +97,7 @@ def calibrated(e, threads=1):
 def shares(e, voters, evidence, known):
     """Return the views' shares in each row's prediction, the view of largest share, and the class.
 
-    e, voters : VotingViews, and its training rows as Voters
+    e : VotingViews, feature sets that vote; voters : the training rows of e, as Voters
     evidence : (views, rows, C) how a row's neighbours differ from all rows; C classes or a number
     known : (rows, views) bool, whether the row has all features of the view; others have share 0
     Shares (rows, views) sum to 1 in a row, and are equal if no known view supports the prediction.

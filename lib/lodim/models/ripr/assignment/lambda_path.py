@@ -11,8 +11,9 @@ def assignment_path(L, unit, least, *, weight=None, threads=1):
     """Assign rows to views (feature sets) for many penalties; return penalties and Assignments.
 
     L : (rows, views) losses; weight : (rows,) weights or None
-    unit : squared scale of losses, by which the returned penalties are multiplied
-    least : share of the rows above which a view is selected; penalties grow until one is left"""
+    unit : unit of the returned penalties, the square of the losses' scale
+    least : share of the rows above which a view is selected. Larger penalties are added until only
+        one view is selected, for at most three decades"""
 
     def at(penalty):
         return assign(L, unit * penalty, weight=weight, threads=threads)
@@ -39,7 +40,7 @@ def select_lambda(L, unit, settings, errors_of, weight=None, threads=1):
 
     An error is close if it exceeds the lowest by at most `settings.tolerance` SE of the difference.
     Return the penalty / unit, its Assignment of rows to views, and its errors (rows,).
-    L : (rows, views) losses; unit : squared scale of losses; weight : (rows,) weights or None
+    L : (rows, views) losses; unit : square of their scale; weight : (rows,) weights or None
     errors_of : function from a list of pairs (Assignment, the columns of L that it selects) to the
         leave-one-out errors, (pairs, rows)"""
     grid, path = assignment_path(L, unit, settings.share, weight=weight, threads=threads)

@@ -28,8 +28,9 @@ class Recovery:
 def clearly_better(rival_errors, best_errors, n_more, weight):
     """Return whether rival views predict clearly better than the best views so far.
 
-    rival_errors, best_errors : (rows,) errors of their predictions; weight : (rows,) or None
-    n_more : number of rival minus best views; errors must fall by (n_more + 0.5) * their SE"""
+    rival_errors, best_errors : (rows,) errors of the rival and of the best views
+    weight : (rows,) or None; n_more : number of rival views minus number of best views
+    The sum of errors must fall by more than n_more + 0.5 standard errors of this fall."""
     known = ~np.isnan(rival_errors) & ~np.isnan(best_errors)
     w = np.where(known, 1.0 if weight is None else weight, 0.0)
     gain = w * np.where(known, best_errors - rival_errors, 0.0)

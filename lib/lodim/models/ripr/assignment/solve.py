@@ -61,8 +61,8 @@ def with_log(final, search):
 def next_vertex(row, delta, u, v):
     """Find the next vertex of the lower convex hull of points (loss, penalty), one per view.
 
-    row, delta : (views,) losses of the views in one row, and their penalties
-    u, v : loss and penalty of the previous vertex
+    row : (views,) losses of the views in one row; delta : (views,) penalties of the views
+    u : loss of the previous vertex; v : penalty of the previous vertex
     Return the view at the next vertex, or -1, and (fall of penalty) / (rise of loss) to it."""
     at, slope = -1, 0.0
     for j in range(row.size):
@@ -77,7 +77,7 @@ def next_vertex(row, delta, u, v):
 def assign_rows(lo, hi, L, delta, lambda_, first, second, share):
     """Choose one or two views (feature sets) of low loss and penalty for each row lo to hi - 1.
 
-    L, delta : (rows, views) losses, and (views,) penalties, which are multiplied by lambda_
+    L : (rows, views) losses; delta : (views,) penalties, which are multiplied by lambda_
     first, second : filled with the views, equal if one is best, -1 if no loss is finite
     share : filled with the share of `second` in the row; `first` has the rest"""
     for i in range(lo, hi):
@@ -193,7 +193,7 @@ def reassign(L, search, mass, weight=None):
 def _masses(first, second, share, weight, n_views):
     """Return the total weight of the rows assigned to each view (feature set), (n_views,).
 
-    first, second : the two views of each row, -1 if none; share : share of `second` in the row"""
+    first, second : (rows,) the two views of each row, or -1; share : (rows,) share of `second`"""
     rows = first >= 0
     mass = np.bincount(first[rows], ((1.0 - share) * weight)[rows], n_views)
     return mass + np.bincount(second[rows], (share * weight)[rows], n_views)

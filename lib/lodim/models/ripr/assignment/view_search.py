@@ -202,8 +202,8 @@ class ViewSearch:
     def _by_forward_selection(self, best, errors, L):
         """Select views one by one; return a Recovery if they predict clearly better, else `best`.
 
-        best, errors : Recovery by a penalty, and its leave-one-out errors (rows,) for classes
-        L : losses (rows, views), None to compute them"""
+        best : Recovery (selected views and their rows) found with a penalty
+        errors : (rows,) its leave-one-out errors; L : (rows, views) losses, None to compute them"""
         s, weight, y = self.settings, self.weights, self.rows_used[1]
         # By default forward selection compares fewer neighbours.
         k = max(1, round(best.k / 4)) if s.k is None and L is None else best.k
