@@ -144,7 +144,8 @@ class _NameFinder:
         """Return the item to buy that a name in the user's arguments means.
 
         A name that is not in the formula is added if `costs` prices it; else raise ArgumentError.
-        where, child : names of the argument, and of the item that needs this one, for messages"""
+        where : name of the argument, for error messages
+        child : name of the item that needs this one, for error messages, or None"""
         if name in self.graph.columns or name in self.series:
             return name
         if _squeeze(name) in self.squeezed:

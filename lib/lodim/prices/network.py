@@ -14,9 +14,10 @@ from lodim.errors import ArgumentError
 class Network:
     """Items to buy, as V nodes of a graph, with their costs and the other nodes that each needs.
 
-    A node is a column, a term or another purchase. It needs its parents and all that they need. A
-    series is a group of nodes, its sources, of which one is enough. A node that needs a series has
-    one copy per source, all with the same name."""
+    A node is a column, a term or another purchase. It needs its parents and all that they need. It
+    may also need one of several alternatives. Such a group of nodes is called a series, and the
+    nodes are its sources. A node that needs series has a copy, with the same name, for each choice
+    of their sources."""
 
     names: tuple[str, ...] = forms.several("V")  # parents before children
     cost: np.ndarray = forms.real("V", least=0)  # (V,) costs, at least zero
@@ -73,9 +74,10 @@ class Network:
 def unfold(names, cost, parents, columns, sources=(), uses=None, set_cost=None):
     """Return a Network in which a node that needs one of several others has a copy per alternative.
 
-    names, cost, parents, columns : per node before copying: name, cost, needed nodes, columns of X
+    names, cost : name and cost of each node before copying
+    parents : for each node, positions of the nodes it needs; columns : its columns of X
     sources : list of groups of alternatives; each is a tuple of nodes
-    uses : per node, the positions in `sources` of the groups of which it needs one node
+    uses : for each node, the groups (positions in `sources`) of which it needs one node; or None
     set_cost : function from a set of names to its price, or None to add costs"""
     uses = uses or ((),) * len(names)
     series_of = {v: k for k, nodes in enumerate(sources) for v in nodes}
