@@ -224,12 +224,10 @@ def _of_partition(data, *, fit, name, given, like, partition_info=None, **keywor
 
     given, keywords : other arguments of the method
     like : pandas frame or Series, whose types the result gets
-    partition_info : dict from Dask whose "number" is shown in errors, or None"""
+    partition_info : dict from Dask whose "number" is shown in errors"""
     try:
         answers = getattr(fit, name)(data, *given, **keywords)
     except DataError as error:
-        if partition_info is None:
-            raise
         raise DataError(f"partition {partition_info['number'] + 1}: {error}") from error
     return answers.astype(like.dtype if isinstance(like, pd.Series) else like.dtypes)
 
