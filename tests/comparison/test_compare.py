@@ -527,3 +527,9 @@ def test_ordered_classes_have_peers():
     data = FRAME.assign(s=pd.cut(FRAME["y"], 3, labels=["low", "mid", "high"]))
     table = ld.compare("s ~ a + b", data, ["glm"], folds=FOLD).tidy().set_index("model")
     assert np.isfinite(table.loc[["forest", "boosting"], "deviance"]).all()
+
+
+def test_rows_that_a_call_leaves_without_prediction_are_explained():
+    data = FRAME.assign(a=FRAME["a"].where(np.arange(N) % 9 > 0))
+    calls = {"drop": lambda _, rows: ld.glm("y ~ a", rows, missing="drop")}
+    assert "features are missing, or have levels" in repr(ld.compare("y ~ a + b", data, calls))

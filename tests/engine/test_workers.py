@@ -378,6 +378,9 @@ def test_what_client_cannot_be_for_is_refused(client, files, monkeypatch):
         ld.gbmap("y ~ a", source, m=1, lambda_=0.1, client=3)
     with pytest.raises(ArgumentError, match="sample= and client= cannot be combined"):
         ld.gbmap("y ~ a", source, m=1, lambda_=0.1, client=client, sample=1000)
+    with pytest.raises(ArgumentError, match=r"control={\"scratch\": ...} and client= cannot be"):
+        how = {"client": client, "control": {"scratch": "/tmp"}}
+        ld.gbmap("y ~ a", source, m=1, lambda_=0.1, **how)
     with pytest.raises(ArgumentError, match="solver='cvxpy' needs all rows in this process"):
         ld.costnet("y ~ a", source, lambda_=0.1, client=client, solver="cvxpy")
     with pytest.raises(DeviceError, match="engine='cuda' needs the rows in this process"):
@@ -397,3 +400,15 @@ def test_cross_validation_on_workers_is_that_of_files(client, files, model):
     here = ld.cv(model, "y ~ a + b + level", **given)
     there = ld.cv(model, "y ~ a + b + level", client=client, **given)
     pd.testing.assert_frame_equal(here.tidy(), there.tidy(), check_exact=True)
+
+
+def test_memory_of_each_worker_is_estimated(client, files):
+    found = ld.estimate(ld.gbmap, "y ~ a + b", str(files / "*.parquet"), m=2, client=client)
+    assert found.workers == 2 and 0 < found.worker_bytes < 10 * found.tile_bytes
+    assert "Memory of each" in str(found) and "The workers keep the features" in str(found)
+
+
+def test_a_model_without_features_on_workers(client, files):
+    source = str(files / "*.parquet")
+    alone, there = (ld.glm("z ~ 1", source, client=given) for given in (None, client))
+    assert alone.coef().equals(there.coef()) and alone.n == there.n

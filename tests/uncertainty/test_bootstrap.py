@@ -293,6 +293,10 @@ REFUSED = {
         r"level=0.95 needs at least 39 replicates, not 20: use level=0.904, or .*n=39",
     ),
     "of": (lambda f, d: ld.bootstrap(f, d, n=40).predict(d, of="new"), ld.ArgumentError, "of"),
+    "no estimate": (
+        lambda f, d: ld.bootstrap(f, d, n=40, statistic=lambda one: np.nan).plot(),
+        ld.ArgumentError, "there is no estimate to draw",
+    ),
     "argument": (lambda f, d: ld.bootstrap(f, d, k=2), ld.ArgumentError, "no argument 'k'"),
 }  # fmt: skip
 
