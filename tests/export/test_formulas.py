@@ -142,7 +142,7 @@ def test_numbers_of_names_that_begin_alike_are_looked_up_once():
             self.looked_up += 1
             return super().__contains__(name)
 
-    writer = Infix(Equation("", (), (), (), {}))
+    writer = Infix(Equation("", (), (), {}))
     writer._used = Names()
     found = [writer.unused("x" * 50) for _ in range(100)]
     assert len(set(found)) == 100

@@ -169,6 +169,15 @@ def test_new_levels(cars, missing):
             in_python(fit, new.loc[[row]])
 
 
+def test_new_levels_are_errors_before_aliased_columns(cars):
+    fit = ld.glm("mpg ~ origin:heavy", cars.assign(heavy=cars["weight"] > 2800))
+    assert "not estimable" in fit.to_python().replace("_", " ")
+    new = cars.head(1).assign(heavy=True, origin="Mars")
+    for call in (fit.predict, lambda rows: in_python(fit, rows)):
+        with pytest.raises(ValueError, match=r"origin.*'Mars'"):
+            call(new)
+
+
 def test_declared_categories_without_rows_are_missing(cars):
     cars["origin"] = pd.Categorical(cars["origin"], [*sorted(set(cars["origin"])), "Mars"])
     for missing in ("drop", "indicator"):

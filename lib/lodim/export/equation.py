@@ -15,14 +15,13 @@ class Equation:
 
     title: str
     columns: tuple[Column, ...]
-    refusals: tuple  # of (condition, message, expression shown in it): rows that raise an error
-    unknown: tuple  # conditions of rows without a prediction because of missing values
+    stops: tuple  # of (condition, message of the error, expression in it); no message: NaN
     answers: dict  # class -> expression of its probability; for a number None -> of the mean
 
     @property
     def conditions(self):
         """All conditions under which a row has no prediction, as expressions."""
-        return [*self.unknown, *(refusal[0] for refusal in self.refusals)]
+        return [condition for condition, _, _ in self.stops]
 
     @property
     def roots(self):
@@ -49,11 +48,11 @@ def build(kind, design, family, new_levels, scores):
         inputs.unknown.append(call("is_missing", offset))
     found, unknown = scores(inputs.features, offset)
     answers = _answers(family, design.levels, found)
+    missing, other = ([(one, "", None) for one in group] for group in (inputs.unknown, unknown))
     equation = Equation(
         title=ascii(f"{kind}: {design.formula}")[1:-1],
         columns=tuple(inputs.columns.values()),
-        refusals=tuple(inputs.refusals),
-        unknown=(*inputs.unknown, *unknown),
+        stops=(*missing, *inputs.refusals, *other),
         answers=answers,
     )
     texts = [level for level in answers if isinstance(level, str)]

@@ -167,12 +167,10 @@ class Program(Infix):
         """Return the lines of a function that predicts one row, returns NaN or raises an error."""
         lines = [*self.assigned(self.equation.columns)]
         missing = self.result([self.nan] * len(self.answers))
-        for condition in self.equation.unknown:
-            lines += self.assigned([condition])
-            lines += self.when(condition, f"return {missing}{self.end}")
-        for condition, words, shown in self.equation.refusals:
-            lines += self.assigned([condition, shown])
-            lines += self.when(condition, self.error(words, shown))
+        for condition, words, shown in self.equation.stops:
+            lines += self.assigned([condition, shown] if words else [condition])
+            stop = self.error(words, shown) if words else f"return {missing}{self.end}"
+            lines += self.when(condition, stop)
         lines += self.assigned(self.answers.values())
         values = self.result([self.text(node) for node in self.answers.values()])
         return [*lines, f"return {values}{self.end}"]
