@@ -76,6 +76,7 @@ def test_tree_names_missing_measurements():
     number = ld.acquire("y ~ .", rows, costs={"crp": 1, "bmi": 2}, trade_off=0.02).tree()
     assert "crp missing" in [text for text, _ in number.root.branches]
     assert "nan" not in str(number)
+    assert ld.acquire("y ~ .", rows, costs={"crp": 1, "bmi": 2}, trade_off=0.02).plot().texts
 
     rows["g"] = rng.choice(["low", "mid", "top"], 300)
     rows["y"] = np.where(np.where(rows["g"] == "mid", x, rows["g"] == "top") > 0, "a", "b")

@@ -508,13 +508,6 @@ def test_prices_of_costnet_are_a_column():
     assert "Price" in repr(table)
 
 
-def test_null_models_without_loss_leave_nothing_to_explain():
-    data = FRAME.assign(o=FRAME["y"] + 1.0)
-    models = ["glm", ("gbmap", {"m": 1, "lambda_": 0.1})]
-    table = ld.compare("y ~ a", data, models, offset="o", folds=FOLD, baselines=False).tidy()
-    assert table["deviance"].max() < 1e-20
-
-
 @pytest.mark.parametrize("model", ["melm", "ripr"])
 def test_models_of_views_are_compared(model):
     models = [model, "glm"]

@@ -60,6 +60,7 @@ def test_the_error_of_a_share_explained_is_that_of_the_jackknife():
     left = 1.0 - (losses.sum(axis=0) - losses) / (null.sum() - null)[:, None]
     jackknife = np.sqrt((n - 1) / n * ((left - left.mean(axis=0)) ** 2).sum(axis=0))
     np.testing.assert_allclose(error, jackknife * np.sqrt(rows_of(n).inflation), rtol=0.02)
+    assert np.isnan(explained(losses, np.zeros(n), rows_of(n))).all()  # nothing to explain
 
 
 def test_auc_is_the_share_of_pairs_in_order_and_its_error_is_delongs():

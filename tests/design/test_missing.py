@@ -223,3 +223,14 @@ def test_new_levels_of_a_column_in_two_terms():
     fit = ld.glm("y ~ k + C(k)", df, missing="indicator")
     with pytest.raises(ld.ArgumentError, match="'k', because the formula also uses it as a number"):
         fit.predict(df[:1].assign(k=7.0), new_levels="missing")
+
+
+def test_text_for_a_number_that_may_be_missing_is_refused(df):
+    fit = ld.glm("y ~ x + g", df.assign(x=df["x"].where(df["z"] > 0)), missing="indicator")
+    with pytest.raises(DataError, match="column 'x' must have numbers, as in training"):
+        fit.predict(df.assign(x=np.where(df["z"] > 0, "many", None)))
+
+
+def test_an_ordered_category_of_one_level_is_constant(df):
+    one = df.assign(one=pd.Categorical(["a"] * len(df), ordered=True))
+    assert ld.glm("y ~ x + one", one).design.constant == ("one[a]",)

@@ -138,3 +138,10 @@ def test_what_a_call_refuses_is_refused(rows):
         ld.estimate(ld.glm, "y ~ x0", rows, nonsense=1)
     with pytest.raises(ld.ArgumentError, match="model function"):
         ld.estimate(ld.data, "y ~ x0", rows)
+
+
+def test_too_little_space_and_passes_of_several_classes(rows, tmp_path, monkeypatch):
+    classes = rows[:200].assign(k=np.resize(["u", "v", "w"], 200))
+    assert ld.estimate(ld.costnet, "k ~ x0", classes).tile_passes is None
+    monkeypatch.setattr("lodim.fitting.estimate.free_memory", lambda: 10)
+    assert "too little space" in str(ld.estimate(ld.glm, "y ~ x0", rows[:200]))

@@ -332,3 +332,11 @@ def test_negative_weights_and_no_rows_are_refused(cars, tmp_path):
         fit.evaluate(tmp_path / "-1.csv")
     with pytest.raises(ld.DataError, match="the data has no rows"):
         fit.predict(pl.LazyFrame({"weight": [1.0]}).filter(pl.col("weight") > 2))
+
+
+def test_models_without_features_and_weights_of_another_length(cars, tmp_path):
+    cars.to_csv(tmp_path / "cars.csv", index=False)
+    fit = ld.gbmap("mpg ~ 1", tmp_path / "cars.csv", m=1, control={"scratch": str(tmp_path)})
+    assert fit.predict(cars[:1])[0] == pytest.approx(cars["mpg"].mean())
+    with pytest.raises(ld.DataError, match="weights must have one value per row; it has 2 values"):
+        ld.gbmap("mpg ~ weight", tmp_path / "cars.csv", m=1, weights=[1, 2], sample=50)

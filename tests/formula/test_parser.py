@@ -178,6 +178,7 @@ def test_a_name_is_spelt_in_one_way():
         ("y ~ x + y", 8, "both sides"),
         ("y ~ np.log(.)", 11, "inside a function"),
         ("y ~ .x", 5, "operator is missing"),
+        ("y ~ I(x\ud800)", 4, "cannot be read here"),
         ("y ~ x + 2", 8, "a number is not a term"),
         ("y ~ (x + a)**2.5", 13, "must be a whole number"),
         ("y ~ C(x, Treatment, contrast=Sum)", 4, "only one contrast"),

@@ -384,3 +384,11 @@ def test_few_rows_and_terms_that_are_never_chosen_are_told(cars):
     told = " ".join(repr(ld.bootstrap(fit, one, n=10)).split())
     assert "1 term of 5 never selected, which limits from 0 to 0" in told
     assert "few" not in told and "every replicate" not in told
+
+
+def test_loadings_are_drawn_with_their_dimension():
+    pytest.importorskip("matplotlib")
+    wine = ld.data("wine")
+    fit = ld.melm("cultivar ~ alcohol + hue + ash", wine, gamma=1.0, k=2, n_starts=1, threads=1)
+    ax = ld.bootstrap(fit, wine, n=3).plot()
+    assert {t.get_text().split(": ")[0] for t in ax.get_yticklabels()} == {"x1", "x2"}

@@ -796,3 +796,9 @@ def test_sequences_in_the_call_stay_through_files_and_updates(tmp_path):
         back = ld.load(tmp_path / "fit.lodim")
         assert back.arguments == fit.arguments
         assert back.update(cars).update(cars).call == fit.call
+
+
+def test_a_solver_that_is_cut_short_is_told():
+    with pytest.warns(ld.ConvergenceWarning):
+        fit = ld.costnet("y ~ .", patients("binomial"), control={"max_iter": 1})
+    assert "the solver did not converge at every penalty" in repr(fit)

@@ -347,3 +347,9 @@ def test_names_of_many_classes_and_of_arrows_do_not_overlap():
 def test_of_more_classes_than_colours_none_looks_like_another():
     looks = [class_style(k) for k in range(40)]
     assert len({(look["color"], look["marker"]) for look in looks}) == 40
+
+
+def test_rows_far_outside_are_counted(fits, wine):
+    far = wine.assign(alcohol=wine["alcohol"].where(wine.index > 0, 500.0))
+    ax = fits[2].plot(data=far)
+    assert any("outside the plot" in text for text in texts(ax))

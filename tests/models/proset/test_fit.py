@@ -613,3 +613,12 @@ def test_an_offset_that_is_as_good_as_certain_and_wrong(size):
     given = {"n_batches": 1, "lambda_v": 0.1, "lambda_w": 0.1, "threads": 1}
     fit = ld.proset("species ~ .", flowers, offset=offset, **given)
     assert fit.evaluate(flowers, offset=offset)["accuracy"].item() > 0.85
+
+
+def test_fits_of_a_path_have_no_intervals_and_one_group_no_folds():
+    df = pd.DataFrame({"x": np.linspace(-1, 1, 60)}).assign(y=lambda d: d["x"] ** 2)
+    path = ld.path(ld.proset, "y ~ x", df, n_lambda=3, threads=1)
+    with pytest.raises(ld.ArgumentError, match="this fit stores no calibration"):
+        path.fits[0].predict(df, "interval")
+    one = ld.proset("y ~ x", df, lambda_v=0.1, groups=np.zeros(60, int), threads=1)
+    assert one.n == 60

@@ -8,6 +8,7 @@ import lodim as ld
 from lodim.models.proset.explain.query import active_values, select_features
 from lodim.models.proset.explain.reference import reference_values
 from lodim.models.proset.plots import BatchMap, surface_over
+from lodim.plot import bars
 from models.proset.test_explain import fit_of, kinds, people
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
@@ -153,3 +154,10 @@ def test_conformity_scores_of_classes_and_features_that_are_no_columns():
     names = dict(zip(fit.design.names, [np.nan], strict=True))
     with pytest.raises(ld.ArgumentError, match="one row without missing values"):
         fit.shapley(data[:1], reference=pd.DataFrame([names]))
+
+
+def test_weights_of_several_batches_have_a_legend():
+    fit = fit_of("dose")
+    v = np.vstack([fit.estimates.v[0], fit.estimates.v[0]])
+    ax = bars.weights(fit.estimates.features.astype(str), v, "weight")
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["batch 1", "batch 2"]
