@@ -494,6 +494,10 @@ def test_missing_inputs_new_levels_and_frames_of_other_kinds():
     some = new.assign(g=["zzz", *new["g"][1:]])
     assert found.coverage(some, new_levels="missing")["n"][0] == 4
     assert found.predict(odd, new_levels="missing").isna().all(axis=None)
+    groups = found.coverage(new, by=["x", None, "x", "y", "y", "y"])
+    assert groups[["by", "n"]].to_numpy().tolist() == [["x", 1], ["y", 3], ["missing", 1]]
+    many = found.coverage(pd.concat([frame(40), new]), by=[*range(40), *[np.nan] * 6])
+    assert many["n"].tolist() == [10, 10, 10, 10, 5] and many["by"].iloc[-1] == "missing"
     sets = ld.conformal(ld.glm, "k ~ a", df)
     shown = sets.predict(new)
     assert shown.isna().all(axis=1).tolist() == [False, False, True, False, False, False]

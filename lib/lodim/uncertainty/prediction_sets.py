@@ -237,7 +237,8 @@ class Conformal(FitResult, Generic[FitT_co]):
         data : frame
             Complete rows that no fit has used; training rows would be covered too often.
         by : column name or array (n,), optional
-            Groups of rows, such as classes. A number with more than 10 values is cut into quarters.
+            Groups of rows, one of them with missing values. A number with more than 10 values is
+            cut into quarters.
         level : float, optional
             Coverage; default: the level of the call.
         offset : array (n,) or column name, optional
@@ -519,11 +520,16 @@ def groups_of(data, by, batch):
         if len(np.unique(values[~np.isnan(values)])) > FEW_VALUES:
             parts = pd.qcut(values, 4, duplicates="drop")
             names = [f"{one.left:.4g} to {one.right:.4g}" for one in parts.categories]
-            return {name: np.flatnonzero(parts.codes == k) for k, name in enumerate(names)}
+            return _by_label(names, parts.codes)
     column = as_levels(column)
-    codes = column.codes[batch.rows]
-    found = {one: np.flatnonzero(codes == k) for k, one in enumerate(column.levels)}
-    return {label: rows for label, rows in found.items() if len(rows)}
+    return _by_label(column.levels, column.codes[batch.rows])
+
+
+def _by_label(levels, codes):
+    levels = [*levels, "missing"]  # of code -1
+    labels = np.array(levels, dtype=object)[codes]
+    found = {level: np.flatnonzero(labels == level) for level in levels}
+    return {level: rows for level, rows in found.items() if len(rows)}
 
 
 def measured(covered, weight, means):
