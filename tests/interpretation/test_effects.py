@@ -235,6 +235,9 @@ def test_rows_of_weight_zero_change_no_effect(more):
     assert repr(found) == repr(expected)
     with pytest.raises(ld.DataError, match="no row of the data has a positive weight"):
         ld.effects(fit, df[df["w"] == 0.0], offset=0.0, **more)
+    if more.get("kind") == "importance":
+        with pytest.raises(ld.DataError, match="importance needs at least two rows"):
+            ld.effects(fit, df[:1], offset=0.0, **more)
 
 
 def test_importance_of_a_linear_model_in_closed_form():

@@ -11,7 +11,7 @@ from scipy.special import ndtri
 from lodim.checks import as_seed, flag, one_of, share, whole
 from lodim.design import columns
 from lodim.design.frame import PANDAS, as_given
-from lodim.errors import ArgumentError, no_row_warnings
+from lodim.errors import ArgumentError, DataError, no_row_warnings
 from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.fit import Fit, check_fit
 from lodim.interpretation.questions import Question
@@ -133,6 +133,8 @@ def effects(
     seed = as_seed(seed)
     replicates = [] if interval is None else interval._kept()
     rows, features = read_rows(fit, data, offset, kind == "importance", by, replicates)
+    if kind == "importance" and rows.n < 2:
+        raise DataError("permutation importance needs at least two rows")
     if interval is None and kind != "importance" and level != LEVEL:
         raise ArgumentError(f"level={level:g} needs intervals: also give interval=")
     terms = features_of(terms, features)
