@@ -14,6 +14,7 @@ import pytest
 import lodim as ld
 from lodim.cli import main
 from lodim.design import frame
+from lodim.export import javascript
 from lodim.page import Picture, charts, page, sections
 from lodim.page.inputs import Repeated, columns_of, from_data, from_design
 from lodim.page.page import html
@@ -530,3 +531,13 @@ def test_a_page_of_many_terms_of_bools_and_of_columns_without_values(tmp_path):
     fit.report(tmp_path / "page.html", data.assign(v1=np.nan))
     with pytest.raises(ld.DataError, match="two columns of the data are called 'v1'; rename one"):
         fit.report(tmp_path / "page.html", pd.concat([data, data[["v1"]]], axis=1))
+
+
+def test_prototypes_are_a_table_of_the_program():
+    fit = ld.proset("mpg ~ weight + model_year", CARS, lambda_v=1e-3)
+    program = javascript.write(fit._equation("error"))
+    assert program.count("\n  [") >= len(fit.estimates.w) > 1
+
+
+def test_bools_are_text_in_charts():
+    assert charts._plain(True) == "True" and charts._plain(np.nan) is None

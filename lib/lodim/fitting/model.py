@@ -204,10 +204,6 @@ class Model:
         """Return the fit of a problem, after choosing settings that are not given."""
         return self.run(problem)
 
-    def fit_together(self, problems: list[Problem]) -> Any:
-        """Return the fits of the problems of several responses, as one object."""
-        raise NotImplementedError
-
     def run(self, problem, selection=None, *, warm_start=None, for_path=False, found=None):
         """Fit the model to a problem whose settings are all fixed; return the fit.
 

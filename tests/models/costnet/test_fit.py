@@ -802,3 +802,11 @@ def test_a_solver_that_is_cut_short_is_told():
     with pytest.warns(ld.ConvergenceWarning):
         fit = ld.costnet("y ~ .", patients("binomial"), control={"max_iter": 1})
     assert "the solver did not converge at every penalty" in repr(fit)
+
+
+def test_products_that_cost_nothing_are_not_among_the_purchases():
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame(rng.normal(size=(200, 2)), columns=["a", "b"])
+    df["y"] = df["a"] * df["b"] + df["a"] + 0.1 * rng.normal(size=200)
+    fit = ld.costnet("y ~ a * b", df, costs={"a": 1.0, "b": 2.0}, budget=10)
+    assert fit.bought().index.tolist() == ["a", "b"] and fit.coef()["a:b"] > 0.5
