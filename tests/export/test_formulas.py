@@ -158,3 +158,11 @@ def test_a_column_that_only_functions_read_and_backslashes(target):
     fit = ld.glm("y ~ np.log(z) + g", data=df, missing="indicator")
     assert gap(run(fit, df), expected(fit, df)) <= tolerance
     assert r"E'a\\b'" in fit.to_sql("postgres")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_category_of_one_level(target):
+    run, tolerance = TARGETS[target]
+    df = frame().assign(one=pd.Categorical(["p"] * len(frame()), ["p", "q"]))
+    fit = ld.gbmap("y ~ x + one", data=df, m=1, lambda_=0.1)
+    assert gap(run(fit, df), expected(fit, df)) <= tolerance

@@ -130,7 +130,7 @@ def test_a_fit_in_single_precision():
 @pytest.mark.long
 def test_many_columns_and_wide_sums():
     """Sums that no parser's stack would hold flat; more steps than PostgreSQL has columns."""
-    rng, p = np.random.default_rng(0), 600
+    rng, p = np.random.default_rng(0), 1100
     df = pd.DataFrame(rng.normal(size=(40, p)), columns=[f"x{i}" for i in range(p)])
     df["y"] = df["x0"] + rng.normal(size=40)
     fit = ld.gbmap("y ~ .", data=df, m=1, lambda_=0.1, n_starts=1, threads=1)

@@ -793,3 +793,10 @@ def test_plots_of_joint_fits_and_of_rows_without_a_response(chosen, fits, df, ax
 def test_the_number_of_jointly_optimized_learners_follows_the_rows(df):
     few, many = (ld.gbmap("y ~ x", df[:n], lambda_=0.1, refit="joint") for n in (60, 160))
     assert 1 <= few.settings.m < many.settings.m
+
+
+def test_few_rows_calibrate_no_drift(df):
+    fit = ld.gbmap("y ~ z", df[:6])
+    assert fit.selection is not None and fit.calibration is None
+    with pytest.raises(ld.ArgumentError, match="data"):
+        fit.drift_threshold()
