@@ -45,14 +45,13 @@ def invert_root(S, root):
 
 @njit(cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
 def prepare(lo, hi, active, V, Z, cov, h2, results):
-    """Project rows and get kernel covariances of pairs of classes, for projections active[lo:hi].
+    """Project rows and compute kernel covariances, for the projections active[lo:hi].
 
-    V : (Q, r, k) projections of r coordinates to k axes; active : positions in V of those in use
-    Z : (r, n) rows; cov : (C, r, r) covariances of the C classes; h2 : (C,) squared bandwidths
-    results : (P, spread, root, log_det), arrays to fill; entry q is for v = V[active[q]]
-    P[q], spread[q, A] : (k, n) projected rows v'Z; (r, k) cov_A v
-    root[q, A, B], log_det[q, A, B] : inverse Cholesky factor (k, k) and log determinant of the
-        kernel covariance h2_A v'cov_A v + h2_B v'cov_B v, for classes A <= B"""
+    V : (Q, r, k) projections; Z : (r, n) rows
+    cov : (C, r, r) class covariances; h2 : (C,) squared bandwidths
+    results : arrays (P, spread, root, log_det) to fill, an entry per projection in use
+    P, spread : projected rows; class covariances times the projection
+    root, log_det : inverse Cholesky factor and log determinant per pair of classes A <= B"""
     P, spread, root, log_det = results
     r, k = V.shape[1:]
     C, S = h2.size, np.empty((k, k))
@@ -125,10 +124,9 @@ def weigh_kernels(scale, w, shift, e):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def subtract_forces(x, U, e, T):
-    """Subtract e_i (x - U_i) from T_i for each of n points i, and return the sum of these n terms.
+    """Subtract e_i (x - U_i) from T_i for each of n points, and return the sum of these terms.
 
-    x : a coordinate of one point; U : (n,) the same coordinate of the n points
-    e : (n,) kernels of the n pairs of points"""
+    x : a coordinate of one point; U : (n,) this coordinate of the n points; e : (n,) kernels"""
     total = 0.0
     for i in range(e.size):
         t = e[i] * (x - U[i])
@@ -139,14 +137,12 @@ def subtract_forces(x, U, e, T):
 
 @njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
 def row_sums(u, scale, U, w, after, size, shift, e, T, R):
-    """Return the sum of kernels over pairs of points u[:, a] and U[:, i] with i >= after + a.
+    """Return the sum of kernels over pairs of a point of u and a point of U.
 
-    The kernel of a pair is scale[a] w[i] exp(shift - distance^2 / 2). Kernel * (u[:, a] - U[:, i])
-    is added to R[:, a] and subtracted from T[:, i].
-    u, U, R, T : a column of k numbers per point
-    scale : weights of the points in u; w : weights of the points in U
-    size : number of points in U without padding; e : work array, a number per point of U
-    shift : number that keeps kernels from vanishing if all distances are large"""
+    u, U : points, a column each; scale, w : their weights; size : number of points of U in use
+    after : u[:, a] and U[:, i] are a pair if i >= after + a; shift : number added to exponents
+    R, T : sums of kernel * difference for the points of u and U, changed in place
+    e : work array"""
     k, total = len(u), 0.0
     for a in range(scale.size):
         first = max(0, after + a)
@@ -167,14 +163,13 @@ def row_sums(u, scale, U, w, after, size, shift, e, T, R):
 
 @njit(**INNER)
 def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, forces_b):
-    """Return the sum of kernels over pairs of a row of range a and one of b; add their gradients.
+    """Return the sum of kernels over pairs of a row in range a and a row in range b.
 
-    The kernel of rows i and j is w_i w_j exp(shift - |d|^2 / 2), with d = root (P_i - P_j).
-    Kernel * d is added to forces_a[:, i] and subtracted from forces_b[:, j], both (k, n).
-    P : (k, n) coordinates of n rows; w : (n,) weights of the rows
-    root : (k, k) map that whitens differences; scratch : seven work arrays
-    span_a, span_b : (first, end), the rows of range a and those of range b
-    same : whether the ranges start at the same row; then only pairs i <= j count, i < j twice"""
+    P : (k, n) projected rows; w : (n,) weights; root : (k, k) map that whitens differences
+    span_a, span_b : (first, end) of the ranges
+    same : whether they start at the same row; then pairs i < j count twice, i > j never
+    shift : number added to exponents; scratch : seven work arrays
+    forces_a, forces_b : (k, n) sums of kernel * difference, changed in place"""
     (a0, a1), (b0, b1), (u, U, v, e, T, R, scale) = span_a, span_b, scratch
     k, total, rows = root.shape[0], 0.0, a1 - a0
     whiten(P, a0, rows, root, u)
@@ -209,13 +204,12 @@ def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, force
 def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
     """Sum kernels, and kernels times differences, over pairs of rows, in tasks lo to hi - 1.
 
-    The pairs of a projection are divided among `stripes` tasks; task t is for projection
-    t // stripes. Rows i and j have the kernel w_i w_j exp(shift - |d|^2 / 2), d = root (P_i - P_j).
-    P : (Q, k, n) projected rows; w : (n,) weights; start : (C + 1,) first row of each of C classes
-    root : (Q, C, C, k, k) maps that whiten differences, by pair of classes; shift : (Q, C, C)
-    totals[t] : (C, C), filled with the sums of kernels between classes A <= B
-    forces[t, c] : (k, n), filled with each row i's sum of kernel * d over rows j of class c,
-        doubled if row i is also of class c"""
+    stripes : number of tasks per projection
+    P : (Q, k, n) projected rows; w : (n,) weights; start : (C + 1,) first row of each class
+    root : (Q, C, C, k, k) maps that whiten differences; shift : (Q, C, C), added to exponents
+    totals : (tasks, C, C) sums of kernels between classes A <= B, to fill
+    forces : (tasks, C, k, n) sums of kernel * difference from each row to the rows of each class,
+        to fill; doubled for the row's own class"""
     k, C, wide = P.shape[1], start.size - 1, CHUNK + LANES
     u, R = np.empty((k, BLOCK)), np.empty((k, BLOCK))
     U, T = np.empty((k, wide)), np.empty((k, wide))
@@ -236,11 +230,10 @@ def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def add_forces(P, F, first, stop, factor, root, M, g):
-    """Add the terms of the rows `first` to `stop` - 1 to sums g and M, which make up a gradient.
+    """Add the terms of the rows `first` to `stop` - 1 to M and g, two parts of a gradient.
 
-    P : (k, n) projected rows; F : (k, n) for each row, sum of kernel * difference to other rows
-    g : (k, n) grows by factor * root' F in these rows; M : (k, k) grows by their P F'
-    root : (k, k) inverse Cholesky factor of the kernel covariance"""
+    P : (k, n) projected rows; F : (k, n) sums of kernel * difference from each row to others
+    M : (k, k), grows by P F' over these rows; g : (k, n), grows by factor * root' F for them"""
     for j in range(M.shape[0]):
         for m in range(M.shape[0]):
             s, x = 0.0, factor * root[m, j]
@@ -252,16 +245,14 @@ def add_forces(P, F, first, stop, factor, root, M, g):
 
 @njit(cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
 def finish(lo, hi, active, stripes, rows, sums, potential, gradient):
-    """Compute log integrals of products of class densities, and the gradient of their weighted sum.
+    """Compute log integrals of products of two class densities, and the gradient of a sum of them.
 
-    For projections q from lo to hi - 1, fill potential[q] (C, C) with the logs, and
-    gradient[active[q]] (r, k) with derivatives of sum(share * potential[q]) by the projection.
-    rows : (Z, P, start, size, h2, share): coordinates (r, n); projected rows (Q, k, n); first row,
-        total weight and squared bandwidth of each class; weights (C, C) of pairs of classes
-    sums : (spread, root, log_det, shift, totals, forces): each class's covariance times projection;
-        for pairs of classes, inverse Cholesky factor and log determinant of the kernel covariance,
-        number added to exponents, sum of kernels; for rows, sums of kernel * difference to others
-    stripes : number of tasks per projection, whose totals and forces are added up"""
+    lo, hi : range of projections; stripes : number of tasks per projection
+    rows : (Z, P, start, size, h2, share): rows; projected rows; first row, total weight, squared
+        bandwidth of each class; weights of pairs of classes in the sum
+    sums : (spread, root, log_det, shift, totals, forces), as in `prepare` and `pair_sums`
+    potential : (q, C, C) log integrals to fill
+    gradient : (Q, r, k) derivatives by the projection, to fill at `active`"""
     Z, P, start, size, h2, share = rows
     spread, root, log_det, shift, totals, forces = sums
     C, (k, n) = size.size, P.shape[1:]
@@ -350,12 +341,11 @@ def gap(u, low, high):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def log_sum(u, classes, c, tile, place, gaps, e):
-    """Return the log of the sum of kernels w_i exp(-|u - U_i|^2 / 2) over the rows U_i of class c.
+    """Return the log of the sum of class c's kernels at a point u (k,).
 
-    classes : (unused, U, w, low, high, start): rows (T, k, 64) in T blocks; weights (T, 64);
-        smallest and largest coordinates (T, k) of each block; first block of each class
-    tile : block of a row to leave out, -1 for none; place : position of this row in its block
-    u : (k,) point; gaps : work array, a number per block of the class; e : the same, 64 numbers"""
+    classes : (root, U, w, low, high, start), fields of Densities; root is unused
+    tile, place : block of a row to leave out and its position in the block; -1 for none
+    gaps, e : work arrays, a number per block of the class and 64 numbers"""
     _, U, w, low, high, start = classes
     first, stop = start[c], start[c + 1]
     nearest = first
@@ -388,12 +378,9 @@ def log_sum(u, classes, c, tile, place, gaps, e):
 def log_sums(lo, hi, step, P, classes, tile, place, out):
     """Fill out[i, c] with the log of the sum of class c's kernels at the point P[:, i].
 
-    P : (k, m) points, of which lo * step to hi * step - 1 are processed
-    classes : (root, U, w, low, high, start): matrices (C, k, k) that whiten points; in T blocks,
-        whitened rows (T, k, 64), weights (T, 64), smallest and largest coordinates (T, k); first
-        block of each class
-    tile : (m,) block of a row that each point omits, -1 for none
-    place : (m,) position of this row in its block"""
+    lo, hi, step : points lo * step to hi * step - 1 are processed; P : (k, m) points
+    classes : (root, U, w, low, high, start), fields of Densities
+    tile, place : (m,) block of a row to leave out and its position in the block; -1 for none"""
     root, _, _, _, _, start = classes
     k, m = P.shape
     u, at, e = np.empty((k, 1)), np.empty(k), np.empty(TILE)

@@ -37,15 +37,14 @@ def projections_at_once(n_tiles, C, k):
 
 
 def pair_sums(X, weight, owner, begin, V, root, shift):
-    """Sum kernels over pairs of rows, and products of features and forces over rows; return both.
+    """Sum kernels, and features times forces, over pairs of rows; return both sums.
 
-    Rows x and y have the kernel w_x w_y exp(shift - |d|^2 / 2), with d = root V'(x - y). The force
-    of class b on a row sums kernel * d over rows of class b, and is doubled for rows of class b.
-    Sums of kernels are (q, C, C), for q projections and pairs of C classes. The second array is
-    (q, C, k, C r): [i, b, :, a r + m] sums feature m times force of class b over rows of class a.
-    X : (blocks, r, 64) rows on the GPU; weight : (blocks, 64); V : (q, r, k) projections
-    owner, begin : class of each block, first block of each class
-    root : (q, C, C, k, k) inverse Cholesky factors of kernel covariances; shift : (q, C, C)"""
+    The force of class b on a row is the sum of kernel * difference from the row to rows of b,
+    doubled for the row's own class. Kernel sums are (q, C, C), by pair of classes. The others are
+    (q, C, k, C r), by class of the force, axis, and class and feature of the row.
+    X : blocks of 64 rows on the GPU; weight : (blocks, 64); V : (q, r, k) projections
+    owner, begin : class of each block; first block of each class
+    root : (q, C, C, k, k) maps that whiten differences; shift : (q, C, C), added to exponents"""
     (q, r, k), C = V.shape, root.shape[1]
     U = X.scratch("coordinates", (projections_at_once(len(X), C, k), C, k, len(X), TILE))
     maps = np.einsum("qdm,qabjm->qabdj", V, root)
@@ -63,12 +62,11 @@ def pair_sums(X, weight, owner, begin, V, root, shift):
 
 @cuda.jit(cache=True)
 def _coordinates(X, owner, maps, U):
-    """Fill U[i, c] with the rows' coordinates for kernels with rows of class c, in projection i.
+    """Fill U with whitened coordinates of the rows.
 
-    A row x of class a gets maps[i, A, B]'x, where A <= B are the classes a and c in order. Two rows
-    of classes a and c whose coordinates have distance d have the kernel exp(-d^2 / 2).
-    X : (blocks, r, 64) rows; owner : (blocks,) class of the rows in each block
-    maps : (Q, C, C, r, k), to k whitened dimensions; U : (Q or more, C, k, blocks, 64)"""
+    U : (Q or more, C, k, blocks, 64), by projection and by class c of the other row in a kernel
+    X : (blocks, r, 64) rows; owner : (blocks,) class of each block
+    maps : (Q, C, C, r, k) maps to these coordinates, for pairs of classes A <= B"""
     t, c, q = cuda.blockIdx.x, cuda.blockIdx.y, cuda.blockIdx.z
     row, tile_class = cuda.threadIdx.x, owner[t]
     a, b = min(tile_class, c), max(tile_class, c)
@@ -83,9 +81,8 @@ def _coordinates(X, owner, maps, U):
 def _squares(U, q, c, tile_class, t, s, last, point, E):
     """Fill E (16,) with squared distances of this thread's row in block t to 16 rows of block s.
 
-    U[q, c] : (k, blocks, 64) coordinates in projection q, for distances to rows of class c
-    c, tile_class : classes of blocks s and t
-    point : (8, 64) shared memory for eight coordinates of block s; finally it holds group `last`"""
+    U : coordinates from `_coordinates`; q : projection; c, tile_class : classes of blocks s and t
+    point : (8, 64) shared memory; finally it has the coordinates 8 * last, ... of block s"""
     thread, k = cuda.threadIdx.x, U.shape[2]
     row, first = thread % TILE, thread // TILE * PARTNERS_PER_THREAD
     chunks = (k + CHUNK - 1) // CHUNK
@@ -122,12 +119,11 @@ def _sum_over_segments(room, x):
 def _pair_sums(U, weight, owner, begin, shift, forces, sums):
     """Compute the force of each class on each row, and sums of kernels by class and block of rows.
 
-    A kernel is exp(shift - distance^2 / 2) times both rows' weights. The force is the sum of kernel
-    times difference over rows of the class (twice in its own).
-    U : (Q, C, k, blocks, 64) coordinates in Q projections, for kernels with each of C classes
-    weight : (blocks, 64) row weights; shift : (Q, C, C), by projection and pair of classes
-    owner : (blocks,) class of each block; begin : first block of each class
-    forces : shape of U, filled with forces; sums : (Q, C, blocks), filled with sums of kernels"""
+    The force of class b on a row is the sum of kernel * difference from the row to rows of b,
+    doubled for the row's own class. U : coordinates from `_coordinates`; weight : (blocks, 64)
+    owner, begin : class of each block; first block of each class
+    shift : (Q, C, C), added to exponents
+    forces, sums : arrays to fill, shaped like U and (Q, C, blocks)"""
     point = cuda.shared.array((CHUNK, TILE), np.float64)
     room = cuda.shared.array((SEGMENTS, TILE), np.float64)
     E, pull = cuda.local.array(PARTNERS_PER_THREAD, np.float64), cuda.local.array(CHUNK, np.float64)
@@ -171,11 +167,11 @@ def _pair_sums(U, weight, owner, begin, shift, forces, sums):
 
 @cuda.jit(cache=True)
 def _moments(X, forces, begin, out):
-    """Sum products of features and forces over the rows of each class; write the sums to `out`.
+    """Sum features times forces over the rows of each class.
 
-    X : (blocks, r, 64) rows with r features; begin : first block of each class
-    forces[i, b] : (k, blocks, 64) each row's sum of kernel * difference to class b, projection i
-    out[i, b, j, a r + d] : sum of feature d times coordinate j of the force over rows of class a"""
+    X : (blocks, r, 64) rows; begin : first block of each class
+    forces : (Q, C, k, blocks, 64) force of each class on each row
+    out : (Q, C, k, C r) sums to fill, by class of the force, axis, and class and feature of the row"""
     parts = cuda.shared.array((CHUNK, WARPS, LANES), np.float64)
     totals = cuda.local.array(CHUNK, np.float64)
     lane, warp, q = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES, cuda.blockIdx.z

@@ -59,11 +59,9 @@ class Densities:
 def fit_densities(Z, code, weight, options, cells=True):
     """Fit a kernel density to the coordinates of each class; return Densities, (block, position).
 
-    block : (n,) number of the block of 64 kernels that has each row's kernel
-    position : (n,) place of the kernel in its block
-    Both are -1 for rows of weight zero and rows in cells.
+    block, position : (n,) block of each row's kernel and position in the block; -1 without a kernel
     Z : (n, k) coordinates; code : (n,) class codes; options : DensityOptions
-    cells : whether a class of over 32,768 rows gets a kernel per small grid cell, not per row"""
+    cells : whether large classes get a kernel per grid cell, not per row"""
     C, k = int(code.max()) + 1, Z.shape[1]
     size = np.bincount(code, weight, C)
     h2 = bandwidths(size, k, options.gamma)
@@ -125,8 +123,7 @@ def log_densities(densities, Z, threads=1, place=None):
 def pack_neighbours(u, w):
     """Sort rows u (n, k) with weights w into T blocks of 64 neighbours; return (order, blocks).
 
-    order : (n,) positions of the sorted rows; blocks : (U, w, low, high), rows (T, k, 64), weights
-        (T, 64), smallest and largest coordinates (T, k)"""
+    order : (n,) positions of the sorted rows; blocks : fields U, w, low and high of Densities"""
     n, k = u.shape
     order, group = np.arange(n), np.zeros(n, np.int64)
     strips = max(1.0, (n / TILE) ** (1.0 / k))
@@ -149,10 +146,10 @@ def evaluation_weights(code, weight, equal):
 
 
 def leave_one_out_scores(rows, background, width, options, threads, known=None):
-    """Return log prior + log density (m, C) of m training rows, each left out of its own density.
+    """Return log prior + log density (m, C) of m training rows, each without its own kernel.
 
     rows : Rows; background : Background, wide densities to mix in; options : DensityOptions
-    width : factor of kernel widths; known : Densities and positions of rows' kernels, or None"""
+    width : factor of kernel widths; known : result of `fit_densities` for these rows, or None"""
     known = known or fit_densities(rows.Z, rows.code, rows.weight, options, cells=False)
     (d, place), k = known, rows.Z.shape[1]
     spread = {name: getattr(d, name) / width for name in ("U", "low", "high", "root")}

@@ -16,12 +16,12 @@ MIN_GPU_PAIRS = 2**22  # pairs of rows from which "auto" uses a GPU
 
 
 def shares(size, average=False):
-    """Return weights s (C, C) of pairs of classes, which define the Cauchy-Schwarz divergence.
+    """Return the weights (C, C) of pairs of classes A <= B in the Cauchy-Schwarz divergence.
 
-    The divergence is the sum of s[A, B] log int f_A f_B over A <= B; for one class, this is the
-    entropy. size : (C,) class sizes; average : whether to average over pairs, instead of adding"""
+    A pair's weight multiplies the log integral of the product of its two densities.
+    size : (C,) class sizes; average : whether to average over pairs, instead of adding"""
     C = len(size)
-    if C == 1:
+    if C == 1:  # the entropy, instead of a divergence
         return -np.ones((1, 1))
     pair = np.outer(size, size) / size.sum() ** 2 if average else np.ones((C, C))
     pair[np.diag_indices(C)] = 0.0
@@ -35,8 +35,7 @@ def shares(size, average=False):
 class Divergence:
     """Minus the Cauchy-Schwarz divergence of C classes, as a function of their projection.
 
-    For one class it is minus the entropy. A call returns values and gradients at q projections.
-    sample : Sample of rows in r coordinates; k : dimensions of a projection
+    For one class, minus the entropy. sample : Sample of rows; k : dimensions of a projection
     share : (C, C) weights of pairs of classes; h2 : (C,) squared bandwidths
     engine : "cpu", "auto" or "cuda", where sums are computed"""
 
@@ -117,13 +116,13 @@ class Divergence:
         return potential
 
     def _sum_pairs(self, rows, root, shift, totals, forces, threads):
-        """Sum kernels over pairs of rows, for each projection and pair of C classes.
+        """Sum kernels over pairs of rows, for each projection and pair of classes.
 
-        rows : (q, k, n) rows in q projections; on a GPU, the projections (q, r, k) of r coordinates
-        root : (q, C, C, k, k) inverse Cholesky factors of kernel covariances
-        shift : (q, C, C), added to exponents; totals : (..., C, C), filled with the sums
-        forces : (..., C, k, n), filled with each row's sum of kernel * difference to the rows of a
-            class; on a GPU, (q, C, k, C r), filled with sums of coordinates times these"""
+        rows : (q, k, n) projected rows; on a GPU, the projections (q, r, k)
+        root : (q, C, C, k, k) maps that whiten differences; shift : (q, C, C), added to exponents
+        totals : (..., C, C) sums of kernels, to fill
+        forces : (..., C, k, n) sums of kernel * difference, to fill
+            on a GPU, (q, C, k, C r) sums of these times features"""
         if self._tiles is not None:
             totals[:], forces[:] = self._tiles.run(pair_sums, *self._classes, rows, root, shift)
             return
@@ -148,10 +147,10 @@ def bound(log_potential, log_volume):
 
 
 def overlaps(Z, code, weight, width, potential):
-    """Return upper bounds (C, C) of the overlap of classes A < B, the integral of min(f_A, f_B).
+    """Return upper bounds (C, C) of the overlap of the densities of classes A < B.
 
-    Here f_A is the density of class A. Z : (n, k) projected rows; code, weight : (n,) their classes
-    and weights; width : (C, k) kernel SDs; potential : (C, C) logs of the integrals of f_A f_B"""
+    The overlap is the integral of the smaller density. Z : (n, k) projected rows
+    width : (C, k) kernel SDs; potential : (C, C) log integrals of products of two densities"""
     C, boxes, out = len(potential), [], np.zeros_like(potential)
     for c, sd in enumerate(width):
         of = code == c

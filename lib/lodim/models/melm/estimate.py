@@ -33,8 +33,7 @@ CLOSE = {"rough": 1e-7, "refined": 1, "ftol": 1e-7}  # the same, starting close 
 def fit_stages(batch, family, settings, eval_batch=None):
     """Fit a projection and its classifier; yield (View, dict of search results, None) once.
 
-    With `eval_batch`, rows to predict, yield instead (None, None, their linear predictors (n, K))
-    for each kernel width in settings.gamma. The dict has an entry per start of the search."""
+    With `eval_batch`, yield (None, None, its linear predictors (n, K)) per kernel width instead."""
     if eval_batch is None:
         yield *fit_view(batch, settings, family), None
     else:
@@ -43,12 +42,10 @@ def fit_stages(batch, family, settings, eval_batch=None):
 
 
 def fold_scores(train, test, family, settings, first_gamma=None, warm_start=None):
-    """Fit to the rows `train`; return a list of linear predictors (n, K) of `test`.
+    """Fit to the rows `train`; return linear predictors (n, K) of `test`, a list by kernel width.
 
-    The list has an entry for each kernel width in settings.gamma, a number or several.
-    first_gamma : kernel width of the first search, by default the one closest to 4
-    warm_start : projection at which the first search starts; None for many starts
-    If no fit is possible, the intercept-only model predicts."""
+    first_gamma : kernel width of the first search; None to choose one of settings.gamma
+    warm_start : projection (p, k) at which the first search starts; None for many starts"""
     gammas = settings.gamma if isinstance(settings.gamma, tuple) else (settings.gamma,)
     try:
         rows = ClassRows.from_batch(train, settings, count_classes(family))
@@ -154,7 +151,6 @@ class ClassRows:
     def search(self, settings, gammas, first_gamma=None, warm_start=None, **tolerances):
         """Search for the best projection per kernel width in `gammas`; return {gamma: Manifold}.
 
-        A Manifold is a projection and the results of the search from each start.
         first_gamma : kernel width of the first search; None to choose one of `gammas`
         warm_start : projection (p, k) at which the first search starts; None for many starts
         settings : Settings of the fit; tolerances : fields of the search's Plan, such as ftol"""
@@ -166,8 +162,8 @@ class ClassRows:
 def fit_view(batch, settings, family, first_gamma=None):
     """Find the projection in which classes overlap least; return a View and a dict of results.
 
-    The View has a fitted classifier. Without a response, it shows principal components.
-    first_gamma : kernel width of the first search, which then moves to settings.gamma; or None"""
+    Without a response, the View shows principal components.
+    first_gamma : kernel width of the first search; None for settings.gamma"""
     n_classes = count_classes(family)
     rows = ClassRows.from_batch(batch, settings, n_classes)
     gamma = settings.gamma or 1.0  # without effect if there is only one class
@@ -186,8 +182,8 @@ def fit_view(batch, settings, family, first_gamma=None):
 def _classifier(V, batch, rows, settings, family):
     """Fit a classifier to rows projected by V (p, k); return (V, Z, Rule).
 
-    The returned V is rotated and scaled to the axes that users see; Z (m, k) are coordinates along
-    them. Rule is the classifier. rows : ClassRows, the m rows of `batch` with positive weight"""
+    The returned V is rotated and scaled to the axes that users see; Z : (m, k) coordinates there
+    rows : ClassRows, the m rows of `batch` with positive weight"""
     n_classes, (code, weight) = count_classes(family), (rows.code, rows.weight)
     if n_classes > 1:
         V = orient(V, rows.X, code, weight)
@@ -205,9 +201,9 @@ def _rows(batch):
 
 
 def _view(V, Z, rule, rows, manifold, settings):
-    """Make the View of a projection V (p, k): statistics of rows and classes, and the classifier.
+    """Make the View of a projection V (p, k).
 
-    rows : ClassRows, whose coordinates are Z (m, k); rule : the classifier, a Rule
+    rows : ClassRows; Z : (m, k) their coordinates; rule : Rule, the classifier
     manifold : Manifold that the search returned; settings : Settings of the fit"""
     code, weight, share = rows.code, rows.weight, rows.weight / rows.weight.sum()
     X, centred = rows.X - share @ rows.X, Z - share @ Z
@@ -277,8 +273,8 @@ def training_measures(problem, view):
 def calibrate(problem, view, log):
     """Calibrate the class probabilities of a View on held-out rows; return a Rule and a dict.
 
-    The Rule (classifier) multiplies log-odds by a new factor. The dict has deviance and balanced
-    accuracy of held-out rows. problem : data and settings; log : dict of results of the search"""
+    The dict has the deviance and balanced accuracy of held-out rows.
+    problem : data and settings; log : dict of results of the search"""
     problem = for_folds(problem)
     settings, family = problem.settings, problem.family
     y, weight, score, part, draw = _held_out(problem, view, log)
@@ -304,14 +300,11 @@ def calibrate(problem, view, log):
 def _held_out(problem, view, log):
     """Predict each row by fits without it; return (y, weight, linear predictor (n, K), fold, draw).
 
-    fold : (n,) number of each row's fold, or of a random part of the rows if there is only one fold
-    draw : (n,) number of the random division into folds to which this fold belongs
-    Up to 250 rows (or groups) of at most 5 classes are held out singly, and searches start at the
-    projection of `view`. Otherwise folds are random, and searches have many starts, first for the
-    kernel width log["gamma"] if `log` has it.
+    fold : (n,) number of each row's fold; draw : (n,) number of the random division into folds
     problem : data and settings; log : dict of results of the search for `view`, a View"""
     batch, settings = problem.batch, problem.settings
     units, few_classes = folds.count_units(batch), count_classes(problem.family) <= FEW_CLASSES
+    # Few rows are held out singly, in searches that start at the projection of `view`.
     if few_classes and len(batch.positive_weight) <= QUICK_ROWS and FOLDS < units <= ALONE:
         n_folds, draws, starts = units, 1, {"warm_start": view.V}
     else:

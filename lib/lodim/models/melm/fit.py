@@ -212,13 +212,13 @@ class MelmFit(Fit):
         return in_pandas(self.tidy)().set_index(["dimension", "term"])["estimate"]
 
     def glance(self) -> pd.DataFrame:
-        """Return one row: family, n, p, k, gamma, divergence and its terms, df, deviances.
+        """Return one row of results: size of the data, settings, and how well classes separate.
 
         gamma is the kernel width in the divergence, relative to Silverman's. divergence = fitting -
-        regularizing: fitting is large if class densities overlap little, regularizing (entropies)
-        if they are wide. Except for a scikit-learn classifier, deviance and balanced_accuracy leave
-        each row out of its class's density. df = k (rank - k) if rows vary in `rank` directions.
-        Without a response: entropy, and dev_ratio, the share of variance that the projection keeps.
+        regularizing: fitting is large if classes overlap little, regularizing if they are wide.
+        For deviance and balanced_accuracy, kernel densities leave out the row that they classify.
+        df = k (rank - k), where rank is the number of directions in which rows vary. Without a
+        response there is an entropy, and dev_ratio is the share of variance in the projection.
 
         See Also
         --------

@@ -20,7 +20,7 @@ def view(fit, ax, *, data=None, dimensions=None, arrows=LOADINGS, top=8, contour
     """Draw projected rows, densities and boundaries of classes, and arrows of features.
 
     data : rows to draw, None for the training rows; dimensions : numbers of one to three axes
-    arrows : "loadings", "correlations" or None; top : number of arrows, the longest ones
+    arrows : "loadings", "correlations" or None; top : number of arrows, longest first
     contours : whether to draw densities and boundaries"""
     v, which, training = fit.estimates, _dimensions(fit, dimensions), _rows(fit, None)
     rows = training if data is None else _rows(fit, data)
@@ -159,12 +159,12 @@ def _contour_levels(density, rows):
 
 
 def _curves(fit, rule, rows, shown):
-    """Compute the curves of a one-dimensional view; return them in a dict.
+    """Compute the curves of a one-dimensional view, a dict of "x", "density" and "best".
 
-    "x" : (n,) points on the axis; "density" : (n, C) densities of the C classes there
-    "best" : (n,) likeliest class, -1 at densities below 0.1% of the peak; None without classes
+    x, density : (n,) points on the axis; (n, C) densities of the classes there
+    best : (n,) likeliest class, -1 far from all rows; None without classes
     fit : MelmFit; rule : Rule that classifies; rows : biplot.Rows to draw
-    shown : (m, 1) coordinates of training rows, added to "x" because narrow classes peak there"""
+    shown : (m, 1) coordinates of training rows"""
     ends = biplot.frame(np.vstack([shown, rows.xy]))[:, 0]
     # A class narrower than the spacing has its peak only at its rows.
     x = np.union1d(np.linspace(*ends, LINE), shown[(shown >= ends[0]) & (shown <= ends[1])])

@@ -68,8 +68,8 @@ def sample_rows(Z, code, weight, n_rows, seed):
 class Background:
     """Wide normal densities around the class means, which decide the class far from all rows.
 
-    A class density f becomes (1 - share) f + share g, with the wide density g of the class.
-    mean : (C, k) centres; root : R, with R'R the inverse covariance of each g"""
+    mean : (C, k) centres; root : (k, k) map that whitens differences from them
+    share : weight of the wide density in the mixture with a class's density"""
 
     mean: np.ndarray = forms.real(N_CLASSES, "k")
     root: np.ndarray = forms.real("k", "k")
@@ -185,7 +185,7 @@ class Rule:
 
 
 def fit_rule(settings, Z, code, weight, present, n_classes, n_scores):
-    """Fit a Rule, which classifies rows, to coordinates Z (n, k); return it.
+    """Fit a Rule, which classifies rows, to coordinates Z (n, k).
 
     code : (n,) class of each row, a position in `present`; present : classes that have rows
     n_classes : number of all classes; n_scores : number of linear predictors"""

@@ -65,10 +65,10 @@ class Manifold:
 def search_gammas(X, code, weight, plan, gammas, first_gamma=None, warm_start=None, within=None):
     """Search for the projection of largest divergence per kernel width; return {gamma: Manifold}.
 
-    A Manifold is a projection and the results of the search. plan : Plan, settings of the search
-    code : (n,) classes of rows X; within : Basis of X (search coordinates), None to compute it
-    gammas : kernel widths, relative to Silverman's; first_gamma : searched first, None to choose it
-    warm_start : (p, k) projection where the first search starts, None for many starts"""
+    code : (n,) classes of rows X; plan : Plan, settings of the search; gammas : kernel widths
+    first_gamma : kernel width of the first search; None to choose one of `gammas`
+    warm_start : projection (p, k) at which the first search starts; None for many starts
+    within : Basis of X (search coordinates); None to compute it"""
     # The search for another gamma starts from the result for its neighbour.
     with single_blas(), progress.bar(len({*gammas, first_gamma} - {None}), "views") as shown:
         basis = within or make_basis(X, code, weight, plan)
@@ -112,8 +112,8 @@ def make_basis(X, code, weight, settings):
 def _search(sample, basis, plan, theta, names):
     """Search for the projection of largest divergence from several starts; return a Manifold.
 
-    sample : Sample of rows, r coordinates of `basis`, a Basis; plan : Plan, settings of the search
-    theta : (starts, r, k) initial projections; names : their kinds, such as "pca" or "random"."""
+    sample : Sample of rows, in coordinates of `basis`; plan : Plan, settings of the search
+    theta : (starts, r, k) initial projections; names : their kinds ("pca", "random" etc.)"""
     few = sample.thinned(COARSE, plan.seed)
     objective = make_objective(few, plan)
     once = few is sample and len(theta) == 1
@@ -184,10 +184,9 @@ def _extreme_entropy(sample, basis, plan):
 
 
 def starting_projections(sample, basis, plan):
-    """Return q orthonormal projections (q, r, k) to start a search, and the list of their kinds.
+    """Return orthonormal projections (starts, r, k) to start a search, and a list of their kinds.
 
-    They map a Sample's r coordinates (of `basis`) to plan.k dimensions: principal components,
-    directions in which class means or covariances differ, and randomly weighted sums of rows."""
+    sample : Sample of rows, in coordinates of `basis`; plan : Plan, settings of the search"""
     k, share, (within, between) = plan.k, sample.share, sample.covariances()
     # Directions in which class means or covariances differ, best first.
     of_means = np.linalg.eigh(between)[1][:, ::-1][:, : sample.n_classes - 1]

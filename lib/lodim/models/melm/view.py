@@ -68,9 +68,8 @@ def project(V, tiles, n):
 def orient(V, X, code, weight):
     """Return directions V (p, k), rotated and scaled to the axes in which a projection is shown.
 
-    Coordinates of rows get unit covariance within classes, `code` (n,). Class means differ most
-    along the first axes, spreads of classes along the others. Raise DataError if rows do not vary
-    within classes along a direction."""
+    Coordinates get unit covariance within classes, `code` (n,). Class means differ most along the
+    first axes. Raise DataError if rows of each class are identical along a direction."""
     Z, C = X @ V, int(code.max()) + 1
     share = np.bincount(code, weight, C) / weight.sum()
     residual, means = center_by_class(Z, code, weight)
@@ -88,6 +87,7 @@ def orient(V, X, code, weight):
     values, vectors = values[::-1], vectors[:, ::-1]
     # Eigenvalues below 1e-6 of the largest are zero: class means do not differ along these axes.
     n_mean_axes = int((values > 1e-6 * max(values[0], 1e-300)).sum())
+    # Along the other axes, class covariances differ most from the average along the first.
     others = vectors[:, n_mean_axes:]
     unlike = [S - np.eye(len(S)) for S in covariances]
     spread = sum(s * D @ D for s, D in zip(share, unlike, strict=True))

@@ -135,11 +135,11 @@ def _intensity(mean, square, fourth, n, p):
 
 
 def class_covariance(X, weight, kind, into, kept=1.0, added=0.0):
-    """Return a class's shrunk covariance (r, r) of coordinates X @ into, given its rows X (n, p).
+    """Return a class's shrunk covariance (r, r) of coordinates X @ into; X : (n, p) its rows.
 
-    kind : "ledoit-wolf" shrinks the covariance of X towards a multiple of the identity, then maps
-        it to coordinates; "shrunk" shrinks kept * C + added, if C is the coordinates' covariance
-    into : (p, r) map to coordinates; kept : number; added : (r, r) or 0; weight : (n,)"""
+    kind : "ledoit-wolf" shrinks the covariance of X, "shrunk" that of the coordinates
+    into : (p, r) map to coordinates; weight : (n,) row weights
+    kept, added : for "shrunk", the matrix to shrink is kept * covariance + added"""
     if kind == LEDOIT_WOLF:
         cov = into.T @ ledoit_wolf(X, weight) @ into
     else:
