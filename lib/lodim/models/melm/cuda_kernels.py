@@ -171,7 +171,7 @@ def _moments(X, forces, begin, out):
 
     X : (blocks, r, 64) rows; begin : first block of each class
     forces : (Q, C, k, blocks, 64) force of each class on each row
-    out : (Q, C, k, C r) sums to fill, by class of the force, axis, and class and feature of the row"""
+    out : (Q, C, k, C r) to fill, by class of the force, axis, and class and feature of the row"""
     parts = cuda.shared.array((CHUNK, WARPS, LANES), np.float64)
     totals = cuda.local.array(CHUNK, np.float64)
     lane, warp, q = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES, cuda.blockIdx.z
