@@ -439,6 +439,7 @@ def test_the_frames_of_the_user_are_left_alone():
         ({"target": 0.1}, ld.ArgumentError, "give test="),
         ({"pool": POOL.to_dict()}, ld.DataError, "pool must be a pandas DataFrame"),
         ({"pool": pd.concat([POOL, POOL])}, ld.DataError, "'r100' occurs twice"),
+        ({"labelled": LABELLED.assign(y=[None, *LABELLED["y"][1:]])}, ld.DataError, "has none"),
         ({"formula": "~ a"}, ld.ArgumentError, "needs a response"),
         ({"formula": "I(a > 0) ~ b"}, ld.ArgumentError, "must be a column"),
         ({"formula": "d ~ a + b"}, ld.ArgumentError, "needs a response with classes"),

@@ -12,7 +12,7 @@ from lodim.text import counted, join_words
 def check_frames(response, labelled, pool, test):
     """Raise DataError unless data frames given to an active learner can be used together.
 
-    response : column that all rows of `test` need
+    response : column that all rows of `labelled` and `test` need
     labelled, test : data frames, or None
     pool : data frame of unlabelled rows, with unique row labels that `labelled` does not have"""
     for name, frame in (("labelled", labelled), ("pool", pool), ("test", test)):
@@ -23,9 +23,10 @@ def check_frames(response, labelled, pool, test):
         raise DataError(
             f"test must have the column {response!r}, from which the accuracy is computed"
         )
-    if test is not None and test[response].isna().any():
-        row = plain(test.index[test[response].isna()][0])
-        raise DataError(f"every row of test must have a label; row {row!r} has none: leave it out")
+    for name, frame in (("labelled", labelled), ("test", test)):
+        if frame is not None and response in frame and frame[response].isna().any():
+            row = f"row {plain(frame.index[frame[response].isna()][0])!r} has none: leave it out"
+            raise DataError(f"every row of {name} must have a label; {row}")
     if not pool.index.is_unique:
         repeated = plain(pool.index[pool.index.duplicated()][0])
         raise DataError(

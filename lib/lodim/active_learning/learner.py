@@ -89,7 +89,7 @@ def active(
     ArgumentError
         If an argument is invalid, the response has no classes, or `target` comes without `test`.
     DataError, FormulaError
-        If row labels repeat, a labelled row is also in the pool, or a test row has no label.
+        If row labels repeat, a labelled row is also in the pool, or it or a test row lacks a label.
 
     See Also
     --------
