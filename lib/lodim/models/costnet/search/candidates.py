@@ -12,18 +12,16 @@ DEFAULT = "cv"
 
 
 class SearchSpace:
-    """The m candidates of a search: nodes of a dependency graph whose columns a model may use.
+    """Columns and terms that a model may use: the m candidates of a search.
 
-    A node is a column, term or other purchase, and needs other nodes. A series is a quantity that
-    any one of several nodes, its sources, can supply; a model uses at most one source per series.
-    used : in the methods, (m,) bool: which candidates a model uses"""
+    Methods take `used`, (m,) bool: the candidates (columns or terms) of a model."""
 
     # Candidates that are copies of one node are paid once.
 
     def __init__(self, network, budget=np.inf, keep=None):
-        """Find the candidates: all nodes that have columns and cost at most `budget`.
+        """Find the candidates: nodes that have columns of X and cost at most `budget`.
 
-        network : graph of the user's items; keep : (nodes,) bool, nodes to consider; None: all"""
+        network : Network of V nodes; keep : (V,) bool, nodes to consider, or None for all"""
         eligible = np.array([len(columns) > 0 for columns in network.columns])
         if keep is not None:
             eligible &= keep
@@ -40,7 +38,7 @@ class SearchSpace:
         self.network = network
         self.candidates = nodes[kept]  # (m,) nodes that may be selected and have columns
         self.single_price = price[kept]  # (m,) of a model with one candidate and all that it needs
-        # (m, S) node that is needed of a series, or -1
+        # (m, S) source (node) that a candidate needs of each series (quantity), or -1
         self.source = _sources(network, nodes)[kept]
         incidence = incidence[kept]
         needed = incidence.any(axis=0)  # others are never bought
@@ -85,11 +83,12 @@ class SearchSpace:
         return self.cost.sum() - left.sum(axis=1)[:, None] + left @ self.incidence.T
 
     def compatible(self, used):
-        """Return which candidates can join each of r models, the rows of `used`, (r, m) bool.
+        """Return which candidates can be added to each of r models, (r, m) bool.
 
-        A candidate cannot join a model that uses another source of the same quantity."""
+        used : (r, m) bool, candidates of each model"""
         if not self.source.shape[1]:
             return np.ones((len(used), len(self)), bool)
+        # A model takes each quantity from one source only.
         mine = self.source[None]
         other = np.array([self.source[on].max(axis=0, initial=-1) for on in used])[:, None]
         return ((mine == other) | (mine < 0) | (other < 0)).all(axis=2)
@@ -101,7 +100,7 @@ def affordable(price, budget):
 
 
 def with_free_columns(network, p):
-    """Return the graph `network` with a free node added for each of p columns that no node has."""
+    """Return a Network with free nodes added, so that each of the p columns of X has a node."""
     rest = sorted(set(range(p)) - {j for columns in network.columns for j in columns})
     V, R = len(network), len(rest)
     return replace(
@@ -116,9 +115,7 @@ def with_free_columns(network, p):
 
 
 def _sources(network, nodes):
-    """Return which source of each of S quantities the `nodes` need, (nodes, S), -1 for none.
-
-    A source is one of several nodes of the `network` that can supply the same quantity."""
+    """Return which node supplies each of S quantities to each of `nodes`, (n, S); -1 if none."""
     numbers = np.unique(network.series[network.series >= 0])
     out = np.full((len(nodes), len(numbers)), -1)
     for s, number in enumerate(numbers):
@@ -131,11 +128,10 @@ def _sources(network, nodes):
 
 
 class Criterion:
-    """Criterion by which models are compared; lower is better, and inf above `max_df`.
+    """Criterion for comparing models, such as "bic"; lower is better.
 
-    It is n log(deviance) for numbers, n deviance for classes, plus charge * df.
-    charge : 0 for "deviance", 2 for "aic", log n for "bic", 2 log log n for "hq",
-    max(log n, 2 log p) for "ebic", with n rows and p columns"""
+    charge : what a model pays per coefficient
+    max_df : number of coefficients above which the criterion is infinite"""
 
     # "hq": Hannan and Quinn 1979; "ebic": Chen and Chen 2008
 

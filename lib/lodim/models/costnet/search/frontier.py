@@ -1,4 +1,4 @@
-"""Frontier of a costnet fit: at each cost the best refitted model, and the rule that found it."""
+"""Frontier of a costnet fit: the best model at each price."""
 
 from dataclasses import fields, replace
 from itertools import chain
@@ -19,11 +19,11 @@ MIN_IMPROVEMENT = 0.5  # smallest decrease of the criterion by a more expensive 
 
 @forms.record
 class CostFrontier:
-    """The best models by cost: M models for p standardized columns and K linear predictors.
+    """The best models by price: M models of p standardized columns.
 
-    Each model has a lower loss than all cheaper ones: the held-out loss after cross-validation,
-    otherwise both deviance and search criterion, such as BIC. V : number of priced items."""
+    K : number of linear predictors; V : number of nodes (columns, terms and other purchases)"""
 
+    # Each model has a lower loss than all cheaper ones: held-out loss, or deviance and criterion.
     cost: np.ndarray = forms.ascending(forms.real("M", least=0))  # price to be paid
     intercept: np.ndarray = forms.real("M", "K")
     coef: np.ndarray = forms.real("M", "p", "K")
@@ -39,10 +39,10 @@ class CostFrontier:
 
     @classmethod
     def from_candidates(cls, search, network, candidate_models, held_out=None, error=None):
-        """Make a CostFrontier of CandidateModels, which are given by rising price and falling loss.
+        """Make a CostFrontier of CandidateModels that are sorted by price.
 
         search : Search that found the models; network : Network of the user's items and prices
-        held_out : (models, D) mean deviances of held-out rows for D divisions into folds, or None
+        held_out : (models, D) held-out deviances for D divisions into folds, or None
         error : (models,) standard errors of the mean held-out deviances, or None"""
         space, states = search.space, [candidate.state for candidate in candidate_models]
         models = [blend(search.final, space, candidate) for candidate in candidate_models]
@@ -70,7 +70,7 @@ class CostFrontier:
         return len(self.cost)
 
     def index_within(self, budget):
-        """Return the index of the best model that the budget pays for; 0 if it pays for none."""
+        """Return the index of the best model within the budget, or 0 if none is."""
         paid = [k for k, cost in enumerate(self.cost) if affordable(cost, budget)]
         return paid[-1] if paid else 0
 
@@ -80,10 +80,10 @@ class CostFrontier:
         return replace(self, **{f.name: getattr(self, f.name)[:M] for f in fields(self)})
 
     def best(self, priced, draw=None):
-        """Return the index of the model with the lowest held-out loss, or of a cheaper one.
+        """Return the index of the model with the lowest held-out loss.
 
-        priced : whether to take the cheapest model within one standard error of the lowest loss
-        draw : number of the division into folds whose losses count; None for the mean of all"""
+        priced : whether to prefer the cheapest model within one standard error
+        draw : number of the division into folds to use, or None for the mean of all"""
         mean = self.held_out.mean(axis=1) if draw is None else self.held_out[:, draw]
         least = int(np.argmin(mean))
         limit = mean[least] + (self.error[least] if priced else 0.0)
@@ -91,11 +91,11 @@ class CostFrontier:
 
 
 def select_frontier(search, candidate_models, relax=1.0, by_deviance=True):
-    """Select the models, by increasing price, that have a lower criterion than all cheaper ones.
+    """Return the models with a lower criterion than all cheaper ones, by increasing price.
 
-    candidate_models : list of CandidateModel, as is the result; search : Search, with a criterion
-    relax : weight of the unpenalized refit in coefficients; the rest is the penalized fit
-    by_deviance : whether a model must also have a lower deviance than all cheaper ones"""
+    search : Search with the criterion; candidate_models, result : lists of CandidateModels
+    relax : share of unpenalized estimates in the coefficients
+    by_deviance : whether the deviance must be lower, too"""
     nothing = search.state(np.zeros(len(search.space), bool))
     out: list = []
     rule_results = [CandidateModel(nothing, "null")]
@@ -123,10 +123,9 @@ def select_frontier(search, candidate_models, relax=1.0, by_deviance=True):
 
 
 def blend(refits, space, candidate):
-    """Return intercept (K,), coefficients (r, K) and deviance of a CandidateModel with r columns.
+    """Return the intercept (K,), coefficients (r, K) and deviance of a CandidateModel.
 
-    With s = candidate.relax, the coefficients are s * unpenalized + (1 - s) * penalized ones.
-    refits : Refits, which fits unpenalized models; space : SearchSpace of the columns"""
+    refits : Refits with the unpenalized models; space : SearchSpace with the candidates"""
     intercept, coef = estimates_of(refits, space, candidate)
     on = space.columns_of(candidate.state.used)
     # The deviance of a gaussian refit has rounding errors: it is computed again from the rows.
@@ -136,9 +135,9 @@ def blend(refits, space, candidate):
 
 
 def estimates_of(refits, space, candidate):
-    """Return the intercept (K,) and coefficients (r, K) of a CandidateModel with r columns.
+    """Return the intercept (K,) and the coefficients (r, K) of a CandidateModel.
 
-    They are s * estimates in `refits` (Refits) + (1 - s) * penalized ones, s = candidate.relax."""
+    refits : Refits with the unpenalized models; space : SearchSpace with the candidates"""
     on, relax = space.columns_of(candidate.state.used), candidate.relax
     if relax == 1.0:
         fit = refits(on)
@@ -156,7 +155,7 @@ def estimates_of(refits, space, candidate):
 
 
 def simplicity(space, used):
-    """Return a sort key, lower for simpler models: the number and names of all items they need.
+    """Return a sort key for models: the number of items that a model needs, then their names.
 
     space : SearchSpace; used : (m,) bool, candidates (columns or terms) of the model"""
     network = space.network

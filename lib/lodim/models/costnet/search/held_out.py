@@ -15,10 +15,10 @@ STEP = 3  # every third penalty of a path is tried
 
 
 class RuleResults:
-    """Models that search rules, such as "greedy", find in some rows, such as all but one fold.
+    """Models that search rules, such as "greedy", find in some of the rows.
 
-    search : Search, which fits models to these rows; paths : dict rule -> its PenaltyPath
-    listed : CandidateModels by increasing price and decreasing criterion, such as BIC"""
+    search : Search in these rows; paths : dict from rule to PenaltyPath
+    listed : CandidateModels, the best models by increasing price"""
 
     def __init__(self, search, paths, listed):
         self.search, self.paths, self.listed = search, paths, listed
@@ -26,33 +26,33 @@ class RuleResults:
 
     @cached_property
     def used_by_rule(self):
-        """Dict rule -> (L, m) bool: which of m candidates each of the L models on its path uses."""
+        """Dict from rule to the candidates of the L models on its penalty path, (L, m) bool."""
         space = self.search.space
         return {rule: selections_along(space, path) for rule, path in self.paths.items()}
 
     def models_along(self, rule, choice):
-        """Return which of m candidates the L models on a rule's path use, (L, m), and their prices.
+        """Return the candidates (L, m) and prices (L,) of the L models on a penalty path.
 
-        rule : "group" or "lasso"; choice : tuple with the node to use, or -1, for each quantity
-            that several nodes can supply; candidates that need another of these are not used"""
+        rule : rule that fitted the path, "group" or "lasso"
+        choice : tuple, node that supplies each of S quantities (its source), or -1"""
         if (rule, choice) not in self._known:
             space = self.search.space
+            # Candidates that need another source are left out.
             used = self.used_by_rule[rule] & computable_from(space, choice)
             self._known[rule, choice] = used, np.array([space.price(one) for one in used])
         return self._known[rule, choice]
 
 
 def counterpart(model, results):
-    """Find the model in `results` that corresponds to `model`; return None if there is none.
+    """Return the counterpart of `model` in `results`, which costs no more; None without one.
 
-    model : CandidateModel; results : RuleResults of other rows, such as all but one fold
-    The result costs at most as much. For a model on a rule's path, it is the one with the smallest
-    penalty that is not below that of `model`; otherwise, it is the best model in results.listed."""
+    model : CandidateModel; results : RuleResults of other rows, such as all but one fold"""
     if model.rule == "null":
         return replace(model, state=results.search.state(model.state.used))
     budget = model.state.price
-    if model.choice is None:
+    if model.choice is None:  # the best model that costs at most as much
         return [c for c in results.listed if affordable(c.state.price, budget)][-1]
+    # The smallest penalty, not below that of `model`, at which the price is low enough.
     used, price = results.models_along(model.rule, model.choice)
     paid = np.flatnonzero(affordable(price[: model.place // STEP + 1], budget))
     if not len(paid):
@@ -62,9 +62,9 @@ def counterpart(model, results):
 
 
 def _state(search, used, relax):
-    """Return the SearchState of the candidates `used`, (m,) bool; None if it has too many columns.
+    """Return the SearchState of candidates `used`, (m,) bool; None if they have too many columns.
 
-    search : Search; relax : share of unpenalized estimates in its coefficients, 0 for no refit"""
+    search : Search; relax : share of unpenalized estimates, 0 for no refit"""
     if relax == 0.0:
         return SearchState(used, search.space.price(used), np.nan, -1, np.nan)
     state = search.state(used)
@@ -72,9 +72,9 @@ def _state(search, used, relax):
 
 
 def models_to_compare(results, relax=None):
-    """Return CandidateModels within the budget to compare by held-out loss, the null model first.
+    """Return CandidateModels to compare by held-out loss, the null model first.
 
-    results : RuleResults; relax : share of unpenalized estimates; None tries 0, 0.5 and 1"""
+    results : RuleResults; relax : share of unpenalized estimates, or None for 0, 0.5 and 1"""
     search = results.search
     nothing = search.state(np.zeros(len(search.space), bool))
     out = [CandidateModel(nothing, "null")]
@@ -102,11 +102,11 @@ class HeldOut:
 
     @classmethod
     def from_folds(cls, models, fold_results, tests, family, n_draws):
-        """Evaluate V models by cross-validation; return a HeldOut with their held-out losses.
+        """Evaluate models by cross-validation; return a HeldOut.
 
         models : list of V CandidateModels; tests : list of Batches, the rows of each fold
         fold_results : iterable of one RuleResults per fold, found without its rows
-        n_draws : number of random divisions into folds; folds of one division follow each other"""
+        n_draws : number of random divisions into folds, one after the other in `tests`"""
         # Only held-out rows are numbered.
         known = np.unique(np.concatenate([test.rows for test in tests]))
         n = len(known)
@@ -140,9 +140,9 @@ class HeldOut:
 
 
 def _losses(models, results, test, family):
-    """Return the deviances (V, n) of n held-out rows `test`, a Batch, under V CandidateModels.
+    """Return the deviances (V, n) of n held-out rows under V models fitted to other rows.
 
-    Each is replaced by its counterpart in `results`, RuleResults of other rows; inf without one."""
+    models : CandidateModels; results : RuleResults of other rows; test : Batch of held-out rows"""
     X = tiles.unpack(test.X, test.n).astype(np.float64)
     offset, space, known = test.offset_matrix(family.n_scores), results.search.space, {}
     most = family.most_deviance(np.append(results.search.refits.data.given[0], test.y))
@@ -162,9 +162,9 @@ def _losses(models, results, test, family):
 
 
 def select_held_out(search, models, held_out):
-    """Return positions of the models, by price, with lower held-out loss than all cheaper models.
+    """Return positions of the models with lower held-out loss than all cheaper ones, by price.
 
-    search : Search, which has the criterion; held_out : HeldOut, with the losses of `models`"""
+    search : Search with the criterion; held_out : HeldOut of `models`, a list of CandidateModels"""
     value = search.criterion(held_out.mean, 0)
     price = np.array([float(f"{model.state.price:.9g}") for model in models])
     out: list[int] = []

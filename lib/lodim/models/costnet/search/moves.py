@@ -40,17 +40,16 @@ class CandidateModel:
 class Search:
     """Data that all rules share: candidates with prices, refits, a criterion and a budget.
 
-    refits : Refits (unpenalized models) of the rows that are searched
-    final : Refits of all rows, usually the same"""
+    refits : Refits of the searched rows; final : Refits of all rows, usually the same"""
 
     def __init__(
         self, batch, family, network, budget, criterion, path=None, threads=None, monotone=None
     ):
-        """Prepare a search for models of rows `batch` that minimize a criterion within a budget.
+        """Prepare a search for models of the rows `batch`.
 
         network : Network of columns and prices; budget : highest price; criterion : such as "bic"
-        path : PenaltyPath or None; if columns are too many, the first to enter it are preferred
-        monotone : (p,) required signs of the coefficients, 1, -1 or 0, or None"""
+        path : PenaltyPath that ranks the columns if they are too many, or None
+        monotone : (p,) required signs of the coefficients, 1, -1 or 0 for none; or None"""
         self.budget = budget
         self.space = SearchSpace(network, budget, screened_nodes(batch, family, network, path))
         data = SearchData.from_batch(batch, family, self.space.columns, threads, monotone)
@@ -62,9 +61,9 @@ class Search:
         self.criterion = Criterion(criterion, sample, null_deviance, p)
 
     def state(self, used):
-        """Refit the model of the candidates marked in `used`, (m,) bool; return a SearchState.
+        """Refit a model; return a SearchState, with criterion inf if it has too many columns.
 
-        A model with too many coefficients is not refitted, and its criterion is infinite."""
+        used : (m,) bool, candidates (columns or terms) of the model"""
         on, price = self.space.columns_of(used), self.space.price(used)
         df = self.refits.rank(on) * self.refits.data.df_per_column
         if df > self.criterion.max_df and df > 0:
@@ -74,11 +73,11 @@ class Search:
 
 
 class Moves:
-    """Possible moves from a model: drop one of `a` sets of candidates and add one of `b` sets.
+    """Possible moves from a model: drop one set of candidates and add another.
 
-    drop, add : (a, m) and (b, m) bool, which of m candidates (columns or terms) each set has
-    price : (a, b) of the model after each move, as a sum of costs, ignoring a cost function
-    value : (a, b) criterion after each move, approximate unless gaussian; inf if impossible"""
+    drop, add : (a, m) and (b, m) bool, candidates (columns or terms) in each set
+    price : (a, b) sum of costs after each move
+    value : (a, b) predicted criterion after each move, inf if impossible"""
 
     def __init__(self, search, state, budget, drop=True):
         """Find moves from a SearchState within a budget; drop : whether they may drop columns."""
@@ -108,9 +107,9 @@ class Moves:
 
 
 def local_search(search, state, budget):
-    """Improve a SearchState step by step; return the list of SearchStates after the steps.
+    """Improve a model step by step; return a list of SearchStates, one per step.
 
-    A step drops and adds columns, or uses another source of a quantity; budget : highest price"""
+    search : Search; state : SearchState of the first model; budget : highest price"""
     states = []
     for _ in range(20):
         better = _best_move(search, state, budget) or _best_switch(search, state, budget)
@@ -138,13 +137,12 @@ def _best_move(search, state, budget):
 
 
 def _drop_sets(space, used):
-    """Return sets of a model's candidates that a move may drop, (a, m) bool, one set per row.
+    """Return sets of candidates that a move may drop, (a, m) bool.
 
-    A set is empty, one candidate, or all candidates that need a certain purchase.
     space : SearchSpace; used : (m,) bool, candidates (columns or terms) of the model"""
     m = len(space)
     sets = [np.zeros(m, bool), *np.eye(m, dtype=bool)[used]]
-    # Includes paid nodes without used columns, whose branch may be removed.
+    # All candidates that need one purchase; it may have no columns itself.
     for needing in (space.incidence[used] > 0.0).T:
         if needing.sum() > 1:
             branch = np.zeros(m, bool)
@@ -156,17 +154,17 @@ def _drop_sets(space, used):
 
 
 def _add_sets(space, used):
-    """Return sets of candidates that a move may add, (b, m) bool, and each set's main candidate.
+    """Return sets of candidates that a move may add, (b, m) bool; the first is empty.
 
-    The first set is empty and has no main candidate: the second result is (b - 1,). Another set is
-    a candidate that the model does not have, alone or with all others that this candidate needs.
-    space : SearchSpace; used : (m,) bool, candidates (columns or terms) before the move"""
+    Also return the main candidate of each other set, (b - 1,), which needs the rest of the set.
+    space : SearchSpace; used : (m,) bool, candidates (columns or terms) of the model"""
     m = len(space)
     lead = np.flatnonzero(~used)
     alone = np.zeros((1 + len(lead), m), bool)
     alone[1 + np.arange(len(lead)), lead] = True
     missing = space.requires[lead] & ~used
     incomplete = missing.any(axis=1)
+    # A candidate with all others that it needs.
     whole = (alone[1:] | missing)[incomplete]
     return np.vstack([alone, whole]), np.append(lead, lead[incomplete])
 
@@ -182,9 +180,9 @@ def _column_sets(space, sets):
 
 
 def _best_switch(search, state, budget):
-    """Return the best model that takes one quantity from another node than `state`, or None.
+    """Return the best model that takes one quantity from another node, or None if none is better.
 
-    search : Search; state, result : SearchState; None if no model of price <= budget is better"""
+    search : Search; state, result : SearchState; budget : highest price"""
     best = state
     for used in source_switches(search.space, state.used):
         if not used.any() or not affordable(search.space.price(used), budget):
@@ -196,10 +194,9 @@ def _best_switch(search, state, budget):
 
 
 def source_switches(space, used):
-    """Yield models that differ from the model `used` in the source of one quantity.
+    """Yield models, (m,) bool, that take one quantity, such as blood pressure, from another node.
 
-    A quantity, such as blood pressure, can have several sources: graph nodes that supply it.
-    A model is given as (m,) bool: which of the m candidates in `space` (SearchSpace) it has."""
+    space : SearchSpace; used : (m,) bool, candidates (columns or terms) of the model"""
     base = space.network.base[space.candidates]
     for s, source in enumerate(space.source.T):
         mine = used & (source >= 0)

@@ -21,14 +21,15 @@ class Refit:
 
 
 class Quadratic:
-    """Quadratic approximation of the deviance in coefficients w (q, K), with optimal intercepts.
+    """Quadratic approximation of the deviance near a model.
 
-    deviance(w) = tr(w'gram w) - 2 tr(w'target) + constant; exact for a gaussian family.
+    It is tr(w' gram w) - 2 tr(w' target) + constant for coefficients w (q, K).
     gram : (q, q) products of centred columns; target : (q, K) their products with the response
-    mean : (q,) means of the columns, weighted by the curvature"""
+    mean : (q,) weighted means of the columns"""
 
     def __init__(self, data, intercept, on, coef):
         """Approximate the deviance near intercept (K,), coef (r, K) of columns `on` of `data`."""
+        # Exact for a gaussian family; intercepts are optimal for any coefficients.
         theta = np.zeros((1 + len(data.columns), len(intercept)))
         theta[0], theta[1 + on] = intercept, coef
         _, slope, G = data.at_model(theta, np.arange(len(data.columns)), 1)
@@ -42,11 +43,10 @@ class Quadratic:
 
 
 class Refits:
-    """Unpenalized models for the rows `data` (SearchData): one per set of columns, fitted once.
+    """Unpenalized models of the rows `data` (SearchData), fitted once per set of columns.
 
-    null : Refit (fitted model) without columns
-    at_null : Quadratic approximation of the deviance at `null`, exact for a gaussian family
-    warm_start : Refits to a sample of the rows, whose coefficients are starting values, or None"""
+    null : Refit without columns; at_null : Quadratic approximation of the deviance near it
+    warm_start : Refits of a sample of the rows, for starting values, or None"""
 
     def __init__(self, data, warm_start=None):
         nothing = np.empty(0, np.int64), np.zeros((0, data.n_scores))
@@ -85,10 +85,10 @@ class Refits:
 
 
 def _ridge(refits, on, size=0.0):
-    """Return a ridge penalty matrix (r, r) that makes the coefficients of r columns unique.
+    """Return a ridge penalty (r, r) that makes the coefficients of columns `on` unique.
 
-    It is `size` times the Gram matrix, plus a penalty on combinations of columns that are zero.
-    refits : Refits, models of sets of columns; on : (r,) positions of the columns"""
+    refits : Refits; on : (r,) positions of the columns
+    size : additional penalty, relative to the Gram matrix"""
     gram = refits.at_null.gram[np.ix_(on, on)]
     ridge = size * gram
     if refits.rank(on) == len(on):
@@ -129,7 +129,9 @@ def _fit_with_signs(refits, on):
 
 
 def _slopes(refits, on, intercept, coef):
-    """Return minus the gradient (r,) of half the mean deviance at a model of the columns `on`."""
+    """Return the slopes (r,): minus the gradient of half the mean deviance in r coefficients.
+
+    refits : Refits; on : (r,) positions of the columns; intercept (1,), coef (r, 1) : the model"""
     if refits.data.family.name == "gaussian":
         return (refits.at_null.target[on] - refits.at_null.gram[np.ix_(on, on)] @ coef)[:, 0]
     theta = np.vstack([intercept, coef])
@@ -146,9 +148,9 @@ def _least_squares(refits, on):
 
 
 def _newton(refits, on, cold=False):
-    """Fit the unpenalized model of columns at positions `on` by Newton's method; return a Refit.
+    """Fit the unpenalized model of columns `on` by Newton's method; return a Refit.
 
-    refits : Refits; cold : whether to start at the null model instead of a better one"""
+    refits : Refits; on : (r,) positions of columns; cold : whether to start at the null model"""
     data, null = refits.data, refits.null.intercept
     null = np.vstack([null, np.zeros((len(on), len(null)))])
     theta, near = null if cold else _start(refits, on, null), 1.0
@@ -185,9 +187,8 @@ def _newton(refits, on, cold=False):
 
 
 def _start(refits, on, null):
-    """Return coefficients (1 + r, K) at which Newton's method starts, intercepts first.
+    """Return starting values (1 + r, K) for Newton's method: intercepts, then coefficients.
 
-    They are from a refit to a sample of rows or, if there is none, one Newton step from `null`.
     refits : Refits; on : (r,) positions of the columns; null : (1 + r, K), the null model"""
     at = refits.at_null
     if refits.warm_start is not None:
@@ -196,18 +197,19 @@ def _start(refits, on, null):
         if null.shape[1] > 1:  # the mean over classes has no effect: keep that of the null model
             near += (null - near).mean(axis=1, keepdims=True)
         return near
+    # One Newton step from the null model.
     gram = at.gram[np.ix_(on, on)]
     coef = np.linalg.solve(gram + _ridge(refits, on, SEPARATED), at.target[on])
     return np.vstack([null[0] - at.mean[on] @ coef, coef])
 
 
 def _derivatives_at(data, on, theta, ridge, least=None):
-    """Return (value, slope, Hessian) of half the mean deviance plus a ridge penalty at theta.
+    """Return (value, slope, Hessian) of half the mean deviance plus a ridge penalty.
 
-    slope : (1 + r, K) minus the gradient; theta : (1 + r, K) intercepts and coefficients
-    on : (r,) positions of the model's columns in `data`, a SearchData
-    ridge : (1 + r, 1 + r) matrix R of the penalty, tr(theta' R theta) / 2
-    least : smallest second derivative of a row of weight one, by default that of the loss"""
+    data : SearchData; on : (r,) positions of the columns
+    theta : (1 + r, K) intercepts and coefficients; slope : (1 + r, K) minus the gradient
+    ridge : (1 + r, 1 + r) matrix of the penalty tr(theta' ridge theta) / 2
+    least : lower limit for a row's second derivative at weight 1, or None for the default"""
     K, size = data.n_scores, theta.size
     value, slope, G = data.at_model(theta, on, K**2, least)
     np.einsum("kkab->kab", G)[:] += ridge

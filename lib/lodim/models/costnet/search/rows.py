@@ -25,9 +25,10 @@ class SearchData(TrainingRows):
 
     @classmethod
     def from_batch(cls, batch, family, columns=None, threads=None, monotone=None):
-        """Return the rows of a batch for a model search among `columns` of X, None for all.
+        """Return the rows of a batch for a model search.
 
-        monotone : required signs of the coefficients of all columns, or None"""
+        columns : positions of the columns to search, or None for all
+        monotone : (p,) required signs of the coefficients, 1, -1 or 0 for none; or None"""
         columns = np.arange(batch.X.shape[1]) if columns is None else np.asarray(columns, np.int64)
         n = len(batch.positive_weight)
         signs = np.zeros(batch.X.shape[1]) if monotone is None else monotone
@@ -71,12 +72,11 @@ class SearchData(TrainingRows):
     def at_model(self, theta, on, curvatures=0, least=None):
         """Return (value, slope, moments) of half the mean deviance of a model.
 
-        theta : (1 + r, K) intercepts and coefficients of the columns at positions `on`
-        curvatures : number J^2 of second derivatives l'' of a row's loss: 0 (no moments), 1
-            (average) or K^2 (pairs of predictors)
-        slope : (K, 1 + r) minus the gradient
-        moments : (J, J, 1 + r, 1 + r) products of intercept and columns, summed with weights l''
-        least : lower limit of l'' for a row of weight one; None for the usual limit of the loss"""
+        on : (r,) positions of the columns
+        theta : (1 + r, K) intercepts and coefficients; slope : (K, 1 + r) minus the gradient
+        curvatures : number J^2 of second derivatives per row, 0 (no moments), 1 or K^2
+        moments : (J, J, 1 + r, 1 + r) products of columns, weighted by these second derivatives
+        least : lower limit for a row's second derivative at weight 1, or None for the default"""
         columns = np.append(-1, self.columns[on])
         return self.derivatives(self.scores, columns, curvatures, theta.T, least)[:3]
 
@@ -85,11 +85,11 @@ class SearchData(TrainingRows):
 
 
 def screened_nodes(batch, family, network, path):
-    """Choose which of V nodes (columns, terms) a search considers, (V,) bool; None means all.
+    """Choose which of V nodes (columns, terms) a search considers, (V,) bool, or None for all.
 
-    batch : training rows; family : Family of the response; network : Network of the nodes
-    path : PenaltyPath or None; if columns are too many, those that enter it first are preferred"""
-    # Other nodes follow by significance.
+    batch : training rows; network : Network of the nodes
+    path : PenaltyPath that ranks the columns if they are too many, or None"""
+    # Columns on the path come first, then the others by significance.
     p, most = batch.X.shape[1], MOST_COLUMNS * (2 if family.name == "gaussian" else 1)
     if p <= most:
         return None

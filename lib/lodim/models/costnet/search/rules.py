@@ -19,10 +19,10 @@ from lodim.models.costnet.search.sweep import ALIASED
 
 
 def lasso_groups(network, p, monotone=None):
-    """Return the penalty of a weighted lasso, sum_j c_j |w_j|, as Groups.
+    """Return a lasso penalty as Groups, weighted by the price of each column with its needs.
 
-    network : Network, which gives c_j, the price of column j and of all that column j needs
-    p : number of columns; monotone : (p,) required signs 1, -1, or 0 for none; or None"""
+    network : Network with the prices; p : number of columns of X
+    monotone : (p,) required signs of the coefficients, 1, -1 or 0 for none; or None"""
     # A free column gets the lowest price of another column, or 1.
     cost = np.full(p, np.inf)
     for v, columns in enumerate(network.columns):
@@ -37,7 +37,9 @@ def lasso_groups(network, p, monotone=None):
 
 
 def path_supports(search, path, rule):
-    """Refit in a Search the column sets of a PenaltyPath; return CandidateModels of the `rule`."""
+    """Refit the models of a PenaltyPath without a penalty; return CandidateModels.
+
+    search : Search that refits them; rule : name, such as "lasso", of the rule with this path"""
     candidate_models: dict[bytes, CandidateModel] = {}
     for place, _, used in path_selections(search.space, path):
         key, at = used.tobytes(), {"lambda_": float(path.lambdas[place]), "place": place}
@@ -51,12 +53,10 @@ def path_supports(search, path, rule):
 
 
 def path_selections(space, path):
-    """Yield (model number, sources, selection) for each model of a path and choice of sources.
+    """Yield (position, choice, used) for each model of a PenaltyPath and each choice of sources.
 
-    A source is a node that supplies a quantity, in place of others that could also do this.
-    sources : tuple of node numbers, one per such quantity; -1 if the model does not need it
-    selection : (m,) bool, candidates that the model uses and that need no other sources
-    space : SearchSpace of the m candidates (columns or terms); path : PenaltyPath"""
+    space : SearchSpace; choice : tuple, node that supplies each of S quantities (its source), or -1
+    used : (m,) bool, candidates (columns or terms) of the model that need no other source"""
     for place, used in enumerate(selections_along(space, path)):
         for choice in choices_of_sources(space, used):
             yield place, choice, used & computable_from(space, choice)
@@ -75,20 +75,19 @@ def selections_along(space, path):
 
 
 def choices_of_sources(space, used):
-    """Iterate over the first 64 ways to choose sources for a model.
+    """Iterate over at most 64 choices of sources for a model.
 
-    A source is one of several nodes that can supply a quantity. A choice is a tuple with a node
-    number per such quantity, or -1 for a quantity that the model does not need.
+    A choice is a tuple, the node that supplies each of S quantities (its source), or -1.
     space : SearchSpace; used : (m,) bool, candidates (columns or terms) of the model"""
     choices = [np.unique(s[s >= 0]).tolist() or [-1] for s in space.source[used].T]
     return islice(product(*choices), 64)
 
 
-def computable_from(space, sources):
-    """Return which candidates (columns, terms) need no sources except the given ones, (m,) bool.
+def computable_from(space, choice):
+    """Return which candidates need no other source than the chosen ones, (m,) bool.
 
-    sources : for each quantity that several nodes can supply, the chosen node's number, or -1"""
-    return ((space.source == np.array(sources, int)) | (space.source < 0)).all(axis=1)
+    choice : tuple, node that supplies each of S quantities (its source), or -1"""
+    return ((space.source == np.array(choice, int)) | (space.source < 0)).all(axis=1)
 
 
 # Twins: columns that are multiples of each other -------------------------------------------------
@@ -97,7 +96,7 @@ def computable_from(space, sources):
 def canonicalize_duplicates(path, search):
     """Move coefficients of duplicate columns to the first by name; return the new PenaltyPath.
 
-    Duplicates are multiples of each other in the rows of `search` with equal prices and needs."""
+    Duplicates are multiples of each other with equal prices and needs."""
     space, gram, sign = search.space, search.refits.at_null.gram, search.refits.data.sign
     moves = [
         (space.columns[first], space.columns[other], gram[first, other] / gram[first, first])
@@ -114,9 +113,9 @@ def canonicalize_duplicates(path, search):
 
 
 def _twins(space, gram):
-    """Yield pairs of positions (first by name, other) of columns that are multiples of each other.
+    """Yield pairs of positions of duplicate columns, the first by name before the other.
 
-    They cost and need the same. space : SearchSpace; gram : (q, q), X'X of its centred columns"""
+    space : SearchSpace; gram : (q, q) products of centred columns"""
     single = np.flatnonzero(np.diff(space.start) == 1)
     names = [space.network.names[v] for v in space.candidates]
     order = sorted(single, key=lambda g: (names[g], g))
@@ -149,7 +148,9 @@ def _exchangeable(space, first, other):
 
 
 def forward_selection(search):
-    """Build models by adding and exchanging candidates of a Search; return CandidateModels."""
+    """Build models by adding and exchanging columns and terms; return CandidateModels.
+
+    search : Search with these columns and terms, and with a budget"""
     states, tie = [], count()
     # A heap of (price, predicted criterion, tie breaker, selection as an (m,) mask).
     queue = [(0.0, np.inf, next(tie), np.zeros(len(search.space), bool))]
@@ -182,9 +183,9 @@ def forward_selection(search):
 
 
 def _additions(search, state):
-    """Yield models that add candidates to the model `state` and are predicted to be better.
+    """Yield (price, predicted criterion, used) of larger models that may be better.
 
-    A model is (price, predicted criterion, (m,) mask of candidates), within the Search's budget."""
+    search : Search; state : SearchState; used : (m,) bool, candidates of the larger model"""
     # At most two models per price.
     moves = Moves(search, state, search.budget, drop=False)
     value, by_function = moves.value[0], search.space.network.set_cost is not None

@@ -27,11 +27,11 @@ class ColumnSets(NamedTuple):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def sweep(gram, target, k):
-    """Add column k to a least-squares model, in place; or remove column k if the model has it.
+    """Add column k to a least-squares model, in place; or remove it if the model has it.
 
-    gram (q, q) and target (q, K) are X'X and X'y if the model has no columns. Sweeping turns the
-    part for columns in the model into minus the inverse and the coefficients, and the part for
-    other columns into products of residuals."""
+    gram, target : X'X (q, q) and X'y (q, K), after a sweep for each column in the model"""
+    # Columns in the model have minus the inverse of X'X and their coefficients, the other columns
+    # have products of residuals.
     q, K = target.shape
     pivot = gram[k, k]
     entering = 1.0 if pivot > 0.0 else -1.0
@@ -55,12 +55,12 @@ def sweep(gram, target, k):
 def enter(gram, target, variance, on):
     """Add the columns `on` to a least-squares model, in place; return which entered, (q,) bool.
 
-    A column that is a linear combination of columns in the model does not enter.
-    gram : X'X (q, q) after a sweep for each column in the model; target : X'y (q, K), likewise
-    variance : (q,) diagonal of X'X before any sweep; on : positions among the q columns"""
+    gram, target : X'X (q, q) and X'y (q, K), after a sweep for each column in the model
+    variance : (q,) diagonal of X'X before any sweep"""
     within = np.empty(gram.shape[0], np.bool_)
     within[:] = False
     for k in on:
+        # A linear combination of columns in the model does not enter.
         if gram[k, k] > ALIASED * variance[k]:
             sweep(gram, target, k)
             within[k] = True
@@ -76,12 +76,11 @@ def rank(gram, on):
 
 @njit(cache=True, error_model="numpy")
 def gains(model, drops, adds, allowed, sign):
-    """Return how far the deviance falls and the rank rises by exchanging columns of a SweptModel.
+    """Return the fall of the deviance and the rise of the rank for each exchange of columns.
 
-    drops : ColumnSets, of which one leaves the model; adds : ColumnSets, of which one enters
-    Entry (i, j) of both results is for set i of `drops` and set j of `adds`.
-    allowed : (drops, adds) bool, exchanges to try; others get a fall of -inf
-    sign : (q,) required signs, or 0; a column whose coefficient would violate it is not added"""
+    model : SweptModel; drops, adds : ColumnSets; an exchange drops one set and adds one
+    allowed : (drops, adds) bool, exchanges to try; others have a fall of -inf
+    sign : (q,) required signs of the coefficients, 1, -1 or 0 for none"""
     n_out, n_in, K = drops.start.size - 1, adds.start.size - 1, model.target.shape[1]
     gram, target, variance, within = model
     gain, rank = np.full((n_out, n_in), -np.inf), np.zeros((n_out, n_in), np.int64)
@@ -111,16 +110,16 @@ def gains(model, drops, adds, allowed, sign):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _eliminate(M, v, variance, at, n_dropped, size, sign):
-    """Exchange columns of a least-squares model; return fall of the deviance, change of the rank.
+    """Exchange columns of a least-squares model; return fall of the deviance and rise of the rank.
 
-    at : positions of `size` columns; the first n_dropped of these leave, the others enter
-    M, v : (size, size), (size, K) entries for these columns of X'X and X'y, after a sweep for each
-        column in the model; overwritten
-    variance : (q,) diagonal of X'X of all columns before any sweep; collinear columns do not enter
-    sign : (q,) required signs; columns whose coefficient would have the wrong sign do not enter"""
+    at : positions of `size` columns; the first n_dropped leave, the others enter
+    M, v : parts of X'X (size, size) and X'y (size, K) after the model's sweeps; overwritten
+    variance : (q,) diagonal of X'X before any sweep
+    sign : (q,) required signs of the coefficients, 1, -1 or 0 for none"""
     total, rank = 0.0, 0
     for k in range(size):
         pivot = M[k, k]
+        # Neither a column with a wrong sign nor a collinear column enters.
         wrong_sign = sign[at[k]] * v[k, 0] < 0.0
         if k >= n_dropped and (wrong_sign or pivot <= ALIASED * variance[at[k]]):
             continue
