@@ -18,10 +18,9 @@ from lodim.text import first_few, near_matches, suggestion
 
 @dataclass
 class Graph:
-    """Graph of items to buy (nodes): their columns of X, and the other items that they need.
+    """Graph of items to buy (columns, terms and other purchases) and the items that each needs.
 
-    An item is a column, a term or another purchase. It may also need a series: any one of
-    several items that supply the same quantity."""
+    A series is a quantity that any one of several items can supply."""
 
     columns: dict = field(default_factory=dict)  # from node to its columns of X
     needs: dict = field(default_factory=dict)  # from node to the nodes and series that it needs
@@ -29,7 +28,7 @@ class Graph:
     sources: dict = field(default_factory=dict)  # from series to its interchangeable nodes
 
     def add(self, name, *, columns=(), needs=(), priced=False):
-        """Add a node, or extend it: its columns of X, what it needs, whether it has a price."""
+        """Add an item; or add columns of X, needs or a price to the item of this name."""
         self.columns[name] = (*self.columns.get(name, ()), *columns)
         self.needs[name] = tuple(dict.fromkeys((*self.needs.get(name, ()), *needs)))
         if priced:
@@ -37,9 +36,9 @@ class Graph:
 
 
 def make_network(design, settings, columns):
-    """Return the Network of a model's terms: the purchases that they need, and all prices.
+    """Return the Network of all items that a model's terms need, with prices.
 
-    settings : Settings with costs, depends_on, alternatives; columns : all data columns"""
+    settings : Settings with costs, depends_on, alternatives; columns : names of data columns"""
     graph = Graph()
     _add_terms(graph, design, _squeezed({*_priced(settings), *_mentioned(settings)}))
     formula = tuple(graph.columns)
@@ -89,11 +88,9 @@ def derived_names(design):
 
 
 def _add_terms(graph, design, named):
-    """Add the columns of the data, and the terms computed from them, to a Graph of items to buy.
+    """Add the columns of the data and the terms of a Design to a Graph of items to buy.
 
-    Each term of the Design becomes an item. A factor of a product (b in a:b) becomes an item of its
-    own only if it is also a term, or if the user names it.
-    named : set of the names that the user gives in settings such as `costs`"""
+    named : set of the names in the user's settings, such as `costs`"""
     for name in design.features:
         graph.add(name, priced=True)
     derived = {design.term_names[t] for t, term in enumerate(design.terms) if not _plain(term)}
@@ -104,6 +101,7 @@ def _add_terms(graph, design, named):
             continue
         needs = []
         for part in term:
+            # A factor of a product is an item if it is also a term, or if the user names it.
             node = len(term) > 1 and (part.name in derived or _squeeze(part.name) in named)
             if node and not _plain((part,)):
                 graph.add(part.name, needs=factors.needs(part))
@@ -141,10 +139,9 @@ class _NameFinder:
                 )
 
     def find(self, name, where, child=None):
-        """Return the item to buy that a name in the user's arguments means.
+        """Return the item that a user's name means; add it to the graph if it is new and priced.
 
-        A name that is not in the formula is added if `costs` prices it; else raise ArgumentError.
-        where : name of the argument, for error messages
+        where : name of the user's argument, for error messages
         child : name of the item that needs this one, for error messages, or None"""
         if name in self.graph.columns or name in self.series:
             return name
@@ -183,7 +180,7 @@ def _squeezed(names):
 
 
 def _check_priced(settings, known, columns):
-    """Raise ArgumentError if a name in `costs` seems to misspell an item that has no price.
+    """Raise ArgumentError if a name in `costs` seems to be misspelt.
 
     known : names in the formula and data; columns : names of the data's columns"""
     known, priced = {*known, *_mentioned(settings)}, _squeezed(_priced(settings))
@@ -236,10 +233,10 @@ def _used_part(graph, formula):
 
 
 def _check_copies(graph, order):
-    """Raise ArgumentError if a Graph's items would need more than 20,000 copies.
+    """Raise ArgumentError if a Graph needs more than 20,000 copies of its items.
 
-    An item that needs one of several alternatives gets a copy for each, or each combination.
-    order : names of the items; each comes after those that it needs"""
+    order : names of the items, each after the items that it needs"""
+    # An item has a copy for each combination of the alternatives that it needs.
     series, copies = {}, 0
     for name in order:
         direct = {n for n in _needed(graph, name) if n in graph.sources}
@@ -257,10 +254,10 @@ def _check_copies(graph, order):
 
 
 def _prices(graph, names, costs):
-    """Return a list of the items' prices, and the user's price function, or None without one.
+    """Return a list of the items' prices, and the user's price function or None.
 
-    graph : Graph of items to buy; names : _NameFinder, which finds items by name
-    costs : pairs (name, price); a function from a set of names to its price; or None: all cost 1"""
+    graph : Graph of items to buy; names : _NameFinder of the items
+    costs : pairs (name, price), a function from a set of names to its price, or None: all cost 1"""
     if callable(costs):
         set_cost = _checked(costs, frozenset(graph.bought))
         single = {name: set_cost(frozenset([name])) for name in graph.bought}

@@ -12,15 +12,14 @@ from lodim.errors import ArgumentError
 
 @forms.record
 class Network:
-    """Items to buy, as V nodes of a graph, with their costs and the other nodes that each needs.
+    """Items to buy, as V nodes of a graph, with their costs and the nodes that each needs.
 
-    A node is a column, a term or another purchase. It needs its parents and all that they need. It
-    may also need one of several alternatives. Such a group of nodes is called a series, and the
-    nodes are its sources. A node that needs series has a copy, with the same name, for each choice
-    of their sources."""
+    A node is a column, a term or another purchase. A series is a quantity that any one of several
+    nodes, its sources, can supply. A node that needs series has a copy per choice of sources."""
 
     names: tuple[str, ...] = forms.several("V")  # parents before children
     cost: np.ndarray = forms.real("V", least=0)  # (V,) costs, at least zero
+    # for each node, positions of the nodes that it needs directly
     parents: tuple[tuple[int, ...], ...] = forms.several("V", forms.several(None, forms.whole()))
     columns: tuple[tuple[int, ...], ...] = forms.several(  # columns of X that each node owns
         "V", forms.several(None, forms.whole(most="p - 1"))
@@ -72,12 +71,12 @@ class Network:
 
 
 def unfold(names, cost, parents, columns, sources=(), uses=None, set_cost=None):
-    """Return a Network in which a node that needs one of several others has a copy per alternative.
+    """Return a Network with a copy of each node for each choice of alternatives that it needs.
 
     names, cost : name and cost of each node before copying
     parents : for each node, positions of the nodes it needs; columns : its columns of X
-    sources : list of groups of alternatives; each is a tuple of nodes
-    uses : for each node, the groups (positions in `sources`) of which it needs one node; or None
+    sources : groups of alternatives, as tuples of node positions
+    uses : for each node, positions of the groups from which it needs a node; or None
     set_cost : function from a set of names to its price, or None to add costs"""
     uses = uses or ((),) * len(names)
     series_of = {v: k for k, nodes in enumerate(sources) for v in nodes}

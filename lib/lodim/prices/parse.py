@@ -121,7 +121,7 @@ def _edges(value):
 def _pairs(value, allowed):
     """Return the pairs of a mapping, or `value` itself if it is a sequence of pairs.
 
-    allowed : text that says what is allowed, with which the message of an error begins"""
+    allowed : start of the error message, which says what is allowed"""
     if hasattr(value, "items"):
         return value.items()
     if not _is_pairs(value):
