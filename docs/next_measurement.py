@@ -73,7 +73,8 @@ ax = policy.plot("curve", test)
 # ## Further steps
 #
 # - **Many rows**: `policy.run(test, budget=150)` applies the policy to complete rows; it only sees
-#   the measurements that it buys. `mean_budget=` limits the mean price per row instead.
+#   the measurements that it buys. `mean_budget=` limits the mean price per training row
+#   instead.
 # - **Time and other limits**: `ld.acquire(..., resources={"minutes": {"thal": 30}})` declares that
 #   the test `thal` takes 30 minutes. `policy.run(test, budget={"price": 150, "minutes": 40})`
 #   limits both price and minutes.
