@@ -276,7 +276,7 @@ def unseen_levels(design, data, rows):
         unseen = {level: n for level, n in counts.items() if n and level not in levels}
         if unseen:
             what = f"{counted(sum(unseen.values()), 'row')} with levels of {name}"
-            yield name, f"{what} that no training row has: {some_names(unseen)}."
+            yield name, f"{what} that no training row has: {some_names(map(repr, unseen))}."
 
 
 def drift(subject):
