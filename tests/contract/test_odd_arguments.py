@@ -253,6 +253,16 @@ def test_a_tolerance_beyond_sense():
         ld.proset("y ~ a", frame(), control={"max_fraction": 1e-320})
 
 
+def test_numbers_of_numpy_in_control_are_numbers():
+    control = {"ftol": np.float32(0.25), "max_iter": np.int64(9), "reference_rows": np.uint8(5)}
+    fit = ld.gbmap("y ~ a", frame(), m=1, lambda_=0.1, control=control)
+    assert fit.arguments["control"] == {"ftol": 0.25, "max_iter": 9, "reference_rows": 5}
+    assert "np." not in fit.call
+    with pytest.raises(ld.ArgumentError, match="calibrate must be True or False, not 1"):
+        ld.melm("k ~ a", frame(), control={"calibrate": np.int64(1)})
+    ld.melm("k ~ a", frame(), gamma=1.0, n_starts=1, control={"calibrate": np.False_})
+
+
 @pytest.mark.filterwarnings("ignore::lodim.ConvergenceWarning")
 def test_a_whole_number_beyond_arrays_is_a_number():
     fit = ld.proset("y ~ a", frame(), lambda_v=10**30)

@@ -131,9 +131,14 @@ def _completed(model, options):
     """Return `options` without `progress`, completed by the defaults of the model's function."""
     parameters = inspect.signature(model.function).parameters
     known = {k: p.default for k, p in parameters.items() if p.kind is p.KEYWORD_ONLY}
-    known |= {k: v.item() if isinstance(v, np.generic) else v for k, v in options.items()}
+    known |= _without_numpy(options)
     del known["progress"]  # already used by `with_known_arguments`
     return known
+
+
+def _without_numpy(options):
+    """Return a dict in which NumPy's numbers and bools are those of Python."""
+    return {k: v.item() if isinstance(v, np.generic) else v for k, v in options.items()}
 
 
 def warn_of_values(design, batch, family):
@@ -217,7 +222,7 @@ def _control(model, arguments, control):
     if control is not None and not isinstance(control, dict):
         raise ArgumentError(f"control must be a dict, not {control!r}")
     names = {f.name for f in dataclasses.fields(model.settings)} - set(arguments)
-    control = dict(control or {})
+    control = _without_numpy(control or {})
     scratch = control.pop(SCRATCH, None)
     unknown = sorted(set(control) - names)
     if unknown:
