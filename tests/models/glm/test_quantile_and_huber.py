@@ -141,6 +141,12 @@ def test_rows_that_fit_exactly(df, y, rest):
         assert fit.converged and fit.log["exact"] and fit.tidy()["std_error"].max() < 1e-8
 
 
+@pytest.mark.parametrize("arguments", FAMILIES, ids=["quantile", "huber"])
+def test_responses_of_weight_zero_make_no_fit_exact(df, arguments):
+    wild = df.assign(y=df["y"].where(df.index >= 3, 1e30), w=np.where(df.index >= 3, 1.0, 0.0))
+    assert not ld.glm(FORMULA, wild, weights="w", **arguments).log["exact"]
+
+
 def test_outliers_move_least_squares_only(df):
     wild = df.assign(y=df["y"].where(df.index >= 10, 1e4 * df["y"]))
     for arguments in FAMILIES:

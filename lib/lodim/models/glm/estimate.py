@@ -152,7 +152,7 @@ def state_of_residuals(problem, estimates):
     if not family.m_estimation:
         return False, False
     mean, weight = family.mean(estimates.scores_of(batch, family)), batch.row_weights
-    noise = ROUNDING * np.abs(batch.y).max()
+    noise = ROUNDING * np.abs(batch.y[weight > 0.0]).max()
     if weight @ (np.abs(batch.y - mean) <= noise) > 0.5 * weight.sum():
         return True, False
     if family.learn is None:
