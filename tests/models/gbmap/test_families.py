@@ -170,6 +170,13 @@ def test_monotone_effects_of_families(family, refit, df):
         assert (change >= -1e-12).all() and (change > 1e-3).any()
 
 
+def test_offsets_of_any_size(df):
+    plain, far = df.assign(o=0.0), df.assign(o=-1000.0)
+    call = {"family": "gamma", "offset": "o", "m": 1, "lambda_": 0.02}
+    one, other = (ld.gbmap("amount ~ a", rows, **call).predict(rows) for rows in (plain, far))
+    np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
 def test_check_finds_overdispersion(df):
     wild = df.assign(count=df["count"] * 5)
     fit = ld.gbmap("count ~ a + b", wild, family="poisson", m=2, lambda_=0.05)

@@ -6,6 +6,7 @@ from scipy.spatial import KDTree
 from lodim import forms
 from lodim.design.batch import subset
 from lodim.engine.compiled import njit
+from lodim.family.family import LARGEST_LOG
 from lodim.models.gbmap.cpu_kernels import activate
 
 NEIGHBOURS = 5  # k of the paper's drift indicator (Sect. 4.5)
@@ -17,7 +18,9 @@ def without_offset(batch, link):
     if batch.offset is None or link not in ("identity", "log"):
         return batch.y
     offset = batch.offset.reshape(-1)
-    return batch.y - offset if link == "identity" else batch.y * np.exp(-offset)
+    if link == "identity":
+        return batch.y - offset
+    return batch.y * np.exp(np.minimum(-offset, LARGEST_LOG))
 
 
 @forms.record
