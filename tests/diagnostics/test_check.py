@@ -71,7 +71,8 @@ def test_what_glm_knows_itself():
     with pytest.warns(ld.ConvergenceWarning, match="separated"):
         fit = ld.glm("k ~ b + s + one", old)
     assert codes(fit) == ("separation", "constant")
-    assert "s" in fit.check().findings[0].terms
+    (found, _) = fit.check().findings
+    assert "s" in found.terms and "probabilities near 0 or 1" in found.hint
     zero = old.assign(
         g=np.where(old.index < 20, "u", "v"), n=np.where(old.index < 20, 0, 1 + old.index % 3)
     )

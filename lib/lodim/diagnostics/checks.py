@@ -39,8 +39,9 @@ def separation(subject):
     have = "has" if len(fit._separated) == 1 else "have"
     names = some_names(fit._separated)
     sentence = f"The response is separated: {names} {have} no finite estimate."
-    hint = f"Do not trust {'means' if fit.levels is None else 'probabilities of 1 or'} near 0. A "
-    hint += "penalized model such as costnet has finite estimates. Or leave the terms out."
+    extreme = "means near 0" if fit.levels is None else "probabilities near 0 or 1"
+    hint = f"Do not trust {extreme}. A penalized model such as costnet has finite estimates. Or "
+    hint += "leave the terms out."
     return [Finding("separation", "problem", sentence, hint, tuple(fit._separated))]
 
 
