@@ -1,6 +1,8 @@
 """Labels say per SD, or per unit if features are not standardized."""
 
+import numpy as np
 import openpyxl
+import pandas as pd
 import pytest
 
 import lodim as ld
@@ -34,3 +36,13 @@ def test_labels_say_per_sd_only_of_standardized_features(name, standardize, tmp_
     assert len(labels) >= 3 and all(unit in label for label in labels)
     words = f"{fit.summary()} {fit._in_words()} {[p.note for p in fit._pictures(None)]}"
     assert ("SD" in words, "standard deviation" in words) == (standardize, standardize)
+
+
+def test_notes_on_rows_that_are_not_shown_are_sentences_for_one_row_too():
+    rng = np.random.default_rng(0)
+    wide = pd.DataFrame(rng.normal(size=(60, 21)), columns=[f"x{k}" for k in range(21)])
+    wide["y"], wide["k"] = wide.sum(axis=1), np.where(wide["x0"] > 0, "p", "q")
+    effects = ld.gbmap("y ~ . - k", wide, m=1, lambda_=1e-4)
+    assert "Not shown: 1 smaller effect; see tidy()." in " ".join(str(effects.summary()).split())
+    loadings = ld.melm("k ~ . - y", wide, gamma=1.0, n_starts=1, control={"calibrate": False})
+    assert "Not shown: 1 smaller loading; see tidy()." in " ".join(str(loadings.summary()).split())

@@ -196,7 +196,7 @@ def _coefficients(fit, full):
         notes.append(f"{zeros} {'coefficient is' if zeros == 1 else 'coefficients are'} zero.")
     if len(order) > len(largest):
         rest = counted(len(order) - len(largest), "smaller coefficient")
-        notes.append(f"{rest} left out; see coef().")
+        notes.append(f"Not shown: {rest}; see coef().")
     formats = dict.fromkeys(table, blank_if_missing)
     return Table("Coefficients", table, formats, (" ".join(notes),), keep=[True] * len(table))
 

@@ -123,7 +123,8 @@ def _effects(fit, full):
         "For a 0/1 feature this is a slope, not the change from 0 to 1."
     ]
     if len(frame) > len(shown):
-        notes.append(f"{len(frame) - len(shown)} smaller effects are not shown; see tidy().")
+        rest = counted(len(frame) - len(shown), "smaller effect")
+        notes.append(f"Not shown: {rest}; see tidy().")
     return Table("Effects of features", table, dict.fromkeys(table, significant), tuple(notes))
 
 

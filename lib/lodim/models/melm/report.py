@@ -8,7 +8,7 @@ from lodim.page import MOST_NAMES, Picture, not_drawn
 from lodim.page.sections import MOST_HOVER, MOST_POINTS, thinned, with_columns
 from lodim.report import phrases
 from lodim.report.tables import Report, Table, significant
-from lodim.text import shorten
+from lodim.text import counted, shorten
 
 MOST_FEATURES = 20  # rows of the table of loadings
 LABEL = 32  # most characters of a row's name
@@ -48,7 +48,7 @@ def listing(fit):
     if not fit.converged:
         lines.append("Warning: the search did not converge; see summary()")
     table, n_left = _loadings(fit, 8)
-    note = [f"{n_left} smaller loadings: see tidy()"] if n_left else []
+    note = [f"{counted(n_left, 'smaller loading')}: see tidy()"] if n_left else []
     return lines, Table("Loadings per SD of the features", _shortened(table), {}, note)
 
 
@@ -122,7 +122,7 @@ def _loading_table(fit, full):
     if fit.levels is not None:
         notes.append("Coordinates are uncorrelated within classes, with unit variances.")
     if n_left:
-        notes.append(f"{n_left} smaller loadings are left out; see tidy().")
+        notes.append(f"Not shown: {counted(n_left, 'smaller loading')}; see tidy().")
     formats = {c: ".3f" if c.startswith("r(") else significant for c in table}
     return Table("Loadings", _shortened(table), formats, tuple(notes))
 

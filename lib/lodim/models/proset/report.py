@@ -93,7 +93,8 @@ def _features(fit, full):
         f"{' and per standard deviation' * sd}, largest of the batches."
     ]
     if len(active) > len(shown):
-        notes.append(f"{len(active) - len(shown)} more active features are left out; see tidy().")
+        rest = counted(len(active) - len(shown), "more active feature")
+        notes.append(f"Not shown: {rest}; see tidy().")
     used = {*active["term"]}
     rest = [name for name in fit.design.names if name not in used]
     if rest:
