@@ -257,13 +257,13 @@ def _prices(graph, names, costs):
     """Return a list of the items' prices, and the user's price function or None.
 
     graph : Graph of items to buy; names : _NameFinder of the items
-    costs : pairs (name, price), a function from a set of names to its price, or None: all cost 1"""
+    costs : pairs (name, price), a function from a set of names to its price, or None"""
     if callable(costs):
         set_cost = _checked(costs, frozenset(graph.bought))
         single = {name: set_cost(frozenset([name])) for name in graph.bought}
         _check_monotone(set_cost, list(graph.bought))
         return [single.get(name, 0.0) for name in graph.columns], set_cost
-    if costs is None:
+    if costs is None:  # each priced item costs 1
         return [float(name in graph.bought) for name in graph.columns], None
     price = {names.squeezed.get(_squeeze(name), name): value for name, value in costs}
     missing = [name for name in graph.bought if name not in price]

@@ -14,8 +14,8 @@ from lodim.errors import ArgumentError
 class Network:
     """Items to buy, as V nodes of a graph, with their costs and the nodes that each needs.
 
-    A node is a column, a term or another purchase. A series is a quantity that any one of several
-    nodes, its sources, can supply. A node that needs series has a copy per choice of sources."""
+    A node is a column, a term or another purchase. A series is a quantity that several nodes, its
+    sources, can supply. A node has a copy for each choice of the sources that it needs."""
 
     names: tuple[str, ...] = forms.several("V")  # parents before children
     cost: np.ndarray = forms.real("V", least=0)  # (V,) costs, at least zero
@@ -73,8 +73,8 @@ class Network:
 def unfold(names, cost, parents, columns, sources=(), uses=None, set_cost=None):
     """Return a Network with a copy of each node for each choice of alternatives that it needs.
 
-    names, cost : name and cost of each node before copying
-    parents : for each node, positions of the nodes it needs; columns : its columns of X
+    names, cost, columns : for each node, its name, its cost and its columns of X
+    parents : for each node, positions of the nodes that it needs
     sources : groups of alternatives, as tuples of node positions
     uses : for each node, positions of the groups from which it needs a node; or None
     set_cost : function from a set of names to its price, or None to add costs"""

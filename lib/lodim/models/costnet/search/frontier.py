@@ -41,9 +41,9 @@ class CostFrontier:
     def from_candidates(cls, search, network, candidate_models, held_out=None, error=None):
         """Make a CostFrontier of CandidateModels that are sorted by price.
 
-        search : Search that found the models; network : Network of the user's items and prices
+        search : Search that found them; network : Network of the user's items and prices
         held_out : (models, D) held-out deviances for D divisions into folds, or None
-        error : (models,) standard errors of the mean held-out deviances, or None"""
+        error : (models,) standard errors of their means, or None"""
         space, states = search.space, [candidate.state for candidate in candidate_models]
         models = [blend(search.final, space, candidate) for candidate in candidate_models]
         intercept, parts, deviance = zip(*models, strict=True)
@@ -83,7 +83,7 @@ class CostFrontier:
         """Return the index of the model with the lowest held-out loss.
 
         priced : whether to prefer the cheapest model within one standard error
-        draw : number of the division into folds to use, or None for the mean of all"""
+        draw : number of the division into folds to use, or None for all"""
         mean = self.held_out.mean(axis=1) if draw is None else self.held_out[:, draw]
         least = int(np.argmin(mean))
         limit = mean[least] + (self.error[least] if priced else 0.0)
@@ -93,9 +93,8 @@ class CostFrontier:
 def select_frontier(search, candidate_models, relax=1.0, by_deviance=True):
     """Return the models with a lower criterion than all cheaper ones, by increasing price.
 
-    search : Search with the criterion; candidate_models, result : lists of CandidateModels
-    relax : share of unpenalized estimates in the coefficients
-    by_deviance : whether the deviance must be lower, too"""
+    search : Search; candidate_models, result : lists of CandidateModels
+    relax : share of unpenalized estimates; by_deviance : whether the deviance must be lower, too"""
     nothing = search.state(np.zeros(len(search.space), bool))
     out: list = []
     rule_results = [CandidateModel(nothing, "null")]

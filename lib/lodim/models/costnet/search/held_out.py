@@ -105,8 +105,8 @@ class HeldOut:
         """Evaluate models by cross-validation; return a HeldOut.
 
         models : list of V CandidateModels; tests : list of Batches, the rows of each fold
-        fold_results : iterable of one RuleResults per fold, found without its rows
-        n_draws : number of random divisions into folds, one after the other in `tests`"""
+        fold_results : RuleResults for each fold, found without its rows
+        n_draws : number of divisions into folds, one after the other in `tests`"""
         # Only held-out rows are numbered.
         known = np.unique(np.concatenate([test.rows for test in tests]))
         n = len(known)

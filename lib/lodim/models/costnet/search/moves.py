@@ -49,7 +49,7 @@ class Search:
 
         network : Network of columns and prices; budget : highest price; criterion : such as "bic"
         path : PenaltyPath that ranks the columns if they are too many, or None
-        monotone : (p,) required signs of the coefficients, 1, -1 or 0 for none; or None"""
+        monotone : (p,) required signs, 1, -1 or 0 for none; or None"""
         self.budget = budget
         self.space = SearchSpace(network, budget, screened_nodes(batch, family, network, path))
         data = SearchData.from_batch(batch, family, self.space.columns, threads, monotone)
@@ -75,7 +75,7 @@ class Search:
 class Moves:
     """Possible moves from a model: drop one set of candidates and add another.
 
-    drop, add : (a, m) and (b, m) bool, candidates (columns or terms) in each set
+    drop, add : (a, m) and (b, m) bool, sets of candidates (columns or terms)
     price : (a, b) sum of costs after each move
     value : (a, b) predicted criterion after each move, inf if impossible"""
 
@@ -156,7 +156,7 @@ def _drop_sets(space, used):
 def _add_sets(space, used):
     """Return sets of candidates that a move may add, (b, m) bool; the first is empty.
 
-    Also return the main candidate of each other set, (b - 1,), which needs the rest of the set.
+    Also return the main candidate of each other set, (b - 1,).
     space : SearchSpace; used : (m,) bool, candidates (columns or terms) of the model"""
     m = len(space)
     lead = np.flatnonzero(~used)

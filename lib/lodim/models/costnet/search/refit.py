@@ -208,8 +208,9 @@ def _derivatives_at(data, on, theta, ridge, least=None):
 
     data : SearchData; on : (r,) positions of the columns
     theta : (1 + r, K) intercepts and coefficients; slope : (1 + r, K) minus the gradient
-    ridge : (1 + r, 1 + r) matrix of the penalty tr(theta' ridge theta) / 2
-    least : lower limit for a row's second derivative at weight 1, or None for the default"""
+    ridge : (1 + r, 1 + r) matrix of the penalty
+    least : lower limit for a row's second derivative, or None for the default"""
+    # The penalty is tr(theta' ridge theta) / 2.
     K, size = data.n_scores, theta.size
     value, slope, G = data.at_model(theta, on, K**2, least)
     np.einsum("kkab->kab", G)[:] += ridge

@@ -28,7 +28,7 @@ class SearchData(TrainingRows):
         """Return the rows of a batch for a model search.
 
         columns : positions of the columns to search, or None for all
-        monotone : (p,) required signs of the coefficients, 1, -1 or 0 for none; or None"""
+        monotone : (p,) required signs, 1, -1 or 0 for none; or None"""
         columns = np.arange(batch.X.shape[1]) if columns is None else np.asarray(columns, np.int64)
         n = len(batch.positive_weight)
         signs = np.zeros(batch.X.shape[1]) if monotone is None else monotone
@@ -74,9 +74,9 @@ class SearchData(TrainingRows):
 
         on : (r,) positions of the columns
         theta : (1 + r, K) intercepts and coefficients; slope : (K, 1 + r) minus the gradient
-        curvatures : number J^2 of second derivatives per row, 0 (no moments), 1 or K^2
-        moments : (J, J, 1 + r, 1 + r) products of columns, weighted by these second derivatives
-        least : lower limit for a row's second derivative at weight 1, or None for the default"""
+        curvatures : number J^2 of second derivatives per row, 0, 1 or K^2
+        moments : (J, J, 1 + r, 1 + r) products of columns, weighted by these
+        least : lower limit for a row's second derivative, or None for the default"""
         columns = np.append(-1, self.columns[on])
         return self.derivatives(self.scores, columns, curvatures, theta.T, least)[:3]
 
@@ -85,9 +85,9 @@ class SearchData(TrainingRows):
 
 
 def screened_nodes(batch, family, network, path):
-    """Choose which of V nodes (columns, terms) a search considers, (V,) bool, or None for all.
+    """Choose the nodes (columns, terms) that a search considers, (V,) bool, or None for all.
 
-    batch : training rows; network : Network of the nodes
+    batch : training rows; network : Network of the V nodes
     path : PenaltyPath that ranks the columns if they are too many, or None"""
     # Columns on the path come first, then the others by significance.
     p, most = batch.X.shape[1], MOST_COLUMNS * (2 if family.name == "gaussian" else 1)

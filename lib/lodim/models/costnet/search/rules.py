@@ -19,10 +19,10 @@ from lodim.models.costnet.search.sweep import ALIASED
 
 
 def lasso_groups(network, p, monotone=None):
-    """Return a lasso penalty as Groups, weighted by the price of each column with its needs.
+    """Return a lasso penalty as Groups, weighted by the prices of the columns and their needs.
 
-    network : Network with the prices; p : number of columns of X
-    monotone : (p,) required signs of the coefficients, 1, -1 or 0 for none; or None"""
+    network : Network with the prices; p : number of columns
+    monotone : (p,) required signs, 1, -1 or 0 for none; or None"""
     # A free column gets the lowest price of another column, or 1.
     cost = np.full(p, np.inf)
     for v, columns in enumerate(network.columns):
@@ -55,8 +55,8 @@ def path_supports(search, path, rule):
 def path_selections(space, path):
     """Yield (position, choice, used) for each model of a PenaltyPath and each choice of sources.
 
-    space : SearchSpace; choice : tuple, node that supplies each of S quantities (its source), or -1
-    used : (m,) bool, candidates (columns or terms) of the model that need no other source"""
+    choice : tuple, node that supplies each of S quantities (its source), or -1
+    space : SearchSpace; used : (m,) bool, candidates (columns or terms) of the model"""
     for place, used in enumerate(selections_along(space, path)):
         for choice in choices_of_sources(space, used):
             yield place, choice, used & computable_from(space, choice)
@@ -75,9 +75,9 @@ def selections_along(space, path):
 
 
 def choices_of_sources(space, used):
-    """Iterate over at most 64 choices of sources for a model.
+    """Iterate over choices of sources for a model, 64 at most.
 
-    A choice is a tuple, the node that supplies each of S quantities (its source), or -1.
+    A choice is a tuple, the node that supplies each of S quantities, or -1.
     space : SearchSpace; used : (m,) bool, candidates (columns or terms) of the model"""
     choices = [np.unique(s[s >= 0]).tolist() or [-1] for s in space.source[used].T]
     return islice(product(*choices), 64)

@@ -80,7 +80,7 @@ def gains(model, drops, adds, allowed, sign):
 
     model : SweptModel; drops, adds : ColumnSets; an exchange drops one set and adds one
     allowed : (drops, adds) bool, exchanges to try; others have a fall of -inf
-    sign : (q,) required signs of the coefficients, 1, -1 or 0 for none"""
+    sign : (q,) required signs, 1, -1 or 0 for none"""
     n_out, n_in, K = drops.start.size - 1, adds.start.size - 1, model.target.shape[1]
     gram, target, variance, within = model
     gain, rank = np.full((n_out, n_in), -np.inf), np.zeros((n_out, n_in), np.int64)
@@ -113,9 +113,9 @@ def _eliminate(M, v, variance, at, n_dropped, size, sign):
     """Exchange columns of a least-squares model; return fall of the deviance and rise of the rank.
 
     at : positions of `size` columns; the first n_dropped leave, the others enter
-    M, v : parts of X'X (size, size) and X'y (size, K) after the model's sweeps; overwritten
+    M, v : their parts of X'X and X'y, after the model's sweeps; overwritten
     variance : (q,) diagonal of X'X before any sweep
-    sign : (q,) required signs of the coefficients, 1, -1 or 0 for none"""
+    sign : (q,) required signs, 1, -1 or 0 for none"""
     total, rank = 0.0, 0
     for k in range(size):
         pivot = M[k, k]
