@@ -60,11 +60,12 @@ def multiply(V, T, Z):
 
 @njit(cache=True, error_model="numpy")
 def similarity_matrix(x, v, rows, columns):
-    """Return a matrix V such that V q are the log similarities of J points with a data row.
+    """Return a matrix from which log similarities of J points with data rows are computed.
 
-    V[j] is (z, -|z|^2 / 2, 1, 0, ...), with z = v * x[rows[j], columns] for D feature weights v.
-    q is (t, 1, -|t|^2 / 2, 0, ...), with t = v * s[columns] for a data row of features s.
-    x : (n, p) features; rows : (J,) positions of points; columns : (D,) positions of features"""
+    x : (n, p) features; v : (D,) feature weights
+    rows : (J,) positions of the points in x; columns : (D,) positions of the features"""
+    # V[j] is (z, -|z|^2 / 2, 1, 0, ...). Its product with (t, 1, -|t|^2 / 2, 0, ...) is the log
+    # similarity with a data row; z and t are weighted features of point j and the row.
     J, D = rows.size, columns.size
     V = np.zeros((-(-J // FOUR) * FOUR, -(-(D + 2) // FOUR) * FOUR), v.dtype)
     for j in range(J):
@@ -79,10 +80,10 @@ def similarity_matrix(x, v, rows, columns):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def similarities(tile, points, T, G):
-    """Fill G with similarities exp(-1/2 sum_d v_d^2 (x_id - x_jd)^2), row i to point j (Eq. 2.3).
+    """Fill G with the similarities of 64 rows to the points (Eq. 2.3 of Ruf 2022).
 
-    tile : (p, 64) features of the rows; points : Points, with features and feature weights v
-    G : flat, 64 values per point; T : filled with weighted features of the rows"""
+    tile : (p, 64) features of the rows; points : Points
+    G : flat, 64 similarities per point; T : flat, filled with weighted features of the rows"""
     active, v, V, w, _ = points
     zero, minus_half, D = tile.dtype.type(0), tile.dtype.type(-0.5), active.size
     half_norm = T[(D + 1) * TILE : (D + 2) * TILE]
@@ -115,8 +116,8 @@ def leave_out(own, G):
 def agreement(y, target, u, loss, h):
     """Fill h (64,) with what a prototype of response `target` predicts for 64 rows' responses y.
 
-    loss : CLASSES, the probability of y, 1 or 0; DENSITY, a normal density at y with mean `target`
-        and SD 1 / u; SQUARED, the mean, `target`. Estimates average h over prototypes."""
+    u : inverse SD of normal densities
+    loss : kind of prediction, CLASSES for P(y), DENSITY for a density at y, SQUARED for a mean"""
     zero, one = h.dtype.type(0), h.dtype.type(1)
     if loss == DENSITY:
         half, height = h.dtype.type(0.5), u / h.dtype.type(ROOT_TAU)
@@ -134,8 +135,8 @@ def agreement(y, target, u, loss, h):
 def slopes(y, weight, A, B, loss, alpha, beta):
     """Return the loss of estimates A / B of 64 rows; fill alpha and beta with its derivatives.
 
-    alpha, beta : (64,) derivatives of the loss by A and B
-    loss : SQUARED for means of the response y, else A / B is the probability or density of y"""
+    y, weight : (64,) responses and row weights; alpha, beta : (64,) derivatives by A and B
+    loss : CLASSES, SQUARED or DENSITY, the kind of loss"""
     value = 0.0
     for i in range(TILE):
         a, b, weight_i = float(A[i]), float(B[i]), float(weight[i])
@@ -157,10 +158,8 @@ def slopes(y, weight, A, B, loss, alpha, beta):
 def add_impacts(G, first, stop, w, h, A, B):
     """Add prototypes `first` to `stop` - 1, of equal predictions, to estimates A / B of 64 rows.
 
-    An estimate is a weighted mean of predictions h_i, with weights w_j G_ij over prototypes j.
-    B[i] grows by the sum of these weights, A[i] by h_i times this sum.
-    w : (J,) weights of prototypes; G : flat, 64 similarities G_ij of the rows per prototype
-    h : (64,) prediction for each row, the same by all these prototypes"""
+    G : flat, 64 similarities per prototype; w : (J,) weights of prototypes
+    h : (64,) prediction for each row; A, B : (64,), changed in place"""
     for j in range(first, stop):
         row, wj = G[j * TILE : (j + 1) * TILE], w[j]
         for i in range(TILE):
@@ -174,7 +173,7 @@ def weight_slope(G, j, w, slope):
     """Return the derivative of the loss of 64 rows by the weight w of candidate j.
 
     G : flat, 64 similarities per candidate; those of j are replaced by w * similarity * slope
-    slope : (64,) derivative of each row's loss by w * similarity to j"""
+    slope : (64,) derivative of each row's loss by w * similarity"""
     row, s = G[j * TILE : (j + 1) * TILE], w - w
     for i in range(TILE):
         c = row[i] * slope[i]
@@ -187,10 +186,9 @@ def weight_slope(G, j, w, slope):
 def width_slope(G, j, y, target, u, h, alpha):
     """Return prototype j's part of the derivative of 64 rows' loss by u, divided by j's weight.
 
-    Prototype j predicts a normal density of the response, with mean `target` and SD 1 / u. A row's
-    estimate A / B is a weighted mean of such densities at its response y.
-    h : (64,) density of j at y; alpha : (64,) derivatives of row losses by A
-    G : flat, 64 similarities to the rows per prototype; y : (64,) responses"""
+    G : flat, 64 similarities per prototype; u : inverse SD of normal densities
+    y, target : (64,) responses of the rows; response of j
+    h : (64,) density of j at y; alpha : (64,) derivatives of the loss by numerators of estimates"""
     row, narrow, s = G[j * TILE : (j + 1) * TILE], h.dtype.type(1) / u, u - u
     for i in range(TILE):
         d = y[i] - target
@@ -200,13 +198,12 @@ def width_slope(G, j, y, target, u, h, alpha):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def feature_sum(T, Y, k, last):
-    """Return a part of the loss derivative by feature weight v_k, over 64 rows i and all points j.
+    """Return a part of the derivative of 64 rows' loss by the weight of feature k, times -weight.
 
-    It is sum_ij C_ij (t_ik^2 - 2 t_ik z_jk); sum_ij C_ij z_jk^2 is added later. The total is -v_k
-    times the derivative. Here t and z are weighted features of rows and points, and C_ij is w_j
-    times the derivative of row i's loss by weight w_j.
-    T : flat, 64 numbers t_ik per feature k
-    Y : flat, 64 sums sum_j C_ij z_jk per feature k; at feature `last`, sum_j C_ij instead"""
+    T : flat, 64 weighted features of the rows per feature
+    Y : flat, 64 sums of slope * weighted feature over points; at feature `last`, sums of slopes"""
+    # The derivative sums C_ij (t_ik - z_jk)^2 over rows i and points j, with weighted features t, z
+    # and slopes C. Here are two of the three terms of the square; `square_sums` adds the last.
     t, y = T[k * TILE : (k + 1) * TILE], Y[k * TILE : (k + 1) * TILE]
     reach, s = Y[last * TILE : (last + 1) * TILE], T[0] - T[0]
     for i in range(TILE):
@@ -216,18 +213,15 @@ def feature_sum(T, Y, k, last):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def loss_gradient(lo, hi, partials, scoring, step, points, runs, u, loss):
-    """Write the loss of the scoring rows and its gradient (Ruf 2022, Eqs. 2.8-2.12) to `partials`.
+    """Write the loss of the scoring rows (Ruf 2022, Eq. 2.8) and its derivatives to `partials`.
 
-    Candidate j has weight w_j, similarity G_ij to row i (0 if it is row i), which depends on the
-    feature weights v_d, and prediction h_ij: P(y_i), a density at y_i, or a mean. The estimate
-    of row i is A_i / B_i, with A_i = a_i + sum_j w_j h_ij G_ij and B_i = b_i + sum_j w_j G_ij.
-    scoring : ScoringRows (rows whose loss counts), with a_i and b_i by prototypes fitted before
+    lo, hi, step : rows lo to hi - 1 of `partials` are filled, each from `step` blocks of 64 rows
+    scoring : ScoringRows, the rows whose loss counts
     points : Points, the J candidates, positive weights first
     runs : first position of each run of candidates of equal response and sign of weight; then J
-    u : inverse SD of normal densities h_ij; loss : kind of h_ij, CLASSES, DENSITY or SQUARED
-    partials[k] : sums over blocks k * step to (k + 1) * step - 1 of 64 rows, for lo <= k < hi:
-        the loss; its derivative by u; for each feature d, sum_ij C_ij v_d^2 (x_id^2 - 2 x_id x_jd),
-        where C_ij is w_j times the derivative of row i's loss by w_j; J derivatives by w_j"""
+    u : inverse SD of normal densities; loss : CLASSES, SQUARED or DENSITY, the kind of loss
+    partials : (parts, 2 + D + J) loss; derivative by u; for each feature, a sum that leads to the
+        derivative by its weight; derivatives by the candidates' weights"""
     X, y, weight, own = scoring.X, scoring.y, scoring.weight, scoring.own
     _, _, V, w, target = points
     kind = X.dtype
@@ -270,9 +264,9 @@ def loss_gradient(lo, hi, partials, scoring, step, points, runs, u, loss):
 def kernel_sums(lo, hi, X, step, points, values, out):
     """Add up values of prototypes, weighted by their similarities with each row, into `out`.
 
-    out[t, q, i] grows by sum_j values[q, j] G_ij, with similarity G_ij of row i of block t to
-    prototype j. X : (blocks, p, 64), blocks lo * step to hi * step - 1 are processed
-    points : Points, the J prototypes; values : (Q, J), padded with zeros to multiples of four"""
+    lo, hi, step : blocks lo * step to hi * step - 1 are processed; X : (blocks, p, 64)
+    points : Points, the J prototypes; values : (Q, J), padded with zeros to multiples of four
+    out : (blocks, Q, 64), changed in place"""
     V, kind = points.V, X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.zeros(V.shape[0] * TILE, kind)
     S = np.empty(values.shape[0] * TILE, kind)
@@ -288,9 +282,9 @@ def kernel_sums(lo, hi, X, step, points, values, out):
 def agreement_sums(lo, hi, X, step, y, points, u, loss, A, B):
     """Add the prototypes `points` to numerators A and denominators B of the rows' estimates A / B.
 
-    B_i grows by sum_j w_j G_ij, A_i by sum_j w_j h_ij G_ij, with weight w_j and similarity G_ij.
-    The prediction h_ij is P(y_i) for CLASSES, N(y_i; y_j, 1 / u^2) for DENSITY, y_j for SQUARED.
-    X : (blocks, D, 64); y, A, B : (blocks, 64); blocks lo * step to hi * step - 1 are processed"""
+    lo, hi, step : blocks lo * step to hi * step - 1 are processed; X : (blocks, D, 64)
+    y, A, B : (blocks, 64) responses and sums
+    u : inverse SD of normal densities; loss : CLASSES, SQUARED or DENSITY, the kind of loss"""
     V, w, kind = points.V, points.w, X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.empty(V.shape[0] * TILE, kind)
     h = np.empty(TILE, kind)

@@ -38,9 +38,7 @@ def padded_size(J):
 def loss_gradient(X, rows, own, candidates, points, v, w, u, active, order, loss):
     """Return an array: the rows' loss, and its derivatives by u (a number), v (D,) and w (J,).
 
-    X : GPU array of features (blocks, p, 64); own : (blocks, 64) candidate that is the row, or -1
-    rows : GPU array (blocks, 4, 64): response, numerator and denominator of estimate so far, weight
-    candidates : (p + 1, n) features and responses; points : GPU memory for the J in use
+    X : blocks of 64 rows on the GPU; rows, own, candidates, points : from `upload_rows`
     v : (D,) feature weights; active : positions of these features
     w : (J,) weights of candidates, positive first; order : positions of these candidates
     u : inverse SD of normal densities; loss : CLASSES, SQUARED or DENSITY, the kind of loss"""
@@ -65,8 +63,8 @@ def loss_gradient(X, rows, own, candidates, points, v, w, u, active, order, loss
 def kernel_sums(X, points, values, out):
     """Add up values of prototypes, weighted by their similarities with each row, into `out`.
 
-    out[t, q, i] grows by sum_j values[q, j] G_ij, with similarity G_ij of row i of block t to
-    prototype j. X : blocks of rows on the GPU; points : Points, the prototypes; values : (Q, J)"""
+    X : blocks of 64 rows on the GPU; points : Points, the J prototypes; values : (Q, J)
+    out : (blocks, Q, 64), changed in place"""
     active, v, V, w, _ = points
     D, J, Q = active.size, w.size, out.shape[1]
     x, weights = np.zeros((D, padded_size(J)), X.dtype), np.zeros((Q, padded_size(J)), X.dtype)
@@ -79,10 +77,10 @@ def kernel_sums(X, points, values, out):
 
 @cuda.jit(cache=True)
 def _gather_points(candidates, theta, index, D, J, points):
-    """Fill columns of `points` with D weighted features, weight, response of J candidates; then 0.
+    """Fill a column of `points` per candidate: D weighted features, weight, response.
 
     candidates : (p + 1, n) features, and in the last row responses
-    theta : weights of D features, then of J candidates; index : their positions in `candidates`"""
+    theta : D feature weights, J candidates' weights; index : D rows, J columns of `candidates`"""
     j, k = cuda.grid(1), cuda.blockIdx.y
     if j >= J:
         points[k, j] = 0.0
@@ -98,8 +96,7 @@ def _gather_points(candidates, theta, index, D, J, points):
 def _stage(tile, j, first, size, stage):
     """Copy `size` weighted features of 64 rows and 64 points to shared memory, from `first` on.
 
-    tile : (X, t, active, v, points, D): rows X[t], whose features `active` are multiplied by the
-        feature weights v, and an array of points with D features that are multiplied already
+    tile : (X, t, active, v, points, D): rows X[t]; D features and their weights; weighted points
     j : first point; stage : two arrays (8, 64) to fill, for rows and for points"""
     (X, t, active, v, points, _), (row, point) = tile, stage
     for e in range(cuda.threadIdx.x, size * TILE, THREADS):
@@ -112,8 +109,8 @@ def _stage(tile, j, first, size, stage):
 def _similarities(tile, j, stage, G):
     """Fill this thread's G (4, 4) with similarities of every 16th row to every 16th of 64 points.
 
-    tile : (X, t, active, v, points, D): rows X[t], whose features `active` are multiplied by v, and
-        points with D features, already multiplied; j : first point; stage : shared memory"""
+    tile : (X, t, active, v, points, D): rows X[t]; D features and their weights; weighted points
+    j : first point; stage : two arrays (8, 64), work memory"""
     D, (row, point) = tile[5], stage
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     for r in range(ROWS_PER_THREAD):
@@ -138,9 +135,8 @@ def _similarities(tile, j, stage, G):
 def _leave_out(own, t, index, D, J, first, G):
     """Set this thread's similarities G (4, 4) to zero where row and candidate are the same row.
 
-    own[t, i] : number of the candidate that is row i of block t, or -1
-    index : numbers of D features, then of J candidates
-    G : four of the 64 rows (every 16th), by four of the 64 candidates from position `first` on"""
+    own : (blocks, 64) candidate that is the row, or -1; t : block of the 64 rows
+    index : D features, then J candidates; first : position of the first of 64 candidates"""
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     for c in range(ROWS_PER_THREAD):
         j = first + yours + SIDE * c
@@ -154,9 +150,9 @@ def _leave_out(own, t, index, D, J, first, G):
 def _agreement(y, target, normal, loss):
     """Return (h, dh/du), where h is a prototype's prediction for a row with response y.
 
-    target : the prototype's response. If `loss` is CLASSES, h is P(y), 1 if y equals `target`, else
-    0; SQUARED: h is `target`; DENSITY: normal density at y with mean `target` and SD 1 / u.
-    normal : constants (1, u / sqrt(2), u / sqrt(2 pi), 1 / sqrt(2 pi)) of this density"""
+    target : the prototype's response
+    normal : constants (1, u / sqrt(2), u / sqrt(2 pi), 1 / sqrt(2 pi)) of a normal density
+    loss : kind of prediction, CLASSES for P(y), DENSITY for a density at y, SQUARED for a mean"""
     one, narrow, height, peak = normal
     if loss == CLASSES:
         return one if y == target else one - one, one - one
@@ -180,14 +176,13 @@ def _slopes(y, a, b, weight, loss):
 
 @cuda.jit(device=True)
 def _estimates(tile, rows, own, J, live, normal, loss, stage, G, A, B, room):
-    """Write this thread's part of sums A_i and B_i for 64 rows i to `room`, in shared memory.
+    """Write this thread's part of the sums A and B for estimates A / B of 64 rows to `room`.
 
-    The estimate of row i is A_i / B_i: A_i = sum_j w_j G_ij h_ij, B_i = sum_j w_j G_ij over the
-    first `live` of J points j, with weights w_j > 0, similarities G_ij and predictions h_ij.
-    tile : (X, t, index, v, points, D): rows X[t], and positions and weights of their D features
-    rows[t, 0] : responses of the rows; own[t] : per row, the candidate that is this row, or -1
-    normal : constants of a normal density; stage : shared memory for features
-    loss : CLASSES, SQUARED or DENSITY, the kind of the predictions h_ij"""
+    tile : (X, t, active, v, points, D): rows X[t]; D features and their weights; weighted points
+    rows : (blocks, 4, 64), responses first; own : (blocks, 64) candidate that is the row, or -1
+    J, live : number of candidates, and of those with positive weight, which come first
+    normal : constants of a normal density; loss : CLASSES, SQUARED or DENSITY, the kind of loss
+    stage, room : shared memory; G, A, B : this thread's work arrays"""
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     _, t, index, _, points, D = tile
     for r in range(ROWS_PER_THREAD):
@@ -222,10 +217,10 @@ def _column_sum(room, start, i):
 def _feature_sums(tile, j, stage, C, zero, room, out):
     """Add to out (D,) a part of the gradient by feature weights, over 64 rows and 64 points.
 
-    out[d] grows by sum_ij C_ij (v_d (x_id - x_jd))^2 / 2, with C_ij = w_j dL_i/dw_j, for loss L_i
-    of row i, weight w_j of point j, features x and feature weights v.
-    C : (4, 4) this thread's C_ij; stage, room : shared memory; zero : 0 in the sums' precision
-    tile : (X, t, active, v, points, D), D features `active` of rows X[t], and points from j on"""
+    tile : (X, t, active, v, points, D): rows X[t]; D features and their weights; weighted points
+    C : (4, 4) this thread's point weights times derivatives of row losses by them
+    j : first point; stage, room : shared memory; zero : 0 in the sums' precision"""
+    # out[d] grows by the sum of C_ij (v_d (x_id - x_jd))^2 / 2 over rows i and points j.
     D, (row, point) = tile[5], stage
     thread = cuda.threadIdx.x
     mine, yours = thread % SIDE, thread // SIDE
@@ -262,12 +257,12 @@ def _feature_sums(tile, j, stage, C, zero, room, out):
 def _loss_gradient(X, rows, own, index, theta, points, D, J, live, loss, partials):
     """Compute the loss of a thread block's rows, and its derivatives; fill a row of `partials`.
 
-    The row gets the loss, its derivative by u (inverse SD of normal densities), D sums for the
-    derivatives by feature weights, and J derivatives by the candidates' weights.
     rows : (blocks, 4, 64) response, numerator and denominator of the estimate so far, weight
     own : (blocks, 64) candidate that is the row, or -1; index : D features, then J candidates
     theta : D feature weights, J candidates' weights, four constants of a normal density
-    points : D weighted features, weight, response of each candidate; `live` weights are positive"""
+    points : D weighted features, weight, response of each candidate; `live` weights are positive
+    partials : (parts, 2 + D + J) loss; derivative by u; for each feature, a sum that leads to the
+        derivative by its weight; derivatives by the candidates' weights"""
     row = cuda.shared.array((CHUNK, TILE), X.dtype)
     point = cuda.shared.array((CHUNK, TILE), X.dtype)
     room = cuda.shared.array(N_EXCHANGED, X.dtype)
@@ -338,8 +333,8 @@ def _add_partials(partials, sums):
 def _kernel_sums(X, active, v, points, values, out):
     """Add up values of prototypes, weighted by their similarities with each row, into `out`.
 
-    out[t, q, i] grows by sum_j values[q, j] G_ij, with similarity G_ij of row i of X[t] to
-    prototype j. points[:, j] : its features at positions `active` of X, times feature weights v"""
+    active, v : positions and weights of D features; points : (D, J) weighted features of prototypes
+    values : (Q, J); out : (blocks, Q, 64), changed in place"""
     row = cuda.shared.array((CHUNK, TILE), X.dtype)
     point = cuda.shared.array((CHUNK, TILE), X.dtype)
     held = cuda.shared.array((TILE, TILE), X.dtype)
@@ -364,9 +359,9 @@ def _kernel_sums(X, active, v, points, values, out):
 def upload_rows(X, scoring, x, target):
     """Copy rows and candidate prototypes to the GPU; return (rows, own, candidates, points).
 
-    scoring : ScoringRows; rows : (blocks, 4, 64) its responses, numerators and denominators of
-        estimates so far, and weights; own : (blocks, 64) position among the candidates, or -1
-    candidates : (p + 1, J) of features x (J, p) and responses `target`; points : zeros to fill"""
+    rows : (blocks, 4, 64) response, numerator and denominator of the estimate so far, weight
+    own : (blocks, 64) candidate that is the row, or -1; scoring : ScoringRows
+    candidates : (p + 1, J) of features x and responses `target`; points : zeros to fill"""
     rows = np.stack([scoring.y, scoring.a, scoring.b, scoring.weight], axis=1)
     room = np.zeros((x.shape[1] + 2, padded_size(len(x))), X.dtype)
     return upload(rows), upload(scoring.own), upload(np.vstack([x.T, target])), upload(room)

@@ -101,7 +101,7 @@ def density(prototypes, X, n, y, threads):
 def _mixed(prototypes, X, n, y, threads, normal):
     """Return the density or distribution function (n,) at y of n mixtures of normals, one per row.
 
-    normal : function normal(z, SD) that returns it for one normal, where z = (y - mean) / SD
+    normal : function of ((y - mean) / SD, SD) that returns it for one normal
     X : (blocks, p, 64) features; n : number of rows; y : (n,) standardized responses"""
     width, out = _widths(prototypes), np.empty(n)
     for rows, W, total in _mixtures(prototypes, X, n, threads):
@@ -113,8 +113,7 @@ def _mixed(prototypes, X, n, y, threads, normal):
 def _mixtures(prototypes, X, n, threads):
     """Yield mixtures of normals for blocks of r rows: (slice of rows, W, total).
 
-    The response's distribution mixes N(0, 1), of weight 1 (the null model), and one normal per
-    prototype. W : (r, M) weights of M prototypes' normals; total : (r,) their sum, plus 1"""
+    W : (r, M) weights of the prototypes' normals; total : (r,) their sum, plus 1 for N(0, 1)"""
     for lo in range(0, len(X), CHUNK):
         rows = slice(lo * TILE, min(n, (lo + CHUNK) * TILE))
         W = impacts(prototypes, X[lo : lo + CHUNK], rows.stop - rows.start, threads)

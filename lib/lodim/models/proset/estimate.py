@@ -32,11 +32,10 @@ ROUNDS = 10, 10, 10, 20, 30, 60, 100, 200  # evaluations per round of `_descend`
 def fit_stages(batch, family, settings, eval_batch=None, previous=None):
     """Fit sets of prototypes one by one; yield (Prototypes, results, predictors) after each.
 
-    Each set minimizes Eq. 2.8 of Ruf (2022) given the earlier ones. results : dict of numbers
-    predictors : linear predictors (n, K) of `eval_batch` by all sets so far, None if it is None
     After a set without prototypes, the endless generator yields None for Prototypes and results.
+    results : dict of numbers; predictors : (n, K) linear predictors of `eval_batch`, or None
     batch : training rows; eval_batch : rows to predict, or None
-    previous : (Prototypes, results) of a fit to the same rows, whose sets come first; or None"""
+    previous : (Prototypes, results) of a fit to the same rows, to continue; or None"""
     state = BatchState(batch, family, settings)
     used, ended, base, sums = np.zeros(len(state.varies), bool), False, None, None
     if eval_batch is not None:
@@ -74,10 +73,11 @@ def combine(parts):
 def _fit_batch(state, c, used):
     """Fit set c of prototypes, given the earlier sets; return Prototypes and a dict of results.
 
-    state : BatchState, training rows with their estimates by the earlier sets
-    used : (p,) bool, features of earlier sets; others must lower the loss significantly"""
+    state : BatchState, rows and estimates by earlier sets
+    used : (p,) bool, features of earlier sets, which are preferred"""
     split = state.split(c)
     part, end = _fit_features(state, split, state.varies)
+    # Further features must lower the loss significantly.
     if used.any() and (part.v[0, ~used] > 0).any():
         narrow = _fit_features(state, split, used)
         losses = [state.losses(*state.estimates_with(one)) for one in (narrow[0], part)]
@@ -93,10 +93,10 @@ def _fit_batch(state, c, used):
 
 
 def _fit_features(state, split, features):
-    """Fit a batch (set) of prototypes; return Prototypes and the optimizer's result, a Minimum.
+    """Fit a set of prototypes; return Prototypes and the optimizer's result, a Minimum.
 
-    state : BatchState, rows and estimates by earlier batches; features : (p,) bool, features to use
-    split : Split, rows that may become prototypes, and rows whose loss is minimized"""
+    state : BatchState, rows and estimates by earlier sets; features : (p,) bool, features to use
+    split : Split, candidates and rows whose loss is minimized"""
     s, j = state.settings, split.candidates
     X, p, J = state.batch.X, len(features), len(split.candidates)
     x = tiles.rows(X, j)
@@ -143,9 +143,9 @@ def _previous_batch(prototypes, c, state):
 def minimize(objective, loss, features, J, settings):
     """Minimize the loss of a set of prototypes; return parameters (p + J + 1,) and a Minimum.
 
-    The parameters are p feature weights, weights of J candidate prototypes, and the inverse SD of
-    their normal densities. objective : BatchObjective; loss : CLASSES, SQUARED or DENSITY, its kind
-    features : (p,) bool, whether a feature may be used; other feature weights are 0"""
+    Parameters are p feature weights, J candidates' weights, and the inverse SD of normal densities.
+    objective : BatchObjective; loss : CLASSES, SQUARED or DENSITY, the kind of loss
+    features : (p,) bool, features to use"""
     D, p = int(features.sum()), len(features)
     w_unit = np.sqrt(J) * (10.0 if loss == CLASSES else 1.0)
     unit = np.concatenate([np.ones(D), np.full(J, w_unit), [1.0]])
@@ -188,12 +188,13 @@ def minimize(objective, loss, features, J, settings):
 def _descend(function, t, lower, D, max_iter, stop):
     """Minimize `function` over parameters >= `lower`, from the start t; return a Minimum.
 
-    The search has several rounds. Most vary only some parameters; the others are at their bounds.
-    function : function(t, kept) returns value and gradient; kept : bool mask of the parameters that
-        vary, or None if all do; D : number of feature weights, which come first in t
+    function : function(t, kept), returns value and gradient
+        kept : bool mask of the parameters that vary, None for all
+    D : number of feature weights, which come first in t
     max_iter : most evaluations; stop : dict of optimizer tolerances"""
     t = np.maximum(to_multiples(t, stop["spacing"]), lower)
     (value, gradient), n_eval, n_iter, steps = function(t, None), 1, 0, Steps(len(t))
+    # Most rounds vary only some parameters; the others are at their bounds.
     keep = (t > lower) | (gradient < 0.0)
     for k in count():
         keep[-1] = True

@@ -142,7 +142,7 @@ def _choose_lambda_v(problem):
 
 
 def _beats_null(losses, draws=1):
-    """Return whether the lowest loss is below the null model's by two SE of the difference.
+    """Return whether the lowest loss is significantly below the null model's.
 
     losses : (values, folds, 3) mean loss, weight and SE per fold; the null model comes first
     draws : number of divisions of the rows into folds"""

@@ -51,12 +51,12 @@ def penalize(p, J, settings):
 
 
 class BatchObjective:
-    """Penalized loss of a batch (set) of prototypes, as a function of v (p,), w (J,) and u.
+    """Penalized loss of a set of prototypes and its gradient, as a function of their parameters.
 
-    v : feature weights; w : weights of J candidates (possible prototypes)
-    u : if `loss` is DENSITY, 1 / SD of the normal that each candidate predicts around its response
+    Parameters are p feature weights, J candidates' weights, and the inverse SD of normal densities.
     scoring : ScoringRows, the rows whose loss counts
-    x : (J, p) features of the candidates; target : (J,) responses of the candidates"""
+    x : (J, p) features of the candidates; target : (J,) responses of the candidates
+    loss : CLASSES, SQUARED or DENSITY, the kind of loss"""
 
     def __init__(self, scoring, x, target, loss, penalty, threads, engine="cpu"):
         self._scoring, self._loss, self._penalty = scoring, loss, penalty
@@ -70,9 +70,8 @@ class BatchObjective:
             self._on_device = upload_rows(self._X, scoring, self._x, self._target)
 
     def __call__(self, theta, among=None):
-        """Return the penalized loss and its gradient at theta (p + J + 1,).
+        """Return the penalized loss and its gradient at the parameters theta (p + J + 1,).
 
-        theta : p feature weights, J prototypes' weights, and the inverse SD of their densities
         among : (J,) bool, candidates to use, None for all; the others must have weight zero"""
         p, J = self._x.shape[1], len(self._x)
         v, w, u = theta[:p], theta[p : p + J], theta[-1]

@@ -63,8 +63,9 @@ def scatter(fit, ax, *, features=None, data=None, row=None, named=0):
 def surface(fit, ax, *, features=None, reference=None, level=None):
     """Draw estimates, or the probability of class `level`, over two active features.
 
-    features : two, None for the most important; reference : row with values of the others, None for
-        the typical training row; level : None for the second of two classes, else the likeliest"""
+    features : two names; None for the most important
+    reference : row with values of the other features; None for the typical training row
+    level : None for the second of two classes, or the likeliest of several"""
     t, names, response = fit.estimates, active_names(fit), fit.design.response
     two, r = _two_features(fit, features), reference_values(fit, reference)
     x, y, Z, mass = surface_over(fit, two, r)
@@ -134,8 +135,8 @@ def shapley(fit, ax, *, data, row=0, reference=None, level=None, top=15):
 def _plane(fit, ax, to_plane, names, positions, data, row, named, title=None):
     """Draw prototypes in a plane, and if given, rows `data` and one `row` (frames).
 
-    positions : those of the prototypes; named : number of prototypes to label, the largest ones
-    to_plane : function from A active features (n, A) to coordinates (n, 2); names : axis labels"""
+    to_plane : function that maps active features (n, A) to the plane (n, 2); names : axis labels
+    positions : prototypes to draw; named : number of them to label, largest first"""
     t, levels = fit.estimates, fit.levels
     size, meaning, star, faint = t.w[positions], "prototype weight", None, None
     if row is not None:
@@ -188,10 +189,10 @@ class BatchMap:
 def surface_over(fit, two, r):
     """Evaluate a fit on a grid over two features; return (x, y, estimates, familiarity).
 
-    Arrays x and y (G,) are values of the features in original units; estimates are (G, G, K);
-    familiarity (G, G) is the weighted sum of similarities with the prototypes.
-    two : positions of the features among the A active ones, which have positive weight
-    r : (A,) standardized active features of a reference row, for the other features"""
+    x, y : (G,) values of the features in original units; estimates : (G, G, K)
+    familiarity : (G, G) sum of weighted similarities with the prototypes
+    two : positions of the features among the active ones
+    r : (A,) standardized active features of a reference row"""
     t, d = fit.estimates, fit.design
     on = t.features[two]
     low = np.minimum(t.x[:, two].min(axis=0), r[two])

@@ -114,8 +114,8 @@ def join(parts):
 def merge(points, w):
     """Merge points (J, D + 1) that are equal up to rounding; return (first, total, group).
 
-    first : (M,) position of each group's first point; total : (M,) sum of its weights w (J,)
-    group : (J,) number of the point's group; points : D weighted features and a response"""
+    first : (M,) position of each group's first point; total : (M,) sum of its weights w
+    group : (J,) number of each point's group"""
     # Points in one small cell enter the tree once, since the number of pairs grows quadratically.
     cells = np.floor(points / (SAME / 16))
     distinct, cell = np.unique(cells, axis=0, return_index=True, return_inverse=True)[1:]
@@ -164,7 +164,7 @@ def impacts(prototypes, X, n, threads=1):
 
 
 def batch_points(prototypes, c, at):
-    """Return set c = 1, 2, ... of prototypes as Points; at : positions of those in this set."""
+    """Return batch c = 1, 2, ... of prototypes as Points; at : positions of all its prototypes."""
     t, v = prototypes, prototypes.v[c - 1]
     on = np.flatnonzero(v)
     x = np.ascontiguousarray(t.x)  # avoids another compilation of `similarity_matrix`
@@ -197,10 +197,9 @@ def response_values(prototypes):
 
 
 def null_sums(null, base):
-    """Return the null model's part of weighted sums over null model and prototypes, (n, Q).
+    """Return the null model's part of sums over null model and prototypes, (n, Q).
 
-    For K classes, these are class probabilities (Q = K). For a numeric response, they are the null
-    model's weight, 1, and this weight times its standardized response, 0 (Q = 2).
+    It is K class probabilities, or for a numeric response a weight, 1, and a response, 0.
     null : Prototypes or BatchState, with the null intercepts; base : (n, n_scores) offsets"""
     if null.loss == CLASSES:
         return prior(null.level, base, null.n_classes)
@@ -210,7 +209,7 @@ def null_sums(null, base):
 def link_scores(null, sums, base):
     """Turn sums over prototypes into linear predictors (n, n_scores) (Eq. 2.6 of Ruf 2022).
 
-    sums : (n, Q) total weight of each of Q classes, or total weight and weighted sum of responses
+    sums : (n, Q) weight of each of Q classes; or total weight and weighted sum of responses
     null : Prototypes or BatchState, with the null intercepts; base : (n, n_scores) offsets"""
     if null.loss != CLASSES:
         return base + null.level + null.scale * (sums[:, 1:] / sums[:, :1])
@@ -234,7 +233,7 @@ class Mixture:
     """Mixture of the null model and M prototypes that estimates n rows (Eq. 2.4 of Ruf 2022).
 
     An estimate is shift + (prior + sum_j W_j targets_j) / (1 + sum_j W_j), where W_j is the weight
-    of prototype j times its similarity with the row, and targets_j its class or response."""
+    of prototype j times its similarity with the row."""
 
     shift: np.ndarray  # zero for classes; for a number, the null model's mean plus the offset
     prior: np.ndarray  # class probabilities of the null model; zero for a number

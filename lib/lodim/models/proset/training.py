@@ -23,8 +23,8 @@ from lodim.models.proset.prototypes import TILES_ON_GPU, batch_points, prior, ru
 class BatchState:
     """Training rows of a fit, with estimates a / b by the null model and the prototypes so far.
 
-    a / b is a mean, or the probability or density of the response. A row that is a prototype does
-    not count in its own estimate. In small data, rows of weight zero are dropped."""
+    a / b is a mean, or the probability or density of the response. In small data, rows of weight
+    zero are dropped."""
 
     # A prototype's row is left out of its own estimate, so that later batches also fit it.
 
@@ -114,11 +114,10 @@ class BatchState:
         return a if self.loss == SQUARED else np.maximum(a, self.a), np.maximum(b, self.b)
 
     def _with_sums(self, prototypes, loss, numerators):
-        """Return a and b (n,) of the estimates a / b with a set of prototypes added.
+        """Return a and b (n,) of the estimates a / b if `prototypes`, a set, are added.
 
-        A row that is a prototype does not count in its own estimate. The state does not change.
-        loss : CLASSES, SQUARED or DENSITY; a / b is P(own class), mean, or density at the response
-        numerators : (n,) a without these prototypes; b without them is self.b"""
+        loss : CLASSES, SQUARED or DENSITY, the kind of estimate
+        numerators : (n,) a without these prototypes"""
         X, n = self.batch.X, self.batch.n
         y, a, b = (tiles.pad(z, len(X)) for z in (self.y, numerators, self.b))
         points = batch_points(prototypes, 1, np.arange(len(prototypes)))

@@ -304,7 +304,7 @@ def _nearest_rows(fit, query, data, on):
 def _table(fit, query, mixture, estimate, impact, dominant, shown):
     """Return the table of an explanation: the row `query`, then the parts of its estimate.
 
-    Parts are the null model, the prototypes at positions `shown`, and the sum of the others.
+    shown : positions of the prototypes to list; the others are added up
     mixture : Mixture, weights and values of parts; estimate : (K,) their sum; query : Query
     impact : (M,) prototypes' weights times similarities; dominant : (M,) bool, whether decisive"""
     t, mass, unknown = fit.estimates, impact.sum(), [None]
@@ -351,14 +351,13 @@ def _feature_columns(fit, x, on, frame):
 
 
 def dominant_set(impact, y, prior=None):
-    """Return which of M prototypes suffice to decide an estimate, bool (M,).
+    """Return which of M prototypes suffice to decide an estimate, bool (M,) (Algorithm 4.1).
 
-    They are the fewest prototypes of largest impact such that the others, whatever their classes,
-    could not change the most probable class (Algorithm 4.1). For a numeric response, the others
-    could not move the estimate across the null mean, with any responses in the range of y and 0.
-    If no such set exists, none is marked.
-    impact : (M,) weight * similarity to the row; prior : (K,) class probabilities of the null model
-    y : (M,) class codes, or without `prior` responses minus the null mean"""
+    They are the fewest of largest impact such that the others could not change the most probable
+    class, or move a numeric estimate past the null mean. Without such a set, none is marked.
+    impact : (M,) prototypes' weights times similarities
+    y : (M,) class codes, or responses minus the null mean
+    prior : (K,) class probabilities of the null model; None for a numeric response"""
     order, dominant = np.argsort(-impact, kind="stable"), np.zeros(len(impact), bool)
     impact, y = impact[order], y[order]
     # A set contains all prototypes of equal impact, so it ends at the last of them.
@@ -366,6 +365,7 @@ def dominant_set(impact, y, prior=None):
     rest = np.append(np.cumsum(impact[::-1])[::-1][1:], 0.0)[last]
     if prior is None:
         moved = np.cumsum(impact * y)[last]
+        # The others may have any responses in the range of y and 0.
         least, most = min(y.min(initial=0.0), 0.0), max(y.max(initial=0.0), 0.0)
         decided = (moved + rest * least > 0) | (moved + rest * most < 0)
     else:
