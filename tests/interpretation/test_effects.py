@@ -235,9 +235,17 @@ def test_rows_of_weight_zero_change_no_effect(more):
     assert repr(found) == repr(expected)
     with pytest.raises(ld.DataError, match="no row of the data has a positive weight"):
         ld.effects(fit, df[df["w"] == 0.0], offset=0.0, **more)
-    if more.get("kind") == "importance":
+
+
+def test_importance_of_less_than_two_rows():
+    df = pd.DataFrame({"a": np.arange(20.0), "y": np.arange(20.0) % 7})
+    fit = ld.glm("y ~ a", df)
+    for some in (df[:1], df.assign(y=np.nan), df.assign(y=df["y"].where(df["a"] == 3))):
         with pytest.raises(ld.DataError, match="importance needs at least two rows"):
-            ld.effects(fit, df[:1], offset=0.0, **more)
+            ld.effects(fit, some, kind="importance")
+    found = ld.effects(fit, df.assign(g=df["a"] > 0), kind="importance", by="g").tidy()
+    alone = found.set_index("group").loc[False, ["estimate", "std_error"]]
+    assert alone.isna().all() and found["estimate"].notna().sum() == 1
 
 
 def test_importance_of_a_linear_model_in_closed_form():

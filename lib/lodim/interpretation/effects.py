@@ -133,8 +133,6 @@ def effects(
     seed = as_seed(seed)
     replicates = [] if interval is None else interval._kept()
     rows, features = read_rows(fit, data, offset, kind == "importance", by, replicates)
-    if kind == "importance" and rows.n < 2:
-        raise DataError("permutation importance needs at least two rows")
     if interval is None and kind != "importance" and level != LEVEL:
         raise ArgumentError(f"level={level:g} needs intervals: also give interval=")
     terms = features_of(terms, features)
@@ -154,6 +152,8 @@ def effects(
                 frame.insert(0, "group", name)
             frames.append(frame)
     frame = pd.concat(frames, ignore_index=True)
+    if kind == "importance" and frame["estimate"].isna().all():
+        raise DataError("permutation importance needs at least two rows with a response")
     shown = {name for term in terms for name in ([term] if isinstance(term, str) else term)}
     rugs = {name: _rug(features[name]) for name in shown}
     spreads = {name: _spread(features[name], rows.weight) for name in shown}

@@ -58,7 +58,8 @@ class Question:
         """Return a TermEffect per term: the increase of the mean deviance if it is permuted."""
         # Permutations depend on the rows' content, not on their order.
         batch, key = rows.batch(self.fits[0]._reader, response=True), np.full(rows.n, np.inf)
-        key[batch.rows] = row_keys.of_batch(batch, 0)[0]
+        if batch.n:
+            key[batch.rows] = row_keys.of_batch(batch, 0)[0]
         order, orders = np.argsort(key, kind="stable"), np.empty((REPEATS, rows.n), np.int64)
         seeds = np.random.SeedSequence(self.seed).spawn(REPEATS)
         for one, child in zip(orders, seeds, strict=True):
@@ -94,6 +95,8 @@ def mean_and_error(increase, weight):
 
     increase : (repeats, n); rows with NaN are left out. The SE covers rows and permutations."""
     known = np.isfinite(increase).all(axis=0)
+    if known.sum() < 2:  # nothing to permute
+        return np.nan, np.nan
     increase, share = increase[:, known], weight[known] / weight[known].sum()
     each = increase @ share
     of_rows = increase.mean(axis=0)
