@@ -20,10 +20,10 @@ WIDEST = 69.0  # largest h of `loss_slope`, whose exp(-h) must not underflow in 
 
 @scalar
 def loss_slope(y, f, weight):
-    """Return weight * -log P(class) for one of several ordered classes, and its derivative by f.
+    """Return the weighted loss of a row of an ordered class, and its derivative by f.
 
-    y : code of the class: 0 first, 1 last, otherwise -exp(-h) if its two thresholds are 2 h apart
-    f : linear predictor without intercept, plus the mean of the class's one or two thresholds"""
+    y : 0 for the first class, 1 for the last, -exp(-h) for a class with thresholds 2 h apart
+    f : linear predictor plus the mean of the class's thresholds"""
     # P is 1 / (1 + exp(f)) for the first class, 1 / (1 + exp(-f)) for the last, and for others
     # 1 / (1 + exp(-f - h)) - 1 / (1 + exp(h - f)).
     one, zero = like(1.0, f), like(0.0, f)

@@ -22,20 +22,20 @@ def tails(probability):
 
 
 def tied(present):
-    """Return a group number per threshold, (K - 1,), equal if there are no rows between them.
+    """Return a group number per threshold; thresholds with no rows between them have the same.
 
-    present : (K,) bool, whether a class has rows
-    The rows cannot tell such thresholds apart, as the classes between them have no rows."""
+    present : (K,) bool, which of the K classes have rows"""
     # Thresholds without rows between them form a group; thresholds below or above all rows join the
     # nearest group.
     return np.clip(np.cumsum(present)[:-1], 1, present.sum() - 1) - 1
 
 
 def best_thresholds(sums, shares, thresholds):
-    """Return the thresholds (K - 1,) between ordered classes that minimize the mean deviance.
+    """Return the thresholds between ordered classes that minimize the mean loss.
 
-    sums : sums(thresholds) returns each threshold's loss, first and second derivative, (K - 1, 3)
-    shares : (K,) total weights of the classes; thresholds : start values"""
+    sums : function of the thresholds that returns the array of `threshold_sums`
+    shares : (K,) total weight of each class
+    thresholds : (K - 1,) starting values"""
     present = shares > 0.0
     if present.sum() < 2:
         return thresholds
@@ -58,11 +58,11 @@ def best_thresholds(sums, shares, thresholds):
 
 
 def threshold_sums(y, f, weight, thresholds):
-    """Return the loss and its first and second derivative in each ordinal threshold, (K - 1, 3).
+    """Return the loss, slope and curvature at each threshold between ordered classes, (K - 1, 3).
 
-    The loss of a threshold is a sum of logistic losses over the rows of the two adjacent classes.
-    y, f, weight : (n,) class codes, linear predictors and row weights
-    thresholds : (K - 1,); f + threshold is the logit of a class above the threshold"""
+    y, f : (n,) class codes and linear predictors
+    thresholds : (K - 1,); f + threshold is the logit of a class above"""
+    # A threshold has the logistic losses of the rows in its two adjacent classes.
     y, f = np.ascontiguousarray(y, np.float64), np.ascontiguousarray(f)
     return sum_rows(lambda i: _threshold_sums(y[i], f[i], weight[i], thresholds), len(y))
 
@@ -83,15 +83,14 @@ def _threshold_sums(y, f, weight, thresholds):
 
 
 def _mean_loss(sums, shares, thresholds):
-    """Return the mean ordinal loss of all rows, and its gradient and Hessian in the thresholds.
+    """Return the mean loss with ordered classes, and its gradient and Hessian by the thresholds.
 
-    sums : (K - 1, 3), each threshold's loss, first and second derivative (`threshold_sums`)
-    shares : (K,) total weights of the classes
-    The loss is inf if the thresholds are out of order."""
+    sums : (K - 1, 3) array of `threshold_sums`
+    shares : (K,) total weight of each class"""
     (loss, slope, bend), inner = sums.T, shares[1:-1]
     inside = np.flatnonzero(inner)
     inner, gap = inner[inside], thresholds[inside] - thresholds[inside + 1]
-    if not (gap > 0.0).all():
+    if not (gap > 0.0).all():  # the thresholds are out of order
         return np.inf, slope, np.diag(bend)
     share = -np.expm1(-gap)
     change = np.eye(len(slope))[inside] - np.eye(len(slope))[inside + 1]  # of gaps
