@@ -21,11 +21,10 @@ Size = int | str
 
 @dataclass(frozen=True)
 class Form:
-    """Rules to read, check and write one type of value in files.
+    """Rules to read, check and write one type of value in files."""
 
-    read(value, where, sizes) returns the checked value or raises ValueError.
-    where : name of the field in errors; sizes : dict of known lengths, such as {"p": 3}"""
-
+    # read(value, name of the field in errors, dict of known lengths such as {"p": 3}) returns the
+    # checked value or raises ValueError.
     read: Callable[[Any, str, dict], Any]
     write: Callable[[Any], Any] = lambda value: value
 
@@ -45,10 +44,10 @@ def _checked(check):
 def real(
     *shape: Size, least: float | str = -LARGEST, most: float | str = LARGEST, nan=False
 ) -> Any:
-    """Declare a field of float64 numbers, which is checked when read from a file.
+    """Declare a field of float64 numbers, checked when it is read from a file.
 
-    shape : lengths, such as "n", 3 or "2 + p"; empty for one number
-    least, most : limits of the allowed range, each a number or text such as "p - 1"
+    shape : lengths, each a number or a text such as "n"; none for one number
+    least, most : limits, each a number or a text such as "p - 1" for a length p
     nan : whether NaN is allowed"""
     # The first array with a length "p" sets p for all.
     return _numbers(np.float64, shape, least, most, nan)
@@ -65,7 +64,10 @@ def unlimited(*shape: Size, nan=False) -> Any:
 
 
 def whole(*shape: Size, least: int | str = 0, most: float | str = MAX_COUNT) -> Any:
-    """Declare a field of int64 numbers from `least` to `most`; without a shape, one number."""
+    """Declare a field of int64 numbers, checked when it is read from a file.
+
+    shape : lengths, each a number or a text such as "n"; none for one number
+    least, most : limits, each a number or a text such as "p - 1" for a length p"""
     return _numbers(np.int64, shape, least, most, False)
 
 
@@ -213,11 +215,12 @@ def entries(inner: Any) -> Any:
 
 
 def table(rows: Size, forms: dict[str, Any], **optional: Any) -> Any:
-    """Declare a field: a table, as a dict from column name to array of `rows` values (3 or "n").
+    """Declare a field with a table: a dict of columns, each an array.
 
-    forms : dict {name: rule for its values, such as flags("n")} of the required columns
-    optional : rules of columns that may be missing; any further column has numbers or NaN"""
-    known, number = forms | optional, real(rows, nan=True)
+    rows : length of the columns, such as 3 or "n"
+    forms : dict of a rule per required column, such as {"kept": flags("n")}
+    optional : rules of columns that may be missing"""
+    known, number = forms | optional, real(rows, nan=True)  # number: rule of other columns
 
     def check(value, where, sizes):
         _check_dict(value, where)
@@ -267,11 +270,11 @@ def one_of(*kinds: type) -> Any:
 
 @dataclass_transform(frozen_default=True, eq_default=False)
 def record(kind: type[T]) -> type[T]:
-    """Make a class a frozen dataclass whose fields are checked when read from files; return it.
+    """Turn a class into a frozen dataclass whose fields are checked when read from files.
 
-    A default that is a rule declares a stored field: `names: tuple = several("p")` is a tuple of p
-    texts, and "p" is the same number in all fields. Other defaults are ordinary, and not stored.
+    A stored field has a rule as default: `names: tuple = several("p")` declares p texts.
     A method `_check_fields`, if any, checks all fields together."""
+    # Fields with other defaults are not stored.
     take_forms(kind)
     return dataclass(frozen=True, eq=False)(kind)
 
@@ -297,8 +300,9 @@ def write(record: Any) -> dict[str, Any]:
 def read_all(forms: dict[str, Any], values: Any, where: str, sizes: dict) -> dict[str, Any]:
     """Read and check the stored fields of a record; return them as a dict.
 
-    forms : rule (Form) for each field; where : name of the record in errors
-    sizes : dict of known lengths of arrays; ValueError for missing or unknown fields"""
+    forms : dict of a rule per field
+    where : name of the record in errors
+    sizes : dict of known lengths, such as {"p": 3}"""
     _check_dict(values, where)
     _check_names(forms.keys() ^ values.keys(), where)
     lead = f"{where}." if where else ""
