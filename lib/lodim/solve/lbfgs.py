@@ -117,10 +117,11 @@ def _add(out, a, u):
 
 @njit(cache=True, forceinline=True)
 def _direction(slope, S, Y, pairs, newest, alpha, out):
-    """Compute the L-BFGS direction of a minimization at gradient `slope` (d,); write it to `out`.
+    """Write the L-BFGS direction of a minimization to `out`.
 
-    S, Y : (memory, d) rings with the last `pairs` steps and gradient changes, the last one in row
-        `newest`; alpha : (memory,) work array"""
+    slope : (d,) gradient
+    S, Y : (memory, d) ring buffers of the last steps and changes of the gradient
+    pairs, newest : number of stored steps, and row of the last one"""
     # Nocedal & Wright (2006), algorithm 7.4.
     memory = S.shape[0]
     _set(out, -1.0, slope)
@@ -138,17 +139,18 @@ def _direction(slope, S, Y, pairs, newest, alpha, out):
 
 @njit(**INNER)
 def _remember(trial, theta, at, gradient, S, Y, pairs, newest):
-    """Store the step from theta to `trial`, and the change of gradient, in a row of S and Y.
+    """Store a step and its change of the gradient in S and Y; return the new `pairs` and `newest`.
 
-    S : (memory, d) last steps; Y : (memory, d) changes of the gradient over these
-    at : gradient at `trial`; gradient : gradient at theta
-    pairs : number of steps stored before; newest : row of the last one
-    Steps without positive curvature are skipped. Return the new `pairs` and `newest`."""
+    theta, trial : (d,) points before and after the step
+    gradient, at : (d,) gradients at these points
+    S, Y : (memory, d) ring buffers of the last steps and changes of the gradient
+    pairs, newest : number of stored steps, and row of the last one"""
     memory = S.shape[0]
     j = (newest + 1) % memory
     for k in range(at.size):
         S[j, k], Y[j, k] = trial[k] - theta[k], at[k] - gradient[k]
     size = _dot(Y[j], Y[j])
+    # Steps without positive curvature are skipped.
     if size == 0.0 or _dot(S[j], Y[j]) <= 1e-10 * size:  # squares may underflow to zero
         return min(pairs, memory - 1), newest
     return min(pairs + 1, memory), j
@@ -156,9 +158,10 @@ def _remember(trial, theta, at, gradient, S, Y, pairs, newest):
 
 @njit(**INNER)
 def _set_trial(theta, slope, direction, step, l1, trial):
-    """Write theta + step * direction to `trial`, with 0 where l1 > 0 and the sign would change.
+    """Write theta + step * direction to `trial`; penalized parameters stop at 0.
 
-    The sign is that of theta, or of -slope where theta is 0. l1 : (d,) weights of the L1 penalty"""
+    slope : (d,) gradient with the L1 penalty
+    l1 : (d,) weights of the L1 penalty"""
     for k in range(theta.size):
         t = theta[k] + step * direction[k]
         if l1[k] > 0.0:
@@ -170,12 +173,12 @@ def _set_trial(theta, slope, direction, step, l1, trial):
 
 @njit(**INNER)
 def _accept_trial(c, at, l1, search):
-    """Accept the trial point of minimization c; choose its next direction and trial point.
+    """Accept the trial point of minimization c; set its next direction and trial point.
 
-    Return its largest absolute slope (gradient with L1 penalty) and the remaining decrease, as
-    predicted by the quadratic model of L-BFGS.
-    at : (q, d) gradients at the trial points of all q minimizations
-    l1 : (d,) weights of the L1 penalty; search : Search, the state of all; changed"""
+    Return its largest absolute gradient with the L1 penalty, and the predicted decrease to come.
+    at : (q, d) gradients at the trial points of all minimizations
+    l1 : (d,) weights of the L1 penalty
+    search : Search, changed in place"""
     trial, theta, gradient, slope = search.trial, search.theta, search.gradient, search.slope
     direction, S, Y, alpha = search.direction, search.S, search.Y, search.alpha
     history, step = search.history, search.step
@@ -205,19 +208,19 @@ def _accept_trial(c, at, l1, search):
 
 @njit(**INNER)
 def _shorter(step, gain, rise):
-    """Return a shorter step for a line search, 0.1 to 0.5 times `step`.
+    """Return a shorter step for a line search.
 
-    gain : change of the value that the slope predicts, < 0; rise : true change minus `gain`"""
+    gain : predicted change of the value, negative; rise : true change minus `gain`"""
     shrink = -gain / (2.0 * rise) if rise > 0.0 and np.isfinite(rise) else 0.1
     return step * min(0.5, max(0.1, shrink))
 
 
 @njit(**INNER)
 def _outlook(falls, n_iter):
-    """Predict the gain of the next ten steps of a minimization from its last ten steps.
+    """Predict the gain of the next ten steps of a minimization; inf if it has too few steps so far.
 
-    falls : (10,) gains of the last steps; that of step i is falls[i % 10]
-    n_iter : number of steps so far; the result is inf if these are too few for a prediction"""
+    falls : (10,) ring buffer of the gains of the last ten steps
+    n_iter : number of steps so far"""
     last, before, every = 0.0, 0.0, 0.0
     for back in range(min(n_iter, OUTLOOK)):
         fall = falls[(n_iter - 1 - back) % OUTLOOK]
@@ -231,11 +234,11 @@ def _outlook(falls, n_iter):
 
 @njit(cache=True)
 def advance(active, value, at, stops, search):
-    """Do one step of q minimizations: accept a trial point or shorten the step; set the next one.
+    """Do one step of several minimizations: accept or shorten it, then set the next trial point.
 
-    value, at : (q,) and (q, d), values and gradients at the trial points
-    active : positions of the minimizations that still run; stops : Stops, penalty and tolerances
-    search : Search, state of all with their trial points; changed in place, nothing is returned"""
+    active : positions of the minimizations that still run
+    value, at : (q,) values and (q, d) gradients at the trial points
+    search : Search, changed in place"""
     l1, precision, resolution = stops.l1, stops.precision, stops.resolution
     trial, theta, slope, direction = search.trial, search.theta, search.slope, search.direction
     best, promise, step, history = search.best, search.promise, search.step, search.history
@@ -301,19 +304,17 @@ def lbfgs(
     best_only=False,
     spacing=0.0,
 ):
-    """Minimize q smooth functions plus sum_k l1_k |theta_k| from theta (q, d); return a Minimum.
+    """Minimize q smooth functions with an L1 penalty from theta (q, d); return a Minimum.
 
-    The method is orthant-wise L-BFGS with `memory` last steps (Andrew & Gao 2007).
-    objective : called as objective(theta, active); returns values (q,), gradients (q, d), used at
-        positions `active`. It has attributes l1 (d,), precision (relative error of a value) and
-        scaled (whether Hessians are near the identity).
+    objective : called as objective(theta, active); returns values (q,) and gradients (q, d)
+        It has attributes l1 (d,), precision (relative error of a value) and scaled (bool).
     max_iter : largest number of calls of `objective`
-    tol : a function is finished if its largest slope, with the L1 penalty, is at most tol
-    ftol : also if two steps in a row lower it by at most ftol times its size (or, if scaled, a
-        quadratic model predicts no more)
-    resolution : also if ten more steps are predicted to gain at most this much; 0 for no such rule
-    best_only : whether to give up functions not expected to fall below the lowest of the q values
-    spacing : if positive, trial points are rounded to its multiples, which hides rounding errors"""
+    tol : largest absolute gradient of a finished function, with the L1 penalty
+    ftol : relative decrease below which two steps in a row finish a function
+    resolution : predicted gain of ten steps below which a function is finished
+    best_only : whether to give up functions that will not have the lowest value
+    spacing : if positive, trial points are rounded to multiples of it"""
+    # Orthant-wise L-BFGS (Andrew & Gao 2007). `scaled`: Hessians are near the identity.
     search = new_search(np.array(theta, dtype=np.float64), memory)
     penalty = objective.l1, objective.precision, objective.scaled
     stops = Stops(*penalty, float(tol), float(ftol), float(resolution), float(spacing))
@@ -350,10 +351,10 @@ class Steps:
         return part
 
     def update(self, at, part):
-        """Take over the steps of a minimization that varied only the parameters at positions `at`.
+        """Take over the steps of a minimization of only the parameters at positions `at`.
 
-        part : Steps that `of_some(at)` copied from this object, and the minimization extended
-        Steps that it added are 0 in the other parameters; earlier steps keep their values there."""
+        part : Steps that started as `of_some(at)`"""
+        # New steps are 0 in the other parameters; earlier steps keep their values there.
         new = (self.S[:, at] != part.S).any(axis=1)
         self.S[new], self.Y[new] = 0.0, 0.0
         self.S[:, at], self.Y[:, at] = part.S, part.Y
@@ -362,9 +363,10 @@ class Steps:
 
 @njit(cache=True, forceinline=True)
 def _free_direction(slope, S, Y, pairs, out):
-    """Compute the L-BFGS direction of a minimization with bounds; write it to `out`.
+    """Write the L-BFGS direction of a minimization with bounds to `out`.
 
-    slope : (d,) gradient; S, Y : (pairs, d) steps and gradient changes; 0 where a bound holds"""
+    slope : (d,) gradient, 0 where a bound holds
+    S, Y : (pairs, d) steps and changes of the gradient, 0 where a bound holds"""
     # The initial Hessian has a scale per parameter.
     _set(out, -1.0, slope)
     if pairs == 0:
@@ -402,8 +404,9 @@ def _projected(theta, gradient, lower, S, Y, pairs, newest):
     """Choose the search direction of a minimization with lower bounds.
 
     Return (slope, direction, largest absolute slope, whether L-BFGS gave the direction).
-    slope : (d,) gradient, 0 for parameters at a bound `lower` that holds them; direction : (d,)
-    S, Y : (memory, d) steps and gradient changes, `pairs` of them, the last in row `newest`"""
+    slope : (d,) gradient, 0 where a bound holds
+    S, Y : (memory, d) ring buffers of the last steps and changes of the gradient
+    pairs, newest : number of stored steps, and row of the last one"""
     memory, kept, largest = S.shape[0], ZERO, 0.0
     free_S, free_Y = np.empty((pairs, theta.size)), np.empty((pairs, theta.size))
     slope, direction = np.empty(theta.size), np.empty(theta.size)
@@ -440,15 +443,16 @@ def bounded(
     start=None,
     steps=None,
 ):
-    """Minimize a smooth function of theta with lower bounds (Bertsekas 1982); return a Minimum.
+    """Minimize a smooth function with lower bounds, starting at theta (d,); return a Minimum.
 
-    The method is projected L-BFGS. function(theta) returns (value, gradient).
-    max_iter : largest number of calls; tol : stop if the largest projected gradient is at most tol
-    ftol, patience : stop if each of the last `patience` steps gained at most ftol times the value
-    precision : relative error of a value; a step may raise the value by this much
-    spacing : if positive, trial points are rounded to its multiples
+    function : returns (value, gradient) at given parameters
+    tol : largest absolute gradient at the end, without parameters held by a bound
+    ftol : relative decrease below which `patience` steps in a row end the search
+    precision : relative error of a value, by which a step may raise it
+    spacing : if positive, trial points are rounded to multiples of it
     start : (value, gradient) at theta, if known; theta must then be a multiple of `spacing`
-    steps : Steps (changes of theta and gradient) of an earlier call; used and extended"""
+    steps : Steps of an earlier call; used and extended in place"""
+    # Projected L-BFGS (Bertsekas 1982).
     theta = np.maximum(to_multiples(theta, spacing), lower)
     value, gradient = function(theta) if start is None else start
     value = _checked(value, gradient)

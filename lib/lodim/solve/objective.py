@@ -19,9 +19,10 @@ class ElasticNet:
 
     @classmethod
     def over(cls, share, lambda_, l1_ratio):
-        """Return the penalty lambda_ sum_k share_k ((1 - l1_ratio) w_k^2 + l1_ratio |w_k|).
+        """Return an elastic net penalty with a different weight for each parameter.
 
-        share : (d,) factor of the penalty for each parameter w_k"""
+        share : (d,) factors of the penalty"""
+        # lambda_ sum_k share_k ((1 - l1_ratio) w_k^2 + l1_ratio |w_k|)
         return cls(lambda_ * (1.0 - l1_ratio) * share, lambda_ * l1_ratio * share)
 
 
@@ -45,9 +46,12 @@ def add_ridge(active, theta, ridge, value, gradient):
 
 
 class Preconditioned:
-    """Objective of q functions, in parameters u (q, d) for which Hessians are near the identity.
+    """Objective in transformed parameters, for which Hessians are near the identity.
 
-    u = L' theta, L L' = H + damping max(diag H) I; hessian : (q, d, d) approximate Hessians H"""
+    hessian : (q, d, d) approximate Hessians of the q functions
+    damping : share of the largest curvature that is added to the diagonals"""
+
+    # The new parameters are L' theta, where L L' is the damped Hessian.
 
     scaled = True
 
@@ -114,7 +118,7 @@ def solve_upper(L, x):
 
 @njit(cache=True)
 def _solve(L, v, transposed):
-    """Solve L x = v, or L' x = v if `transposed`, for q lower triangular L (q, d, d), v (q, d)."""
+    """Solve L x = v, or L' x = v if `transposed`, for q lower triangular matrices L (q, d, d)."""
     x = v.copy()
     for c in range(len(x)):
         if transposed:
