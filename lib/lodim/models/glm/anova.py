@@ -65,10 +65,10 @@ def _check(small, large):
 
 
 def sequential(fit, data, changes):
-    """Test a fit's terms as they are added one after another; return the table of `GlmFit.anova`.
+    """Test the terms of a fit as they are added one by one; return the table of `GlmFit.anova`.
 
-    data : training rows, to fit smaller models
-    changes : dict of arguments of glm() that replace those of the fit, such as weights"""
+    data : training rows
+    changes : dict of arguments of glm() that replace those of the fit"""
     terms = _in_order(fit)
     if _by_wald(fit):
         refit, tests = _refitter(fit, data, changes, "anova"), []
@@ -93,7 +93,7 @@ def single(fit, data, changes):
     """Test each term of a fit by dropping it alone; return the table of `GlmFit.drop1`.
 
     data : training rows, to fit smaller models
-    changes : dict of arguments of glm() that replace those of the fit, such as weights"""
+    changes : dict of arguments of glm() that replace those of the fit"""
     # The factors of x are a subset of those of x:z.
     parts = [{(type(part), part.name) for part in term} for term in fit.design.terms]
     every = _in_order(fit)
@@ -141,11 +141,12 @@ def _test(fit, value, df):
 
 
 def _submodels(fit, sets, data, changes, method):
-    """Fit models with fewer terms; return for each a namespace of df, df_resid, deviance etc.
+    """Fit models with fewer terms; return a namespace of df, deviance etc. for each.
 
-    sets : list of the terms of each model; data : training rows, or None for a gaussian fit
-    changes : dict of arguments of glm() that replace those of the fit, such as weights
-    method : name of the calling method, for error messages"""
+    sets : list of the terms of each model
+    data : training rows, or None for a gaussian fit
+    changes : dict of arguments of glm() that replace those of the fit
+    method : name of the calling method, for errors"""
     if fit.family.dispersed and not fit.dispersion > 0.0:
         what = f"{method}() needs residual degrees of freedom, and this fit has none"
         raise ArgumentError(f"{what}: use fewer terms")
@@ -165,13 +166,11 @@ def _projected(fit, terms):
 
 
 def _wald(fit, terms, estimates=None, columns=None):
-    """Return the Wald statistic b'V^-1 b of the coefficients of some terms, and the length of b.
+    """Return the Wald statistic of some terms, or NaN, and the number of coefficients tested.
 
-    b are the coefficients (one set per linear predictor, or one if classes share slopes), V is
-    their covariance. The statistic is NaN if classes are separated or V is singular. b is shorter
-    if aliased columns of other terms could replace some columns of these terms.
-    terms : positions of the terms; estimates : Estimates of a fit with only the features at the
-        positions `columns`; both by default those of `fit`"""
+    terms : positions of the terms
+    estimates : Estimates of a smaller fit, or None for those of `fit`
+    columns : positions of the features in this smaller fit"""
     if estimates is None:
         estimates, columns = fit.estimates, np.arange(len(fit.design.names))
     tested = np.append(False, np.isin(fit.design.term_of[columns], terms))
@@ -181,6 +180,7 @@ def _wald(fit, terms, estimates=None, columns=None):
     each = np.arange(1 if fit.family.shared_slopes else n_scores)
     at = (q * each[:, None] + positions).ravel()
     b, V = estimates.coef.T.ravel()[at], estimates.cov[np.ix_(at, at)]
+    # Aliased columns of other terms may replace some columns: fewer coefficients are tested.
     if (np.abs(replacing) > ALIAS_TOLERANCE).any():
         left = np.kron(np.eye(len(each)), linalg.null_space(replacing.T, rcond=ALIAS_TOLERANCE))
         b, V = b @ left, left.T @ V @ left
@@ -202,11 +202,11 @@ def _wald_frame(fit, terms, tests):
 
 
 def _refitter(fit, data, changes, method):
-    """Return a function refit(terms), which fits the model with only these terms to the same rows.
+    """Return a function refit(terms) that fits the model with only these terms to the same rows.
 
-    It returns (Estimates, dict of measures). data : training rows, which must be those of `fit`
-    changes : dict of arguments of glm() that replace those of the fit, such as weights
-    method : name of the calling method, for error messages"""
+    The function returns (Estimates, dict of measures).
+    changes : dict of arguments of glm() that replace those of the fit
+    method : name of the calling method, for errors"""
     if data is None:
         what = f"{method}() refits the model with fewer terms and needs the training rows"
         raise ArgumentError(f"{what}, which a fit does not store: give {method}(data=df)")

@@ -145,9 +145,9 @@ def theta_error(problem, estimates):
 
 
 def state_of_residuals(problem, estimates):
-    """Return whether most residuals are rounding errors, and whether Huber's limit is not settled.
+    """Return whether most residuals are rounding errors, and whether Huber's limit is unconverged.
 
-    Both are False for a family other than quantile and Huber's."""
+    Both are False for families other than quantile and Huber's."""
     batch, family = problem.batch, problem.family
     if not family.m_estimation:
         return False, False
@@ -165,11 +165,11 @@ def state_of_residuals(problem, estimates):
 
 
 def maximize(rows, basis, start, at_null, max_iter):
-    """Maximize the likelihood by Newton steps; return Sums, whether it converged, number of steps.
+    """Maximize the likelihood by Newton steps; return Sums at the maximum, converged, iterations.
 
-    The Sums hold the coefficients, deviance, gradient and information at the maximum.
-    rows : Rows of the fit; basis : Basis of the coefficients; start : Sums at a guess of them
-    at_null : Sums of the intercept-only model; steps start there if its deviance is lower"""
+    basis : Basis of the coefficients
+    start : Sums at first guesses of the coefficients
+    at_null : Sums of the intercept-only model, another starting point"""
     found = start if start.deviance <= at_null.deviance else at_null
     step, reached, n_iter, free = 0.0, False, 0, rows.free_directions(*found.coef.shape)
     while n_iter < max_iter and not reached:
@@ -198,8 +198,8 @@ def maximize(rows, basis, start, at_null, max_iter):
 def _step(found, free):
     """Return a Newton step (S, q) for the coefficients, and twice the predicted fall of deviance.
 
-    If the derivatives are not finite, the step is 0, and the second number NaN.
-    found : Sums (deviance, gradient etc.); free : basis (S q, r) of allowed steps, None for all"""
+    found : Sums at the present coefficients
+    free : (S q, r) basis of the allowed steps; None if all are"""
     H, gradient = _restricted(free, found.matrix), found.gradient
     gradient = gradient if free is None else free.T @ gradient
     try:
@@ -216,11 +216,12 @@ def _step(found, free):
 
 
 def is_separated(family, X, y, H, zero_limit, free=None):
-    """Return whether the likelihood has no maximum at finite coefficients (Konis 2007, ch. 4).
+    """Return whether the likelihood has no maximum at finite coefficients.
 
-    X : (n, q) design columns of the model; H : information matrix
-    zero_limit : a maximum exists if all eigenvalues of H exceed it; otherwise rows are examined
-    free : matrix whose columns span the allowed coefficients, to which H refers; None if all are"""
+    X : (n, q) design columns of the model
+    zero_limit : size below which an eigenvalue of the information matrix H may be zero
+    free : (S q, r) basis of the allowed coefficients; None if all are"""
+    # Konis (2007), ch. 4
     if family.name in ("gaussian", "gamma", "huber"):  # no mean at the edge of its range fits a row
         return False
     if np.linalg.eigvalsh(H).min(initial=np.inf) > zero_limit:
@@ -243,10 +244,11 @@ def is_separated(family, X, y, H, zero_limit, free=None):
 
 
 def _separating_conditions(family, X, y):
-    """Return sparse A and B: rows are separated if A d >= 0, A d is not 0 and B d = 0 for some d.
+    """Return sparse A, B: rows are separated if A d >= 0, A d != 0 and B d = 0 for some d (S q,).
 
-    Coefficients then grow without limit along d, (S q,): S linear predictors with q each.
-    X : (n, q) design columns in the model; y : (n,) responses, or codes of classes"""
+    X : (n, q) design columns of the model
+    y : (n,) responses or class codes"""
+    # Coefficients then grow without limit along d.
     if family.name == "binomial":
         mixed = (y > 0.0) & (y < 1.0)  # proportions strictly between 0 and 1 fix the score
         return csr_array((2.0 * y - 1.0)[~mixed, None] * X[~mixed]), csr_array(X[mixed])
@@ -266,10 +268,10 @@ def _separating_conditions(family, X, y):
 
 
 def maximize_in_memory(family, X, y, weight, offset, max_iter):
-    """Fit a glm by statsmodels; return coefficients (q, S), and the number of iterations.
+    """Fit a glm by statsmodels; return the coefficients (q, S) and the number of iterations.
 
-    S is the number of linear predictors. With three or more classes, where S > 1, nothing is
-    fitted and the coefficients are NaN, as if the fit failed. offset : (n, 1) otherwise"""
+    With three or more classes, or if the fit fails, the coefficients are NaN.
+    offset : (n, 1)"""
     unknown = np.full((X.shape[1], family.n_linear), np.nan)
     if family.several_classes:
         return unknown, 0

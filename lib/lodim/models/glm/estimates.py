@@ -45,8 +45,9 @@ LOG = {  # sizes, likelihood, and how the fit ended
 class Estimates:
     """Coefficients of a glm fit and their covariance, for centred and scaled features.
 
-    There are S linear predictors: K - 1 for K > 2 classes, otherwise one. Ordered classes have
-    the same slopes in all. Columns that are combinations of others have no coefficients."""
+    There are S linear predictors with q coefficients each."""
+
+    # S is K - 1 for K > 2 classes, otherwise 1. Ordered classes have the same slopes in all.
 
     # columns of the design matrix that are not aliased; 0 is the constant
     kept: np.ndarray = forms.ascending(forms.whole("q", most="p"), strictly=True)

@@ -383,8 +383,8 @@ class GlmFit(Described, Fit):
     def _predictions_of(self, coef, X, offset, type):
         """Predict rows by given coefficients: means for `type` "response", else linear predictors.
 
-        coef : coefficients in units of the data, one linear predictor after another
-        X : design matrix, with the constant; offset : array to add to linear predictors, or None"""
+        coef : coefficients of unscaled features, one linear predictor after another
+        X : design matrix, with the constant"""
         score = all_scores(X @ coef.reshape(X.shape[1], -1, order="F"), self.family)
         score = score if offset is None else score + offset
         if type == "response":

@@ -85,12 +85,13 @@ def bread(H, least):
 
 
 def covariance(kind, rows, basis, found, B, dispersion):
-    """Return the covariance matrix of the coefficients of z = T'x; NaN if rows are too few for it.
+    """Return the covariance matrix of the coefficients; NaN if there are too few rows.
 
-    basis : Basis, whose columns z are combinations of the design columns x by a matrix T
-    kind : "nonrobust", "HC0" to "HC3" (White 1980; MacKinnon 1985) or "cluster"
-    rows : Rows that the model was fitted to; found : Sums, which hold the estimated coefficients
-    B : nonrobust covariance divided by the dispersion"""
+    kind : "nonrobust", "HC0" to "HC3", or "cluster"
+    basis : Basis that the coefficients belong to
+    found : Sums at the estimated coefficients
+    B : nonrobust covariance for a dispersion of 1"""
+    # White (1980); MacKinnon (1985)
     if kind == "nonrobust":
         return dispersion * B
     n, q = rows.positive, len(basis.kept)

@@ -51,10 +51,11 @@ def inference(coef, error, df, level):
 
 
 def of_observation(family, score, error, level, df, dispersion, df_resid):
-    """Return prediction limits (n, 2), which contain a new observation with probability `level`.
+    """Return limits (n, 2) that contain a new observation with probability `level`.
 
-    score : (n,) linear predictors; error : (n,) standard errors, with df degrees of freedom
-    dispersion : estimate with df_resid degrees of freedom; the new observation has weight one"""
+    score, error : (n,) linear predictors and their standard errors
+    df, df_resid : degrees of freedom of the errors and of the dispersion"""
+    # The new observation has weight one.
     if family.name == "gaussian":
         df = satterthwaite(error**2, df, dispersion, df_resid)
         reach = critical(level, df) * np.sqrt(error**2 + dispersion)

@@ -30,13 +30,14 @@ def scores(X, columns, coef, out):
 
 @njit(**FAST)
 def products(X, columns, T, live, slopes, curvatures, gradient, information):
-    """Add the rows' parts of a log-likelihood's derivatives to `gradient` and `information`.
+    """Add the derivatives of the rows' log-likelihoods to `gradient` and `information`.
 
-    A row adds slopes[s] z to gradient[s], and curvatures[k] zz' to information[k], with z = T'x.
-    X : features in blocks of 64 rows; columns : (q,) columns of X in x, -1 for a constant 1
-    T : (q, r); live : (n,) bool, blocks of 64 rows without a True are skipped
-    slopes : (S, n) derivatives of the rows for S linear predictors
-    curvatures : (P, n) second derivatives for P pairs of linear predictors"""
+    columns : (q,) columns of X in the model, -1 for a constant 1
+    T : (q, r) matrix that combines them to z = T'x
+    live : (n,) bool; blocks of 64 rows without a True are skipped
+    slopes : (S, n) first derivatives by S linear predictors
+    curvatures : (P, n) second derivatives by P pairs of linear predictors"""
+    # A row adds slopes[s] z to gradient[s], and curvatures[k] zz' to information[k].
     x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)
     z = np.empty_like(x)
     for first in range(0, len(X), TILES):
@@ -54,10 +55,11 @@ def products(X, columns, T, live, slopes, curvatures, gradient, information):
 
 @njit(**FAST)
 def squared_lengths(X, columns, T, live, out):
-    """Fill out (n,) with the squared length of T'x for each row x of a design matrix.
+    """Fill out (n,) with the squared lengths of the rows' combinations z = T'x.
 
-    x : a row's values in `columns` of X, 1 for column -1; T : (q, r)
-    live : (n,) bool; blocks of 64 rows without a True get zeros"""
+    columns : (q,) columns of X in the model, -1 for a constant 1
+    T : (q, r) matrix that combines them to z = T'x
+    live : (n,) bool; blocks of 64 rows without a True get 0"""
     x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)
     for first in range(0, len(X), TILES):
         _fill(X, columns, live, first, x)
@@ -69,12 +71,14 @@ def squared_lengths(X, columns, T, live, out):
 
 @njit(**FAST)
 def group_sums(X, columns, T, live, slopes, group, out):
-    """Sum the rows' gradients of a log-likelihood within groups; add the sums to `out`.
+    """Add the gradients of the rows' log-likelihoods to `out`, summed by group.
 
-    Row i adds slopes[s, i] z to out[group[i], s] for each linear predictor s, with z = T'x.
-    columns : (q,) columns of X in x, -1 for a constant 1; T : (q, r)
-    slopes : (S, n) derivatives by the linear predictors; group : (n,) number of each row's group
-    live : (n,) bool, blocks of 64 rows without a True are skipped"""
+    columns : (q,) columns of X in the model, -1 for a constant 1
+    T : (q, r) matrix that combines them to z = T'x
+    live : (n,) bool; blocks of 64 rows without a True are skipped
+    slopes : (S, n) first derivatives by S linear predictors
+    group : (n,) number of each row's group"""
+    # Row i adds slopes[s, i] z to out[group[i], s].
     x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)
     for first in range(0, len(X), TILES):
         _fill(X, columns, live, first, x)

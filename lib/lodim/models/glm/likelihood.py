@@ -21,11 +21,12 @@ def working_weights(family, weight, mean):
 
 
 def curvatures(family, y, weight, mean, observed=False):
-    """Return second derivatives (P, n) of rows' negative log-likelihoods, times the dispersion.
+    """Return second derivatives (P, n) of the rows' negative log-likelihoods times the dispersion.
 
-    They are by pairs (s, t) of linear predictors, s >= t. mean : (n,) or (n, K) fitted means
-    observed : False for expected derivatives; ordered classes have observed ones in any case"""
-    if family.shared_slopes:
+    The P pairs of linear predictors are (0, 0), (1, 0), (1, 1), (2, 0) and so on.
+    mean : (n,) or (n, K) fitted means
+    observed : False for expected derivatives"""
+    if family.shared_slopes:  # always the observed derivatives
         u, above = _ordered_slopes(y, mean)
         S, u, bend = u.shape[1], u.T, (u * (1.0 - 2.0 * above)).T
         pairs = [(s, t) for s in range(S) for t in range(s + 1)]

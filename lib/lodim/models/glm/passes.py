@@ -33,8 +33,9 @@ class RowBlock:
     def of_span(cls, X, kept, T, *rows):
         """Divide rows into RowBlocks of at most 16,384 rows and yield them.
 
-        X : features in blocks of 64 rows; kept : columns x of the design; T : (q, q), for T'x
-        rows : weights (n,), then y, offset and groups of the rows, as far as needed; None if not"""
+        kept : (q,) columns of the design in the model
+        T : (q, q) matrix that combines them to z = T'x
+        rows : weights, y, offset and groups; None for those not needed"""
         for start in range(0, len(rows[0]), ROWS_AT_ONCE):
             part = slice(start, min(start + ROWS_AT_ONCE, len(rows[0])))
             some = rows[0][part] > 0.0
@@ -45,10 +46,7 @@ class RowBlock:
 
     @property
     def basis(self):
-        """Return arguments of compiled functions: features X, columns, T and a mask.
-
-        columns : (q,) columns x of X in the model, -1 for a constant 1; T combines them to z = T'x
-        mask : (N,) bool, whether a row's weight is positive, False in rows of padding"""
+        """Return the first arguments of the functions in `kernels`: X, columns, T and `live`."""
         mask = self.padded(self.weights[None])[0] > 0.0
         return np.asarray(self.X), self.kept - 1, np.ascontiguousarray(self.T), mask
 
@@ -98,12 +96,12 @@ def joined(R, rows):
 
 @np.errstate(all="ignore")
 def sums(X, y, weights, offset, *, kept, T, family, coef, observed):
-    """Sum a log-likelihood and its derivatives over rows; return all sums joined in a vector.
+    """Sum a log-likelihood and its derivatives over rows; return all in one vector for `parts`.
 
-    It holds three totals (the first is the deviance), then the gradient, then the information.
-    kept : (q,) columns x of the design in the model; T : (q, q) matrix for combinations z = T'x
+    kept : (q,) columns of the design in the model
+    T : (q, q) matrix that combines them to z = T'x
     coef : (S, q) coefficients of z in S linear predictors
-    observed : True for the observed information, False for the expected one"""
+    observed : False for the expected information"""
     S, q = coef.shape
     totals, gradient, blocks = np.zeros(N_TOTALS), np.zeros((S, q)), _no_blocks(S, q)
     for part in RowBlock.of_span(X, kept, T, weights, y, offset):
@@ -121,10 +119,9 @@ def sums(X, y, weights, offset, *, kept, T, family, coef, observed):
 
 
 def parts(vector, coef):
-    """Split a vector from `sums` into totals (3,), gradient (S q,) and information (S q, S q).
+    """Split a vector of `sums` into totals (3,), gradient (S q,) and information (S q, S q).
 
-    Totals: deviance, squared Pearson residuals, weight of the residuals below Huber's limit.
-    coef : (S, q) coefficients of q columns in S linear predictors"""
+    coef : (S, q) coefficients of z in S linear predictors"""
     size = coef.size
     totals, gradient = vector[:N_TOTALS], vector[N_TOTALS : N_TOTALS + size]
     return totals, gradient, vector[N_TOTALS + size :].reshape(size, size)
@@ -132,13 +129,14 @@ def parts(vector, coef):
 
 @np.errstate(all="ignore")
 def squares(X, y, weights, offset, *, kept, T, family, coef, B, power):
-    """Return the number of rows with leverage 1, then M (flattened) of a robust covariance B M B.
+    """Return a vector: number of rows with leverage 1, then M of a robust covariance B M B.
 
-    M (S q, S q) is Z' diag(u^2 / (1 - h)^power) Z, where h are leverages, u are derivatives of
-    log-likelihoods by linear predictors, and the rows of Z are z = T'x.
-    kept : (q,) columns x of the design in the model; T : (q, q) matrix that combines them to z
-    coef : (S, q) coefficients of z in S linear predictors; power : 0 (HC0, HC1), 1 (HC2), 2 (HC3)
-    B : nonrobust covariance of the coefficients divided by the dispersion"""
+    kept : (q,) columns of the design in the model
+    T : (q, q) matrix that combines them to z = T'x
+    coef : (S, q) coefficients of z in S linear predictors
+    B : (S q, S q) nonrobust covariance for a dispersion of 1
+    power : 0 for HC0 and HC1, 1 for HC2, 2 for HC3"""
+    # M is Z' diag(u^2 / (1 - h)^power) Z for leverages h and derivatives u; the rows of Z are z.
     (S, q), whole = coef.shape, 0
     blocks, (value, vector) = _no_blocks(S, q), np.linalg.eigh(B)
     for part in RowBlock.of_span(X, kept, T, weights, y, offset):
@@ -158,11 +156,12 @@ def squares(X, y, weights, offset, *, kept, T, family, coef, B, power):
 
 @np.errstate(all="ignore")
 def cluster_sums(X, y, weights, offset, clusters, *, bounds, kept, T, family, coef):
-    """Sum gradients (S q,) of rows' log-likelihoods within each cluster whose code is in `bounds`.
+    """Return codes of clusters, and the gradients of their log-likelihoods, (clusters, S q).
 
-    Return the codes of these clusters, and the sums (clusters, S q).
-    clusters : (n,) code of each row's cluster; bounds : (lowest, highest + 1), the range of codes
-    kept : (q,) columns x of the design in the model; T : (q, q) matrix for combinations z = T'x
+    clusters : (n,) code of each row's cluster
+    bounds : lowest code, and highest code + 1
+    kept : (q,) columns of the design in the model
+    T : (q, q) matrix that combines them to z = T'x
     coef : (S, q) coefficients of z in S linear predictors"""
     known, group = np.unique(clusters.astype(np.int64), return_inverse=True)
     first, last = np.searchsorted(known, bounds)

@@ -15,10 +15,10 @@ IQR = 1.34  # interquartile range of normal numbers per standard deviation, as i
 
 
 def fit(rows, basis, combination):
-    """Fit the quantile regression of Rows' family; return Estimates and a dict (deviance etc.).
+    """Fit a quantile regression; return Estimates and a dict (deviance etc.).
 
     basis : Basis of the q linearly independent design columns
-    combination : (q, r) matrix C; the r other (aliased) columns are these q columns times C"""
+    combination : (q, r) matrix that combines them to the r other columns"""
     X, y, weight, offset = rows.in_memory(basis.kept)
     y, X, share = weight * (y - offset[:, 0]), weight[:, None] * X, rows.family.quantile
     # The multipliers of the dual problem are the coefficients (Koenker 2005, Sect. 6.2).

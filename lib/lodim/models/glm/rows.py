@@ -55,16 +55,18 @@ class Rows:
         return int(seen.sum())
 
     def free_directions(self, S, q):
-        """Return a basis (S q, r) of the coefficients' changes that the rows determine; None: all.
+        """Return a basis (S q, r) of the changes of coefficients that rows determine; None for all.
 
-        Each of S predictors has q coefficients. Those of unordered classes without rows are fixed.
-        Ordered classes share slopes; thresholds with no rows between them change together."""
+        S : number of linear predictors
+        q : number of coefficients in each"""
         if S == 1:
             return None
         present = self.sizes > 0.0
         if not self.family.shared_slopes:  # unordered: one class is the reference
+            # Coefficients of classes without rows are fixed.
             moved = np.isin(np.arange(1, S + 1), np.flatnonzero(present)[1:])
             return np.eye(S * q)[:, np.repeat(moved, q)]
+        # Slopes are shared; thresholds with no rows between them change together.
         n_groups = present.sum() - 1
         if not n_groups:
             return np.zeros((S * q, 0))
@@ -102,10 +104,10 @@ class Rows:
         return over_spans(work, self.batch.X, self.batch.n, *arrays, threads=None)
 
     def at(self, basis, coef, work, *arrays, **options):
-        """Call `work` for each range of 65,536 rows, at given coefficients; yield the results.
+        """Call a function of `passes` for each range of 65,536 rows; yield the results.
 
-        work : function of the module `passes`; basis : Basis; coef : (S, q), for S predictors
-        arrays : further arguments of `work`, with an entry per row; options : keyword arguments"""
+        coef : (S, q) coefficients in S linear predictors
+        arrays : further arguments of the function with an entry per row"""
         model = {"kept": basis.kept, "T": basis.T, "family": self.family, "coef": coef}
         rows = self.batch.y, self.weights, self.batch.offset, *arrays
         return self.over_spans(partial(work, **model, **options), *rows)
