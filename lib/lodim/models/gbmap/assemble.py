@@ -22,10 +22,10 @@ from lodim.selection.tuning import quick_splits, side_by_side
 
 
 def assemble(problem, learners, log, selection, for_path):
-    """Return the GbmapFit of fitted weak learners; warn if their optimization did not converge.
+    """Return the GbmapFit of fitted weak learners; warn if the optimizer did not converge.
 
     log : dict of optimizer results; selection : table of cross-validated losses, or None
-    for_path : whether the fit is part of a path; such fits store no training rows"""
+    for_path : whether the fit is one of a path, which stores no training rows"""
     settings = replace(problem.settings, refit=problem.settings.refit or "none")
     problem = replace(problem, settings=settings)
     batch, family = problem.batch, problem.family

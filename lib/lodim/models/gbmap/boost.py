@@ -44,11 +44,11 @@ KINDS = {"objective": float, "grad_norm": float, "n_iter": int, "n_eval": int, "
 
 
 def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
-    """Fit weak learners by boosting; yield (learners, log, linear predictors) after each step.
+    """Fit weak learners by boosting; yield those of each step, without end.
 
-    The steps never end. The learners are those of the step; log is a dict of optimizer results.
-    eval_batch : rows whose linear predictors (n, K) after the step are yielded; None yields None
-    warm_start : learners of another fit, from which the optimizer also starts, or None"""
+    Each step yields (WeakLearners, dict of optimizer results, linear predictors of `eval_batch`).
+    eval_batch : other rows to predict, or None
+    warm_start : WeakLearners of another fit to start from, or None"""
     # Each step adds one learner per class, the better of both signs (Eq. 3 of Patron et al. 2024).
     state, threads = BoostState.from_batch(batch, family, settings), settings.n_threads
     eval_score = None if eval_batch is None else eval_batch.offset_matrix(family.n_scores)
@@ -117,11 +117,10 @@ def _newton_problem(state):
 
 
 def _fit_small_data(state, problem, stage, rng, warm_start):
-    """Fit one learner per class to few rows by Newton's method; return (learners, result dict).
+    """Fit a learner per class to few rows by Newton's method; return (learners, optimizer results).
 
-    state : BoostState, gets the learners added; stage : number of the boosting step
-    problem : Problem with the rows, penalty etc.; rng : draws random starting points
-    warm_start : learners of another fit, from which the optimizer also starts, or None"""
+    state : BoostState, to which the learners are added
+    warm_start : WeakLearners of another fit to start from, or None"""
     settings, starts, target = state.settings, state.starts, np.arange(state.family.n_functions)
     y, weight = (tiles.pad(v, len(state.X)) for v in (state.y, state.weight))
     theta, sign = np.empty((len(target), problem.ridge.size)), np.empty(len(target))
@@ -146,13 +145,12 @@ def _fit_small_data(state, problem, stage, rng, warm_start):
 
 
 def _fit_in_turn(state, stage, rng, warm_start, rejected, X):
-    """Fit one learner per class, one after another; return (learners, dict of optimizer results).
+    """Fit a learner per class, one class after another; return (learners, optimizer results).
 
-    state : BoostState, gets the learners added; stage : number of the boosting step
-    X : original features, before a rotation; rng : draws random starting points
-    warm_start : learners of another fit, from which the optimizer also starts, or None
-    rejected : list, per class the learner with the worse sign in the previous step, as a tuple
-        (parameters, sign), or None; replaced by those of this step"""
+    state : BoostState, to which the learners are added
+    warm_start : WeakLearners of another fit to start from, or None
+    rejected : list, per class (parameters, sign) of the learner not chosen, or None; replaced
+    X : features before any rotation"""
     learners, logs = [None] * state.family.n_functions, [{}] * state.family.n_functions
     with single_blas():
         for k in state.starts.class_order:
@@ -165,12 +163,11 @@ def _fit_in_turn(state, stage, rng, warm_start, rejected, X):
 
 
 def _fit_learner(state, stage, k, rng, warm_start, rejected):
-    """Fit a learner of class k with either sign, 1 or -1; return (better, result dict, worse).
+    """Fit a learner of class k with each sign; return the better, optimizer results and the other.
 
-    better : WeakLearners with one learner; worse : tuple (parameters (1, d), sign (1,))
-    state : BoostState with the earlier learners; stage : number of the step; rng : random starts
-    warm_start : learners of another fit, from which the optimizer also starts, or None
-    rejected : the worse learner of the previous step, as another starting point, or None"""
+    The better is a WeakLearners, the other is (parameters, sign).
+    warm_start : WeakLearners of another fit to start from, or None
+    rejected : (parameters, sign) of the learner not chosen in the last step, or None"""
     penalty = penalize(state.settings, state.X.shape[1], state.p)
     objective = stage_objective(state, state.rows(k), penalty)
     warm, stop, start = _warm_starts(warm_start, stage, k, state), _limits(state), None
@@ -240,14 +237,13 @@ def _preconditioned(state):
 
 
 def _minimize(objective, curved, state, start, stop):
-    """Fit a learner with either sign, 1 or -1; return (theta, sign, log, rejected).
+    """Fit a learner with each sign; return (parameters, sign, optimizer results) of the better one.
 
-    theta : (1, d) parameters of the better learner; it predicts 0 if both hardly lower the loss
-    sign : (1,) its sign; log : dict of optimizer results; rejected : (theta, sign) of the other one
-    objective : function of (q,) signs that makes the loss function (BoostObjective) of learners
-    curved : such a function, for the loss whose Hessian preconditions L-BFGS; None: no Hessian
-    state : BoostState of the earlier learners; stop : dict of the optimizer's limits
-    start : Start with the starting point of each sign"""
+    The fourth item returned is the (parameters, sign) of the other learner.
+    objective : function that returns the BoostObjective for an array of signs
+    curved : such a function for the Hessians that speed up the search, or None
+    start : Start, the initial learner of each sign
+    stop : dict of limits of the optimizer"""
     settings, sign, null_value = state.settings, start.sign, start.null_value
     preconditioner = None if curved is None else curved(sign)
     end = _refine(objective(sign), preconditioner, start.theta, stop, state)
@@ -274,14 +270,16 @@ def _minimize(objective, curved, state, start, stop):
         "n_eval": start.n_eval + end.n_eval + (start.null_value is None),
         "newton": False,
     } | {name: stop[name] for name in ("resolution",) if name in stop}
+    # Without a relevant gain, the learner predicts 0.
     return end.theta if gains else null[[best]], sign[[best]], entry, rejected
 
 
 def _refine(objective, preconditioner, theta, stop, state):
-    """Minimize q learners' losses over all rows, `objective`, by L-BFGS; return a Minimum.
+    """Minimize the losses of q learners over all rows by L-BFGS; return a Minimum.
 
-    theta : (q, d) starting parameters; state : BoostState; stop : limits max_iter, tol etc.
-    preconditioner : losses over all or some rows, whose Hessians precondition L-BFGS, or None"""
+    preconditioner : BoostObjective whose Hessians speed up the search, or None
+    theta : (q, d) starting parameters
+    stop : dict of limits of the optimizer"""
     exact = state.exact
     way, damping = {"best_only": not exact}, DAMPING
     if state.in_subspace:  # the Hessian is that of few rows

@@ -12,6 +12,7 @@ from lodim.family.multinomial import loss_shares
 
 # Functions of one tile are always inlined: otherwise results could be rounded differently after
 # compilation than when loaded from the cache.
+# A learner is a + b g(intercept + w'x), with constant a, sign b, activation g and weights w.
 SOFTPLUS, IDENTITY = 0, 1
 
 
@@ -126,10 +127,11 @@ def activate(z, beta, activation):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def add_learner(f, v, b, form, rows):
-    """Compute linear predictors f + a + b g(z) of 64 rows, and slopes g'(z), for one more learner.
+    """Compute linear predictors of 64 rows with one more learner.
 
-    f : (64,) sum of earlier learners; v : (a, intercept, w); b : sign; form : Form, defines g
-    rows : TileRows with z = intercept + w'x; gets the results, as `score` and `slope`"""
+    f : (64,) linear predictors without the learner
+    v, b : parameters (constant, intercept, weights w) and sign of the learner
+    rows : TileRows with the values z = intercept + w'x; gets `score` and `slope`"""
     for i in range(TILE):
         g, rows.slope[i] = activate(rows.z[i], form.beta, form.activation)
         rows.score[i] = f[i] + v[0] + b * g
@@ -137,11 +139,11 @@ def add_learner(f, v, b, form, rows):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def add_loss_gradient(tile, y, f, weight, v, b, form, rows, out):
-    """Add the loss of 64 rows with one more learner, then its gradient by v, to out (3 + p,).
+    """Add the loss of 64 rows with one more learner, and its gradient, to out (3 + p,).
 
-    tile : (p, 64) features; y, f, weight : (64,), f is the sum of earlier learners
-    v : parameters (a, intercept, w) of the learner a + b g(intercept + w'x); b : its sign
-    form : Form, which defines g and the loss; rows : TileRows, work arrays"""
+    f : (64,) linear predictors without the learner
+    v, b : parameters (constant, intercept, weights w) and sign of the learner
+    rows : TileRows, work arrays"""
     rows.z[:] = v[1]
     project(tile, v[2:], rows.z)
     add_projected(tile, y, f, weight, v, b, form, rows, out)
@@ -149,11 +151,7 @@ def add_loss_gradient(tile, y, f, weight, v, b, form, rows, out):
 
 @inlined(cache=True, error_model="numpy", fastmath=REASSOCIATE)
 def add_projected(tile, y, f, weight, v, b, form, rows, out):
-    """Add the loss of 64 rows with one more learner, then its gradient by v, to out (3 + p,).
-
-    tile : (p, 64) features; y, f, weight : (64,), f is the sum of earlier learners
-    v : parameters (a, intercept, w) of the learner a + b g(intercept + w'x); b : its sign
-    form : Form, which defines g and the loss; rows : TileRows with z = intercept + w'x"""
+    """Do the same as `add_loss_gradient`, with the values intercept + w'x already in `rows.z`."""
     slope, value, r = rows.slope, rows.value, rows.r
     add_learner(f, v, b, form, rows)
     tile_loss_slope(form.loss, y, rows.score, weight, value, r)
@@ -172,12 +170,12 @@ def add_projected(tile, y, f, weight, v, b, form, rows, out):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def loss_gradient(lo, hi, partials, X, y, f, weight, theta, active, sign, form):
-    """Compute q losses and gradients, summed per block of 4,096 rows, for blocks lo to hi - 1.
+    """Compute losses and gradients of q learners, for blocks lo to hi - 1 of 4,096 rows.
 
-    Each loss has one more learner, a + b g(intercept + w'x), added to f, the sum of earlier ones.
-    partials : (n_blocks, q, 3 + p), gets the losses, and derivatives by (a, intercept, w)
-    X : (n_tiles, p, 64); y, f, weight : (n_tiles, 64); form : Form, defines g and the loss
-    theta : (q, 2 + p) rows (a, intercept, w); sign : (q,) b; active : learners to compute"""
+    partials : (n_blocks, q, 3 + p) results, for each learner the loss and then its gradient
+    f : (n_tiles, 64) linear predictors without the learners
+    theta : (q, 2 + p) parameters (constant, intercept, weights w) of the learners
+    active : positions of the learners to compute"""
     dtype = X.dtype
     v, b = theta.astype(dtype), sign.astype(dtype)
     rows, form = tile_rows(X), Form(dtype.type(form.beta), form.activation, form.loss)
@@ -225,12 +223,11 @@ def add_gram(tile, c, scaled, out):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def add_hessian(tile, y, weight, b, form, convex, rows, column, H):
-    """Add second derivatives of 64 rows' loss by (a, intercept, w) to the lower triangle of H.
+    """Add the Hessian of 64 rows' loss, by a learner's parameters, to the lower triangle of H.
 
-    tile : (p, 64) features; form : Form of the loss and the learner a + b g(intercept + w'x)
-    rows : TileRows, filled: `score`, linear predictors; `slope`, derivatives g'; `r`, derivatives
-        of the losses by w'x
-    convex : whether to omit negative terms with g''; column : (p,) work array"""
+    rows : TileRows with `score`, `slope`, and `r`, derivatives of the losses by w'x
+    convex : whether to omit negative terms of the activation's second derivative
+    column : (p,) work array"""
     slope, r, z, c, beta = rows.slope, rows.r, rows.z, rows.c, form.beta
     one, zero = slope.dtype.type(1), slope.dtype.type(0)
     tile_curvature(form.loss, y, rows.score, weight, c)
@@ -253,12 +250,12 @@ def add_hessian(tile, y, weight, b, form, convex, rows, column, H):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def hessian(lo, hi, partials, X, y, f, weight, theta, sign, form, convex):
-    """Compute Hessians of q losses, summed per block of 4,096 rows, for blocks lo to hi - 1.
+    """Compute Hessians of the losses of q learners, for blocks lo to hi - 1 of 4,096 rows.
 
-    Each loss has one more learner, a + b g(intercept + w'x), added to f, the sum of earlier ones.
-    partials : (n_blocks, q, d, d), gets the lower triangles; d = 2 + p, for (a, intercept, w)
-    X : (n_tiles, p, 64); y, f, weight : (n_tiles, 64); form : Form, defines g and the loss
-    theta : (q, d) rows (a, intercept, w); sign : (q,) b; convex : omit negative terms with g''"""
+    partials : (n_blocks, q, 2 + p, 2 + p) results, lower triangles
+    f : (n_tiles, 64) linear predictors without the learners
+    theta : (q, 2 + p) parameters (constant, intercept, weights w) of the learners
+    convex : whether to omit negative terms of the activation's second derivative"""
     v, b, column = theta.astype(X.dtype), sign.astype(X.dtype), np.empty(X.shape[1])
     rows, form = tile_rows(X), Form(X.dtype.type(form.beta), form.activation, form.loss)
     r = rows.r
@@ -279,11 +276,11 @@ def hessian(lo, hi, partials, X, y, f, weight, theta, sign, form, convex):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def forward(lo, hi, X, theta, sign, beta, activation, derivative, into, out):
-    """Add the values of learners a + b g(intercept + w'x) to columns of out (n_tiles, width, 64).
+    """Add values of M learners to out (n_tiles, width, 64), for blocks lo to hi - 1 of 4,096 rows.
 
-    X : (n_tiles, p, 64), of which blocks lo to hi - 1 of 4,096 rows count; beta : sharpness of g
-    theta : (M, 2 + p) rows (a, intercept, w); sign : (M,) b; into : (M,) columns of `out`
-    activation : code of g; derivative : whether to add the slopes b g' instead"""
+    theta : (M, 2 + p) parameters (constant, intercept, weights w) of the learners
+    derivative : whether to add the learners' derivatives instead of their values
+    into : (M,) column of `out` for each learner"""
     dtype = X.dtype
     v, sharpness = theta.astype(dtype), dtype.type(beta)
     z = np.empty(TILE, dtype)
@@ -300,12 +297,12 @@ def forward(lo, hi, X, theta, sign, beta, activation, derivative, into, out):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def joint_gradient(lo, hi, partials, X, y, offset, weight, theta, sign, target, beta, loss):
-    """Compute the loss of the sum of M learners and its gradient, per block lo to hi - 1 of rows.
+    """Compute the loss of M learners together and its gradient, for blocks lo to hi - 1 of rows.
 
-    partials : [block, j, 2:] gets derivatives by theta[j], [block, 0, :2] sums of loss and loss^2
-    X : (n_tiles, p, 64); y, weight : (n_tiles, 64); offset : (n_tiles, K, 64), before learners
-    theta : (M, 2 + p) rows (a, intercept, w) of a + b softplus(intercept + w'x); sign : (M,) b
-    target : class of each learner; beta : sharpness; loss : code, least curvature, parameters"""
+    partials : sums of loss and loss^2 in [block, 0, :2]; gradient by theta in [block, :, 2:]
+    offset : (n_tiles, K, 64) linear predictors without the learners
+    theta : (M, 2 + p) parameters (constant, intercept, weights w) of the learners
+    target : (M,) class of each learner"""
     dtype = X.dtype
     v, b, sharpness = theta.astype(dtype), sign.astype(dtype), dtype.type(beta)
     M, K = len(theta), offset.shape[1]

@@ -37,11 +37,11 @@ def count_blocks(shape, itemsize):
 
 
 def loss_gradient(X, y, f, weight, theta, active, sign, form):
-    """Return q losses and their gradients by (a, intercept, w), as an array (q, 3 + p).
+    """Return the losses of q learners and then their gradients, (q, 3 + p).
 
-    Each loss has one more learner, a + b g(intercept + w'x), added to f, the sum of earlier ones.
-    X : (n_tiles, p, 64); y, f, weight : (n_tiles, 64); form : Form, defines g and the loss
-    theta : (q, 2 + p) rows (a, intercept, w); sign : (q,) b; active : learners to compute"""
+    f : (n_tiles, 64) linear predictors without the learners
+    theta : (q, 2 + p) parameters (constant, intercept, weights w) of the learners
+    active : positions of the learners to compute"""
     q, d = theta.shape
     groups = -(-active.size // GROUP)
     width = LANES if X.shape[1] <= LANES else STAGE
@@ -61,12 +61,12 @@ def loss_gradient(X, y, f, weight, theta, active, sign, form):
 
 
 def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
-    """Return the loss of the sum of M learners and its gradient, as an array (M, 4 + p).
+    """Return the loss of M learners together and its gradient, as an array (M, 4 + p).
 
-    Entries [j, 2:] are the gradient by theta[j], and [0, :2] sums of losses and of their squares.
-    X : (n_tiles, p, 64); y, weight : (n_tiles, 64); offset : (n_tiles, K, 64), before learners
-    theta : (M, 2 + p) rows (a, intercept, w) of a + b softplus(intercept + w'x); sign : (M,) b
-    target : class of each learner; beta : sharpness; loss : code, least curvature, parameters"""
+    The sums of loss and loss^2 are in [0, :2], the gradient by theta in [:, 2:].
+    offset : (n_tiles, K, 64) linear predictors without the learners
+    theta : (M, 2 + p) parameters (constant, intercept, weights w) of the learners
+    target : (M,) class of each learner"""
     (M, d), K = theta.shape, offset.shape[1]
     blocks = count_blocks(X.shape, X.dtype.itemsize)
     learners, target = upload(np.column_stack([sign, theta])), upload(target)
@@ -80,20 +80,22 @@ def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
 
 
 def forward(X, theta, sign, beta, activation, derivative, into, out):
-    """Add values of learners a + b g(intercept + w'x) to out (n_tiles, width, 64) in main memory.
+    """Add values of M learners to out (n_tiles, width, 64), an array in main memory.
 
-    theta : rows (a, intercept, w); sign : b; beta, activation : sharpness and code of g
-    into : column of `out` for each learner; derivative : whether to add slopes b g' instead"""
+    theta : (M, 2 + p) parameters (constant, intercept, weights w) of the learners
+    derivative : whether to add the learners' derivatives instead of their values
+    into : (M,) column of `out` for each learner"""
     there = upload(out)
     add_learners(X, theta, sign, beta, activation, derivative, into, there)
     there.copy_to_host(out)
 
 
 def add_learners(X, theta, sign, beta, activation, derivative, into, out):
-    """Add values of learners a + b g(intercept + w'x) to out (n_tiles, width, 64) on the GPU.
+    """Add values of M learners to out (n_tiles, width, 64), an array on the GPU.
 
-    theta : rows (a, intercept, w); sign : b; beta, activation : sharpness and code of g
-    into : column of `out` for each learner; derivative : whether to add slopes b g' instead"""
+    theta : (M, 2 + p) parameters (constant, intercept, weights w) of the learners
+    derivative : whether to add the learners' derivatives instead of their values
+    into : (M,) column of `out` for each learner"""
     learners = upload(np.column_stack([sign, theta]))
     blocks = max(1, min(16 * PROCESSORS, X.shape[0] // (THREADS // TILE)))
     rest = beta, activation, derivative, upload(into), out
@@ -101,23 +103,23 @@ def add_learners(X, theta, sign, beta, activation, derivative, into, out):
 
 
 def margin(code, score, k, class_table, y, base):
-    """Fill y and `base` with the responses and offsets of the rows to fit a learner of class k.
+    """Fill y and `base` with the responses and linear predictors for fitting a learner of class k.
 
-    Unordered classes: y is 1 in class k, else 0, and base is the logit of class k so far.
-    Ordered: a row of class c has y = class_table[0, c] and base = score + class_table[1, c].
-    code : (n_tiles, 64) class codes of the rows; y, base : arrays of this shape, all on the GPU
-    score : (n_tiles, K, 64) linear predictors; class_table : (2, K), or (2, 0) if unordered"""
+    code : (n_tiles, 64) class codes
+    score : (n_tiles, K, 64) linear predictors of the classes
+    class_table : (2, K) response and mean threshold of each ordered class, or (2, 0)"""
     kernel, rest = (_ordered_margin, upload(class_table)) if class_table.size else (_margin, k)
     launch(kernel, min(16 * PROCESSORS, code.shape[0]), TILE, code, score, rest, y, base)
 
 
 @cuda.jit(device=True)
 def _project(X, t, first, size, w, stage, low, high):
-    """Copy `size` features of 64 rows to shared memory; add their part of w'x to `low` and `high`.
+    """Add weighted sums of `size` features of 64 rows to `low` and `high`.
 
-    X[t] : (p, 64) features; first : the first one to copy; stage : shared memory, filled
+    first : position of the first feature
     w : (2, size) weights of two learners
-    low, high : (2,) this thread's sums for both learners, at row i = 0 to 31 and at row i + 32"""
+    stage : shared memory, filled with the features
+    low, high : (2,) sums of this thread for one of the first 32 rows, and for the row 32 later"""
     lane, warp = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES
     for k in range(warp, size, WARPS):
         a, b = X[t, first + k, lane], X[t, first + k, lane + LANES]
@@ -137,12 +139,11 @@ def _restage(X, t, first, size, stage):
 
 @cuda.jit(device=True)
 def _back_project(stage, r, first, size, width, start, partials, slot):
-    """Add derivatives of two learners' losses, each by `size` weights, over 64 rows to `partials`.
+    """Add the derivatives of two learners' losses by `size` weights to `partials`.
 
-    stage : (size, 64) features of the rows with these weights; first : position of the first one
-    r : (2, 64) derivatives of the rows' losses by w'x; start : whether to overwrite, not add
-    width : threads per group; each thread sums one feature over the rows of its group
-    partials : (groups, learners, 3 + p), weights last; slot : index of the first learner"""
+    stage : (size, 64) features of 64 rows; r : (2, 64) derivatives of their losses by w'x
+    first : position of the first weight; slot : position of the first learner
+    width : number of threads per group; start : whether to overwrite `partials`"""
     # The groups share the rows.
     k, segment = cuda.threadIdx.x % width, cuda.threadIdx.x // width
     if k >= size:
@@ -162,11 +163,11 @@ def _back_project(stage, r, first, size, width, start, partials, slot):
 
 @cuda.jit(cache=True, **limit_registers(REGISTERS))
 def _loss_gradient(X, y, f, weight, learners, beta, activation, loss, width, partials):
-    """Write the loss and gradient of each learner to `partials`, summed per group of GPU threads.
+    """Write the losses of learners and their gradients to `partials`, per group of GPU threads.
 
-    partials : (groups, learners, 3 + p), gets losses and derivatives by (a, intercept, w)
-    learners : rows (b, a, intercept, w) for a + b g(intercept + w'x); width : threads per group
-    f : sum of earlier learners; beta, activation : sharpness, code of g; loss : its numbers"""
+    f : (n_tiles, 64) linear predictors without the learners
+    learners : rows (sign, constant, intercept, weights); width : number of threads per group
+    partials : (groups, learners, 3 + p) results, for each learner the loss and then its gradient"""
     # The groups of a thread block share the rows.
     stage = cuda.shared.array((STAGE, PITCH), X.dtype)
     w = cuda.shared.array((GROUP, STAGE), np.float64)
@@ -245,13 +246,13 @@ def _add_partials(partials, sums):
 
 @cuda.jit(cache=True)
 def _joint_gradient(X, y, offset, weight, learners, target, beta, loss, room, partials):
-    """Write the loss of the sum of M learners and its gradient to `partials`, per thread block.
+    """Write the loss of M learners together and its gradient to `partials`, per GPU thread block.
 
-    learners : (M, 3 + p) rows (b, a, intercept, w) for a + b softplus(intercept + w'x)
-    offset : (n_tiles, K, 64), predictors before learners; target : class of each learner
-    beta : sharpness of the softplus; room : (blocks, M + 2 K, 64) work array
-    partials : gets the gradient by learner j's parameters in [block, j, 2:], and the sums of loss
-        and loss^2 in [block, 0, :2]"""
+    offset : (n_tiles, K, 64) linear predictors without the learners
+    learners : (M, 3 + p) rows (sign, constant, intercept, weights)
+    target : (M,) class of each learner
+    room : (blocks, M + 2 K, 64) work array
+    partials : sums of loss and loss^2 in [block, 0, :2]; gradient in [block, :, 2:]"""
     ends = cuda.shared.array((2, TILE), np.float64)
     block, i, M, K = cuda.blockIdx.x, cuda.threadIdx.x, learners.shape[0], offset.shape[1]
     d = learners.shape[1] - 1
@@ -325,7 +326,7 @@ def _margin(code, score, k, y, base):
         for c in range(score.shape[1]):
             if c != k:
                 total += math.exp(score[t, c, i] - largest)
-        base[t, i] = score[t, k, i] - largest - math.log(total)
+        base[t, i] = score[t, k, i] - largest - math.log(total)  # logit of class k
         y[t, i] = 1.0 if code[t, i] == k else 0.0
 
 

@@ -22,20 +22,19 @@ class DeviceRows:
 
     @classmethod
     def from_host(cls, X, y, weight, score, several_classes):
-        """Return DeviceRows of y, weight, score, copied to the GPU, and features X, already there.
+        """Return DeviceRows of columns copied to the GPU, and of features X already there.
 
-        score : (n_tiles, K, 64) linear predictors, in blocks of 64 rows; y, weight : (n,)
-        several_classes : whether classes are three or more; these need arrays for new responses"""
+        score : (n_tiles, K, 64) linear predictors
+        several_classes : whether there are three or more classes"""
         y, weight = (upload(tiles.pad(v, len(X))) for v in (y, weight))
+        # Arrays for the responses and linear predictors to fit one class.
         problem = (zeros(y.shape), zeros(y.shape)) if several_classes else None
         return cls(X, y, weight, upload(score), problem)
 
     def margin(self, k, class_table):
-        """Return response and linear predictor to fit a learner of class k, (n_tiles, 64) each.
+        """Return responses and linear predictors (n_tiles, 64) for fitting a learner of class k.
 
-        Three or more unordered classes: the response is 1 in class k, else 0; the predictor is the
-        logit of k. class_table : (2, 0), but (2, K) for ordered classes, with the response of rows
-        of each class, and a number to add to their predictor"""
+        class_table : (2, K) response and mean threshold of each ordered class, or (2, 0)"""
         if self.problem is None:
             return self.y, self.score.reshape(*self.y.shape)
         cuda_kernels.margin(self.y, self.score, k, class_table, *self.problem)

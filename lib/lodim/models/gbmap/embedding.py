@@ -60,12 +60,12 @@ class Reference:
 
 
 def drift_indicators(learners, reference, batch, k, numeric, threads):
-    """Return two measures of how far rows of `batch` are from their k nearest training rows.
+    """Return how far rows are from their k nearest training rows, as a dict of arrays (n,).
 
-    The result is a dict with two arrays (n,). "distance" is the mean L1 distance to the k rows, in
-    the values of `learners`. "difference" is |f(x) - mean response of the k rows| if `numeric`,
-    else |f(x) - mean f of the k rows|, where f is the linear predictor without the offset.
-    reference : Reference, the training rows; numeric : whether f predicts the response itself"""
+    "distance" is in the values of the learners; "difference" is in the linear predictor.
+    reference : Reference, the training rows
+    numeric : whether "difference" compares with responses instead of linear predictors"""
+    # "distance" is a mean L1 distance.
     # Classes: the largest difference over classes.
     rows = batch.X, batch.n
     distance, near = reference.nearest(learners.embedding(*rows, threads), k)
@@ -76,10 +76,10 @@ def drift_indicators(learners, reference, batch, k, numeric, threads):
 
 
 def path_distances(Z, W, learners, tolerance):
-    """Return distances (n, r) of n rows from r others: total variation of f on the straight line.
+    """Return distances (n, r): how much the linear predictor varies on the line between two rows.
 
-    f : sum of the M `learners`; tolerance : largest allowed error of a distance
-    Z : (n, M) projections intercept_j + w_j'x of the n rows; W : (r, M) those of the r rows"""
+    Z, W : (n, M) and (r, M) values intercept + w'x of the rows for M learners
+    tolerance : largest allowed error of a distance"""
     # The integral of |df/dt| between two rows, summed over classes (Eq. 6, Patron et al. 2024)
     out = np.zeros((len(Z), len(W)))
     shape = learners.beta, learners.activation, tolerance / learners.n_scores
@@ -92,10 +92,11 @@ def path_distances(Z, W, learners, tolerance):
 
 @njit(cache=True, nogil=True, forceinline=True)
 def _path_length(z0, z1, sign, beta, activation, tolerance):
-    """Return the total variation of f on the segment from z0 to z1, with an error <= `tolerance`.
+    """Return the total variation of a sum of M learners on the line between two rows.
 
-    f = sum_j sign_j g(z_j); g is the `activation` of sharpness beta. The segment is halved until
-    a bound on the error is small enough (Lemma 3 of Patron et al. 2024)."""
+    z0, z1 : (M,) values intercept + w'x of the two rows
+    tolerance : largest allowed error"""
+    # Segments are halved until a bound on the error is small (Lemma 3 of Patron et al. 2024).
     left, right = np.empty(64), np.empty(64)
     left[0], right[0], depth, length = 0.0, 1.0, 1, 0.0
     while depth:

@@ -58,11 +58,13 @@ def _project(X, Q, k, Z):
 
 @njit(**OPTIONS, nogil=True)
 def find_directions(X, slope, curvature, waves):
-    """Return k <= 2 (1 + r) directions, (k, p), along which to search for hinges.
+    """Return directions u (k, p) along which to search for hinges max(u'x - knot, 0).
 
-    They are the loss gradient, r random sums of rows, and principal Hessian directions (Li 1992).
-    X : (p, n) features; slope, curvature : (n,) derivatives of losses by linear predictors
-    waves : (n, r) random numbers; sum j is that of curvature_i waves_ij x_i over rows i"""
+    X : (p, n) features
+    slope, curvature : (n,) first and second derivatives of the rows' losses
+    waves : (n, r) random numbers"""
+    # The loss gradient, r random sums of rows, and principal Hessian directions (Li 1992) are
+    # orthogonalized to at most 2 (1 + r) directions.
     first = 1 + waves.shape[1]
     U, Q = np.zeros((2 * first, X.shape[0])), np.empty((first, X.shape[0]))
     P, k = np.empty((first, slope.size)), first
@@ -102,10 +104,10 @@ def find_directions(X, slope, curvature, waves):
 
 @njit(**OPTIONS, inline="always")
 def _to_unit_variance(U, Z, curvature):
-    """Scale directions U (k, p), so that rows' projections Z (k, n) on them have mean square 1.
+    """Scale directions U (k, p) in place to unit variance of the rows; return how many are left.
 
-    U and Z change in place. Directions on which rows project to 0 are dropped, unless all are such.
-    Return how many are left, in the first rows of U and Z. curvature : (n,) weights of the rows"""
+    Z : (k, n) projections of the rows on U, scaled in place
+    curvature : (n,) weights of the rows"""
     deviation, total = np.zeros(len(U)), 0.0
     for i in range(curvature.size):
         total += curvature[i]
@@ -127,11 +129,12 @@ def _to_unit_variance(U, Z, curvature):
 
 @njit(**OPTIONS, inline="always")
 def _hinge(z, side, knot, slope, curvature, level, total, ridge):
-    """Add c h and a constant to a model by one Newton step, where h = max(side z - knot, 0).
+    """Return how much a hinge h = max(side z - knot, 0) lowers the loss, its coefficient and mean.
 
-    Return the decrease of loss + ridge c^2 / 2, the coefficient c, and h's curvature-weighted mean.
-    z : (n,) projections of rows; side : 1 or -1; slope, curvature : (n,) loss derivatives
+    z : (n,) projections of the rows; side : 1 or -1
+    slope, curvature : (n,) first and second derivatives of the rows' losses
     total : sum(curvature); level : sum(slope) / total"""
+    # One Newton step for the hinge and a constant; the mean is weighted by `curvature`.
     centre, square, fall, spread = 0.0, 0.0, 0.0, 0.0
     for i in range(z.size):
         h = max(side * z[i] - knot, 0.0)
@@ -149,12 +152,13 @@ def _hinge(z, side, knot, slope, curvature, level, total, ridge):
 
 @njit(**OPTIONS, nogil=True)
 def place_hinges(U, X, slope, curvature, ridge, hinges, n_starts):
-    """Find the hinges max(u'x - knot, 0) along k directions u that lower the loss most.
+    """Return the learners that lower the loss most: rows (constant, intercept, weights), and signs.
 
-    Return at most n_starts learners per sign, rows (constant, intercept, p weights), and the signs.
-    U : (k, p) directions, scaled in place; X : (p, n) features; hinges : False for linear learners
-    slope : (n,) first derivatives of the rows' losses; curvature : (n,) second derivatives
-    ridge : factor of the penalty of squared weights"""
+    U : (k, p) directions of the weights, scaled in place
+    slope, curvature : (n,) first and second derivatives of the rows' losses
+    hinges : whether learners bend; otherwise they are linear
+    n_starts : largest number of learners with each sign, 1 or -1"""
+    # A learner with sign b is constant + b max(intercept + w'x, 0).
     Z = np.empty((len(U), slope.size))
     _project(X, U, len(U), Z)
     k = _to_unit_variance(U, Z, curvature)

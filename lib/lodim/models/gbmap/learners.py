@@ -117,11 +117,11 @@ class WeakLearners:
         return (E - self.theta[:, 0]) * self.sign
 
     def add_to(self, out, tiles, into, derivative=False, threads=1, runs=None):
-        """Add the values a_j + b_j g(intercept_j + w_j'x) of learners to out (n_tiles, width, 64).
+        """Add values of the learners to out (n_tiles, width, 64).
 
-        tiles : (n_tiles, p, 64) features; into : (M,) position, below `width`, for each learner
-        derivative : whether to add slopes b_j g' instead
-        runs : ranges (lo, hi) of blocks of 4,096 rows to process; None for all"""
+        into : (M,) column of `out` for each learner
+        derivative : whether to add the learners' derivatives instead of their values
+        runs : list of ranges (lo, hi) of blocks of 4,096 rows to use; None for all"""
         shape = self.beta, self.activation, derivative
         how = {"threads": threads, "runs": runs}
         over_rows(forward, tiles, self.theta, self.sign, *shape, into, out, **how)
@@ -165,10 +165,10 @@ class Effects:
 
 
 def effect_sums(learners, tiles, weight):
-    """Return weighted sums over rows: slopes (M,), activity (M,) and absolute gradients (K, p).
+    """Return the slopes, activities and absolute gradients of learners, as weighted sums over rows.
 
-    A slope is a learner's derivative by w_j'x; its activity is 1 if the slope exceeds half of the
-    largest possible one, else 0. A gradient is that of one of K linear predictors by p features."""
+    Slopes (M,) are derivatives by w'x; activities (M,) count rows with a large slope.
+    Gradients (K, p) are those of the linear predictors by the features."""
     slope, active, size = 0.0, 0.0, 0.0
     for rows, part in _chunks(tiles, len(weight), learners.n_scores * tiles.shape[1]):
         w = weight[rows]

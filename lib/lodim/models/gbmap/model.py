@@ -85,10 +85,10 @@ MODEL = Gbmap()
 
 
 def _choose(problem):
-    """Choose `m`, `lambda_`, `refit` by held-out deviance; return the new Problem, losses and gain.
+    """Choose `m`, `lambda_`, `refit` by cross-validation; return the new Problem, losses and gain.
 
-    losses : DataFrame of the settings tried with the chosen `refit`
-    gain : relative fall of held-out deviance by a joint fit of all learners; NaN if not compared"""
+    losses : DataFrame of the settings tried
+    gain : relative fall of the deviance by a joint fit, or NaN"""
     settings, K, losses, found = problem.settings, problem.family.n_functions, {}, {}
     m, first_guess = settings.m or refit.count_learners(problem.batch, K), None
     kinds = {"none": settings.m, "joint": m} if settings.refittable and m else {"none": settings.m}

@@ -83,11 +83,12 @@ def _newton_step(H, damping, slope, L, step):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _change_parameters(H, slope, b, beta, intercept, convex):
-    """Convert a loss's derivatives by (a, intercept, w) of a learner to those by (c, intercept, w).
+    """Convert a loss's derivatives by parameters (a, intercept, w) to those by (c, intercept, w).
 
-    c = a + b softplus(intercept), the value at x = 0 of a learner a + b softplus(intercept + w'x)
-    H : (d, d) Hessian, lower triangle, changed; slope : (d,) gradient, changed; beta : sharpness
-    convex : whether to omit the term with the softplus's second derivative if it is negative"""
+    c : value of the learner at x = 0, instead of the constant a that it adds
+    H, slope : Hessian (lower triangle) and gradient of the loss, changed in place
+    convex : whether to omit a negative term of the softplus's second derivative"""
+    # c = a + b softplus(intercept)
     e = math.exp(-abs(beta * intercept))
     share = 1.0 / (1.0 + e) if intercept > 0.0 else e / (1.0 + e)
     t = b * share
@@ -108,10 +109,10 @@ def _softplus(z, beta):
 def _set_trial(theta, step, b, beta, unit, exact, trial):
     """Write a learner's parameters after a Newton step to `trial`, rounded unless `exact`.
 
-    theta, trial : (a, intercept, w) before and after, of a + b softplus(intercept + w'x)
-    step : decreases of (c, intercept, w); a follows from c = a + b softplus(intercept)
-    beta : sharpness of the softplus; unit : (d,) powers of two, the units of the parameters
-    Rounded parameters are multiples of about 2^-12 of the length of the step."""
+    theta : parameters (constant, intercept, weights) before the step
+    step : decreases of (value of the learner at x = 0, intercept, weights)
+    unit : units of the parameters, powers of two"""
+    # Parameters are rounded to multiples of about 2^-12 of the length of the step.
     longest = 1e-150
     for k in range(2, theta.size):
         longest = max(longest, abs(step[k]) / unit[k])
@@ -126,11 +127,11 @@ def _set_trial(theta, step, b, beta, unit, exact, trial):
 
 
 def rounded(theta, unit, bits=FEW_BITS):
-    """Return parameters of r learners, the rows (a, intercept, weights) of theta (r, d), rounded.
+    """Return the parameters theta (r, d) of r learners, rounded to few binary digits.
 
-    Parameter j of a learner becomes a multiple of 2^k unit[j]. The integer k is such that the
-    learner's largest ratio weight / unit keeps `bits` binary digits.
-    unit : (d,) units of the parameters. Learners whose weights are all zero stay unchanged."""
+    unit : (d,) units of the parameters, powers of two
+    bits : number of digits that a learner's largest weight keeps"""
+    # Learners whose weights are all zero stay unchanged.
     u = theta / unit
     exponent = np.frexp(np.abs(u[:, 2:]).max(axis=1, initial=0.0))[1]
     grid = np.ldexp(1.0, np.maximum(exponent, -500) - bits)[:, None]
@@ -144,16 +145,14 @@ def _tile_rows(kept, tiles, t):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def newton(problem, responses, scores, theta, sign, ftol, of_one):
-    """Minimize the losses of r learners on few rows by damped Newton steps; theta changes in place.
+    """Minimize the losses of r learners on few rows by Newton steps; change theta in place.
 
-    Return (r, 5): the lowest loss, the largest absolute derivative there, the numbers of iterations
-    and of passes over the rows, and 1 if the search converged, else 0.
-    Learner j is a + b softplus(intercept + w'x), with (a, intercept, w) in theta[j] and b in
-    sign[j]. Steps follow Nocedal & Wright (2006), Sects. 3.4 and 10.3.
-    problem : Problem: features, row weights, loss, ridge penalty, limits of the search
-    responses : (n_tiles, 64), one per row; scores : (n_tiles, 64), sums of earlier learners
-    ftol : a search ends after two successive steps that lower the loss by at most ftol * loss
-    of_one : whether a loss from 1e-6 to 1 counts as 1 in this product"""
+    Return (r, 5): loss, largest derivative, iterations, passes over rows, 1 if converged.
+    responses, scores : (n_tiles, 64) responses, and linear predictors without the learner
+    theta, sign : (r, 2 + p) rows (constant, intercept, weights) and (r,) signs of the learners
+    ftol : relative decrease of the loss that ends a search
+    of_one : whether ftol is an absolute decrease for losses from 1e-6 to 1"""
+    # Damped steps as in Nocedal & Wright (2006), Sects. 3.4 and 10.3.
     X, weight, beta, ridge = problem.X, problem.weight, problem.beta, problem.ridge
     unit, precision, tol = problem.unit, problem.precision, problem.tol
     # A literal activation would compile the called functions again.

@@ -16,11 +16,13 @@ TIED = 1e-9  # relative difference up to which two objectives are tied
 
 
 class BoostObjective:
-    """Penalized mean loss of q new learners (Eq. 3 of Patron et al. 2024), as a function of theta.
+    """Penalized mean losses of q new learners as a function of their parameters.
 
-    theta : (q, 2 + p) rows (a, intercept, w) of learners a + b g(intercept + w'x); sign : (q,) b
-    score : sums of earlier learners, like X, y and weight in blocks of 64 rows
-    form : Form, which defines g and the loss; runs : ranges (lo, hi) of blocks to use, or None"""
+    sign : (q,) signs of the learners
+    score : linear predictors without them, like X, y and weight in blocks of 64 rows
+    runs : list of ranges (lo, hi) of blocks of 4,096 rows to use; None for all"""
+
+    # Eq. 3 of Patron et al. (2024)
 
     scaled = False
 

@@ -98,8 +98,8 @@ def embedding(fit, ax, *, data=None):
 def drift(fit, ax, *, data, offset=None, threshold=None, limit=None, k=NEIGHBOURS):
     """Draw the drift indicator against the loss of the rows of `data`, with an ROC curve.
 
-    limit : loss above which a row counts as bad, by default the 95% quantile; k : neighbours
-    threshold : value of the indicator to mark, by default `drift_threshold()`"""
+    threshold : value of the indicator to mark, by default `drift_threshold()`
+    limit : loss above which a row counts as bad, by default the 95% quantile"""
     rows = fit.design.rows_to_show(data, offset=offset, needs_response=True).rows
     frame = in_pandas(fit.augment)(data, offset=offset).assign(drift=fit.drift(data, k)).iloc[rows]
     if frame.empty:

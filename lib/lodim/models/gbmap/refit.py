@@ -50,11 +50,11 @@ class JointObjective:
 
 
 def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
-    """Fit weak learners; yield (learners, log, linear predictors), with log a dict of results.
+    """Fit weak learners; yield (learners, optimizer results, linear predictors of `eval_batch`).
 
-    If settings.joint, yield once, with all learners. Otherwise, yield after each boost, forever.
-    eval_batch : rows whose linear predictors (n, K) are yielded; None yields None
-    warm_start : learners of another fit, from which the optimizer also starts, or None"""
+    If `settings.joint`, yield once, with all learners; otherwise after each step, without end.
+    eval_batch : other rows to predict, or None
+    warm_start : WeakLearners of another fit to start from, or None"""
     if not settings.joint:
         yield from boost.fit_stages(batch, family, settings, eval_batch, warm_start)
         return

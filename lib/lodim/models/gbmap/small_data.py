@@ -21,14 +21,13 @@ from lodim.models.gbmap.objective import (
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def prepare_class(y, score, weight, target, table, loss, start_at):
-    """Prepare the fit of a learner of class `target`.
+    """Return what a fit of a learner of class `target` needs to know about the rows.
 
-    Return responses and linear predictors, (n_tiles, 64); first and second derivatives, by the
-    predictors, of the losses of the rows `start_at`; and the loss of all rows so far. Of several
-    unordered classes, `target` has response 1, others 0, and the predictor is its logit.
-    score : (n_tiles, K, 64) linear predictors; y, weight : (n_tiles, 64)
-    table : (2, K) for ordered classes: each class's response, and number to add to its predictor
-    loss : code, least curvature, parameters; start_at : positions of rows"""
+    This is: responses, linear predictors, first and second derivatives of losses, and total loss.
+    score : (n_tiles, K, 64) linear predictors of the classes
+    table : (2, K) response and mean threshold of each ordered class, or (2, 0)
+    start_at : positions of the rows whose derivatives are returned"""
+    # Unordered classes: `target` has response 1, others 0, and f becomes its logit.
     responses, offsets = np.empty(y.shape), np.empty(y.shape)
     n_scores, null, total = score.shape[1], 0.0, 0.0
     for t in range(y.shape[0]):
@@ -60,13 +59,13 @@ def prepare_class(y, score, weight, target, table, loss, start_at):
 
 
 def fit_learner(problem, rows, null_value, theta, sign, ftol):
-    """Fit a learner by Newton's method from r starting points; return the best (theta, sign, end).
+    """Fit a learner from r starting points; return the best (parameters, sign, results).
 
-    The best has parameters theta (d,), (a, intercept, w); it predicts 0 if the loss hardly falls.
-    end : (5,) loss, largest absolute derivative, iterations, passes over rows, 1 if converged
-    problem : Problem (X, weights, loss, penalty); rows : (responses, linear predictors), in blocks
-    null_value : loss without the learner; ftol : relative decrease that ends a search
-    theta, sign : starting points, (r, d) parameters (changed in place) and (r,) signs"""
+    The results are loss, largest derivative, iterations, passes over rows, 1 if converged.
+    rows : responses and linear predictors, (n_tiles, 64) each
+    null_value : loss without the learner
+    theta, sign : starting parameters (r, d), changed in place, and signs (r,)
+    ftol : relative decrease of the loss that ends a search"""
     n_iter, n_eval = np.zeros(len(sign)), 1.0
     if len(sign) > 2:  # rough fits first, of which only the best of each sign is continued
         rough = newton(problem, *rows, theta, sign, max(ftol, SCREENING_FTOL), False)
@@ -86,5 +85,6 @@ def fit_learner(problem, rows, null_value, theta, sign, ftol):
     end[2:4] = n_iter[best] + end[2], n_eval
     if null_value - least > max(ftol / min(max(least, 1e-6), 1.0), LEAST_GAIN) * null_value:
         return theta[best], sign[best], end
+    # Without a relevant gain, the learner predicts 0.
     end[4] = math.isfinite(null_value - least)
     return null[best], sign[best], end

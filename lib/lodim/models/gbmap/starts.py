@@ -42,8 +42,8 @@ class Start:
 def minimize(objective, theta, state, **options):
     """Minimize `objective` by L-BFGS from each row of theta (q, d); return a Minimum.
 
-    A row has the parameters of one learner, or of several learners one after another.
-    state : BoostState, whose monotone effects bound parameters; options : max_iter, tol etc."""
+    theta : starting parameters; a row has those of one learner, or of several
+    options : limits of the optimizer"""
     scaled = Rescaled(objective, np.tile(state.unit, theta.shape[1] // state.unit.size))
     if state.settings.monotone is None:
         end = lbfgs(scaled, scaled.to(theta), **options)
@@ -72,12 +72,11 @@ def _minimize_row(objective, theta, c, sign, **limits):
 
 
 def start_by_sample(objective, penalty, state, k, rng, stop, warm_theta, warm_sign):
-    """Return a Start for class k: the learner of each sign with the lowest loss on the row sample.
+    """Return a Start for class k: the best learner of each sign on the sampled rows.
 
-    If `state`, a BoostState, has no row sample, all rows are used.
-    objective : function of signs (q,) that makes the BoostObjective of such learners on all rows
-    penalty : ElasticNet; rng : draws random starting points; stop : dict of the optimizer's limits
-    warm_theta, warm_sign : learners of another fit, as additional starting points"""
+    objective : function that returns the BoostObjective for an array of signs
+    stop : dict of limits of the optimizer
+    warm_theta, warm_sign : parameters and signs of learners of another fit to start from"""
     settings, exact = state.settings, state.exact
     if state.sample is not None:
         objective = stage_objective(state, state.sample_rows(k), penalty)
@@ -99,13 +98,12 @@ def start_by_sample(objective, penalty, state, k, rng, stop, warm_theta, warm_si
 
 
 def start_in_subspace(objective, penalty, state, k, warm_theta, warm_sign, rejected):
-    """Return a Start (learners to start from) for class k; None if no weight changes the loss.
+    """Return a Start for class k, found in a space of few directions; None if no weight matters.
 
-    Their feature weights combine principal Hessian directions and weights of the given learners.
-    warm_theta : (r, d) parameters of learners of another fit; warm_sign : (r,) their signs
-    rejected : (theta, sign) of the learner whose sign was worse in the previous step, or None
-    objective : function of (q,) signs that makes the loss function (BoostObjective) of learners
-    state : BoostState, the fit so far; penalty : ElasticNet"""
+    objective : function that returns the BoostObjective for an array of signs
+    warm_theta, warm_sign : parameters and signs of learners of another fit to start from
+    rejected : (parameters, sign) of the learner not chosen in the last step, or None"""
+    # Weights combine principal Hessian directions and weights of the given learners.
     settings, p = state.settings, state.X.shape[1]
     n_starts = 1 if len(warm_theta) else settings.n_starts
     if rejected is not None:
@@ -197,12 +195,13 @@ def _projected(X, V, threads):
 
 
 def draw_starts(X, slope, curvature, key, ridge, hinges, n_starts, rng):
-    """Return the learners that lower the loss most: parameters (q, 2 + p) and signs (q,).
+    """Return the learners that lower the loss most: rows (constant, intercept, weights), and signs.
 
-    X : (p, n) centred rows; slope, curvature : (n,) derivatives of their losses by the predictors
-    ridge : penalty on squared weights; hinges : whether learners are hinges, otherwise linear
-    key : (n,) numbers computed from the values of rows, so that the order of rows has no effect
-    n_starts : number of learners per sign; their parameters are (constant, intercept, weights)"""
+    X : (p, n) centred features
+    slope, curvature : (n,) first and second derivatives of the rows' losses
+    key : (n,) numbers that depend only on the values of a row
+    hinges : whether learners bend; otherwise they are linear
+    n_starts : largest number of learners with each sign, 1 or -1"""
     waves = row_keys.waves(key, MIXTURES, rng)
     U = find_directions(X, slope, curvature, waves)
     return place_hinges(U, X, slope, curvature, ridge, hinges, n_starts)

@@ -39,11 +39,11 @@ class Rotation:
         return batch.once(cls, rotation)
 
     def project(self, theta):
-        """Convert learners' rows (a, intercept, w) to rotated features: V'w for w, basis V."""
+        """Convert the weights in theta[:, 2:] from original to rotated features."""
         return np.hstack([theta[:, :2], theta[:, 2:] @ self.basis])
 
     def expand(self, theta):
-        """Convert learners' rows (a, intercept, u) to original features: Vu for u, basis V."""
+        """Convert the weights in theta[:, 2:] from rotated to original features."""
         return np.hstack([theta[:, :2], theta[:, 2:] @ self.basis.T])
 
 
@@ -58,10 +58,10 @@ class StartRows:
 
     @classmethod
     def from_batch(cls, batch, X, sample, sample_X, family, seed):
-        """Choose rows of positive weight from which starting values of weak learners are computed.
+        """Choose rows of positive weight from which starting learners are computed.
 
-        batch : Batch of all rows; X : their features, perhaps rotated; seed : that of the sample
-        sample : positions of the rows to choose from, None for all; sample_X : their features"""
+        X : features of all rows, perhaps rotated
+        sample, sample_X : positions and features of the rows to choose from; None for all"""
 
         def choose():
             rows = np.arange(batch.n) if sample is None else sample
@@ -206,10 +206,8 @@ class BoostState:
         return self.X, y, self.score.astype(self.X.dtype), weight
 
     def class_table(self):
-        """Return a table (2, K) with a column per ordered class; (2, 0) if classes are not ordered.
-
-        Row 0 has the class's response in the loss. Row 1 has the mean of the class's one or two
-        thresholds, which is added to the linear predictors of its rows."""
+        """Return the response and mean threshold of each ordered class, (2, K), or (2, 0)."""
+        # The mean of a class's one or two thresholds is added to its linear predictors.
         if self.family.shared_slopes:
             return self.family.class_table(self.shift)
         return np.empty((2, 0))

@@ -51,10 +51,9 @@ class WorkerRows:
         return *columns, self.weight.astype(self.X.dtype)
 
     def gram_problem(self, y, score, weight):
-        """Return columns of a least-squares problem whose gradient at v is X' diag(s) X v.
+        """Return the responses, predictors and weights of a least-squares problem, on the workers.
 
-        They are responses 0, predictors 0 and weights s / 2, on the workers of a cluster.
-        s : first derivatives of the weighted losses of y by the linear predictors `score`"""
+        Its gradient at v is X' diag(s) X v, with s the first derivatives of the rows' losses."""
         half = score.map(_half_slope, y, weight, self.loss)
         zero = score.map(np.zeros_like)
         return zero, zero, half
@@ -67,10 +66,10 @@ class WorkerRows:
         return self.score.take(rows)
 
     def margin_spans(self, function, k, shift, *args):
-        """Call `function` on each span of rows, on the worker that has it; return the results.
+        """Call `function` on the workers' rows, to fit a learner of class k; return the results.
 
-        function : called with (X, response, linear predictor, weight, *args) of the rows
-        k : class whose learner is fitted to these columns; shift : thresholds of ordered classes"""
+        function : called with (X, responses, linear predictors, weights, *args) of a range of rows
+        shift : (K - 1,) thresholds of ordered classes, otherwise empty"""
         columns = self.y, self.score, self.weight
         return self.X.spans(_of_margin, *columns, self.family, k, shift, function, args)
 
@@ -89,17 +88,16 @@ def _null_score(offset, null):
 
 
 def margin(family, y, score, k, shift):
-    """Return response and linear predictor, (n,) each, to fit a learner of class k.
+    """Return responses and linear predictors for fitting a learner of class k, (n,) each.
 
-    Three or more unordered classes: response 1 in class k, else 0; predictor: logit of class k.
-    Ordered: a number for the class; score plus the mean of the thresholds next to the class.
-    Otherwise: y and score. score : (n, K) linear predictors; shift : (K - 1,) thresholds"""
+    score : (n, K) linear predictors of the classes
+    shift : (K - 1,) thresholds of ordered classes, otherwise empty"""
     if family.shared_slopes:
         response, middle = family.class_table(shift)[:, y.astype(int)]
         return response, score[:, 0] + middle
     if family.n_scores == 1:
         return y, score[:, 0]
-    others = score.copy()
+    others = score.copy()  # the predictor becomes the logit of class k
     others[:, k] = -np.inf
     largest = others.max(axis=1)
     total = np.exp(others - largest[:, None]).sum(axis=1)
@@ -107,7 +105,10 @@ def margin(family, y, score, k, shift):
 
 
 def deviance(family, y, score, weight, shift):
-    """Return the weighted sum of deviances at linear predictors score (n, K) + class thresholds."""
+    """Return the weighted sum of the rows' deviances.
+
+    score : (n, K) linear predictors without thresholds
+    shift : (K - 1,) thresholds of ordered classes, otherwise empty"""
     return dot(weight, family.deviance(y, score + shift if shift.size else score))
 
 
