@@ -49,7 +49,7 @@ def prepare(lo, hi, active, V, Z, cov, h2, results):
 
     V : (Q, r, k) projections; Z : (r, n) rows
     cov : (C, r, r) class covariances; h2 : (C,) squared bandwidths
-    results : arrays (P, spread, root, log_det) to fill, an entry per projection in use
+    results : arrays (P, spread, root, log_det) to fill
     P, spread : projected rows; class covariances times the projection
     root, log_det : inverse Cholesky factor and log determinant per pair of classes A <= B"""
     P, spread, root, log_det = results
@@ -140,9 +140,8 @@ def row_sums(u, scale, U, w, after, size, shift, e, T, R):
     """Return the sum of kernels over pairs of a point of u and a point of U.
 
     u, U : points, a column each; scale, w : their weights; size : number of points of U in use
-    after : u[:, a] and U[:, i] are a pair if i >= after + a; shift : number added to exponents
-    R, T : sums of kernel * difference for the points of u and U, changed in place
-    e : work array"""
+    after : u[:, a] and U[:, i] are a pair if i >= after + a; shift : added to exponents
+    R, T : sums of kernel * difference for the points of u and U, changed in place"""
     k, total = len(u), 0.0
     for a in range(scale.size):
         first = max(0, after + a)
@@ -168,12 +167,13 @@ def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, force
     P : (k, n) projected rows; w : (n,) weights; root : (k, k) map that whitens differences
     span_a, span_b : (first, end) of the ranges
     same : whether they start at the same row; then pairs i < j count twice, i > j never
-    shift : number added to exponents; scratch : seven work arrays
+    shift : added to exponents; scratch : work arrays
     forces_a, forces_b : (k, n) sums of kernel * difference, changed in place"""
     (a0, a1), (b0, b1), (u, U, v, e, T, R, scale) = span_a, span_b, scratch
     k, total, rows = root.shape[0], 0.0, a1 - a0
     whiten(P, a0, rows, root, u)
     R[:] = 0.0
+    # Within a class, a row is both first and second row of a pair.
     for a in range(rows):
         scale[a] = 2.0 * w[a0 + a] if same else w[a0 + a]
     for first in range(b0, b1, CHUNK):
@@ -202,14 +202,13 @@ def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, force
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
-    """Sum kernels, and kernels times differences, over pairs of rows, in tasks lo to hi - 1.
+    """Sum kernels over pairs of rows, and compute forces on rows, in tasks lo to hi - 1.
 
-    stripes : number of tasks per projection
-    P : (Q, k, n) projected rows; w : (n,) weights; start : (C + 1,) first row of each class
+    The force of a class on a row sums kernel * difference from the row to each row of the class.
+    stripes : tasks per projection; start : first row of each class
+    P : (Q, k, n) projected rows; w : (n,) weights
     root : (Q, C, C, k, k) maps that whiten differences; shift : (Q, C, C), added to exponents
-    totals : (tasks, C, C) sums of kernels between classes A <= B, to fill
-    forces : (tasks, C, k, n) sums of kernel * difference from each row to the rows of each class,
-        to fill; doubled for the row's own class"""
+    totals, forces : (tasks, C, C) sums for classes A <= B, (tasks, C, k, n) forces; to fill"""
     k, C, wide = P.shape[1], start.size - 1, CHUNK + LANES
     u, R = np.empty((k, BLOCK)), np.empty((k, BLOCK))
     U, T = np.empty((k, wide)), np.empty((k, wide))
@@ -232,7 +231,7 @@ def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
 def add_forces(P, F, first, stop, factor, root, M, g):
     """Add the terms of the rows `first` to `stop` - 1 to M and g, two parts of a gradient.
 
-    P : (k, n) projected rows; F : (k, n) sums of kernel * difference from each row to others
+    P : (k, n) projected rows; F : (k, n) forces on the rows, sums of kernel * difference
     M : (k, k), grows by P F' over these rows; g : (k, n), grows by factor * root' F for them"""
     for j in range(M.shape[0]):
         for m in range(M.shape[0]):
@@ -247,7 +246,7 @@ def add_forces(P, F, first, stop, factor, root, M, g):
 def finish(lo, hi, active, stripes, rows, sums, potential, gradient):
     """Compute log integrals of products of two class densities, and the gradient of a sum of them.
 
-    lo, hi : range of projections; stripes : number of tasks per projection
+    lo, hi : range of projections; stripes : tasks per projection
     rows : (Z, P, start, size, h2, share): rows; projected rows; first row, total weight, squared
         bandwidth of each class; weights of pairs of classes in the sum
     sums : (spread, root, log_det, shift, totals, forces), as in `prepare` and `pair_sums`

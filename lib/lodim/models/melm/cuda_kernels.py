@@ -37,11 +37,11 @@ def projections_at_once(n_tiles, C, k):
 
 
 def pair_sums(X, weight, owner, begin, V, root, shift):
-    """Sum kernels, and features times forces, over pairs of rows; return both sums.
+    """Sum kernels over pairs of rows, and features times forces over rows; return both sums.
 
-    The force of class b on a row is the sum of kernel * difference from the row to rows of b,
-    doubled for the row's own class. Kernel sums are (q, C, C), by pair of classes. The others are
-    (q, C, k, C r), by class of the force, axis, and class and feature of the row.
+    The force of a class on a row sums kernel * difference from the row to each row of the class.
+    Kernel sums are (q, C, C), by pair of classes. The others are (q, C, k, C r), by class of the
+    force, axis, and class and feature of the row.
     X : blocks of 64 rows on the GPU; weight : (blocks, 64); V : (q, r, k) projections
     owner, begin : class of each block; first block of each class
     root : (q, C, C, k, k) maps that whiten differences; shift : (q, C, C), added to exponents"""
@@ -62,11 +62,10 @@ def pair_sums(X, weight, owner, begin, V, root, shift):
 
 @cuda.jit(cache=True)
 def _coordinates(X, owner, maps, U):
-    """Fill U with whitened coordinates of the rows.
+    """Fill U with whitened coordinates of the rows, for kernels with rows of each class.
 
-    U : (Q or more, C, k, blocks, 64), by projection and by class c of the other row in a kernel
-    X : (blocks, r, 64) rows; owner : (blocks,) class of each block
-    maps : (Q, C, C, r, k) maps to these coordinates, for pairs of classes A <= B"""
+    U : (Q or more, C, k, blocks, 64); X : (blocks, r, 64) rows; owner : class of each block
+    maps : (Q, C, C, r, k) maps to these coordinates, for pairs of classes"""
     t, c, q = cuda.blockIdx.x, cuda.blockIdx.y, cuda.blockIdx.z
     row, tile_class = cuda.threadIdx.x, owner[t]
     a, b = min(tile_class, c), max(tile_class, c)
@@ -119,10 +118,9 @@ def _sum_over_segments(room, x):
 def _pair_sums(U, weight, owner, begin, shift, forces, sums):
     """Compute the force of each class on each row, and sums of kernels by class and block of rows.
 
-    The force of class b on a row is the sum of kernel * difference from the row to rows of b,
-    doubled for the row's own class. U : coordinates from `_coordinates`; weight : (blocks, 64)
+    The force of a class on a row sums kernel * difference from the row to each row of the class.
+    U : coordinates from `_coordinates`; weight : (blocks, 64); shift : (Q, C, C), for exponents
     owner, begin : class of each block; first block of each class
-    shift : (Q, C, C), added to exponents
     forces, sums : arrays to fill, shaped like U and (Q, C, blocks)"""
     point = cuda.shared.array((CHUNK, TILE), np.float64)
     room = cuda.shared.array((SEGMENTS, TILE), np.float64)

@@ -116,13 +116,12 @@ class Divergence:
         return potential
 
     def _sum_pairs(self, rows, root, shift, totals, forces, threads):
-        """Sum kernels over pairs of rows, for each projection and pair of classes.
+        """Sum kernels over pairs of rows, and compute forces on rows, for each projection.
 
         rows : (q, k, n) projected rows; on a GPU, the projections (q, r, k)
         root : (q, C, C, k, k) maps that whiten differences; shift : (q, C, C), added to exponents
-        totals : (..., C, C) sums of kernels, to fill
-        forces : (..., C, k, n) sums of kernel * difference, to fill
-            on a GPU, (q, C, k, C r) sums of these times features"""
+        totals : (..., C, C) sums to fill; forces : (..., C, k, n) forces to fill, sums of
+            kernel * difference; on a GPU, (q, C, k, C r) sums of features times forces"""
         if self._tiles is not None:
             totals[:], forces[:] = self._tiles.run(pair_sums, *self._classes, rows, root, shift)
             return

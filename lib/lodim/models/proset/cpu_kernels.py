@@ -220,8 +220,7 @@ def loss_gradient(lo, hi, partials, scoring, step, points, runs, u, loss):
     points : Points, the J candidates, positive weights first
     runs : first position of each run of candidates of equal response and sign of weight; then J
     u : inverse SD of normal densities; loss : CLASSES, SQUARED or DENSITY, the kind of loss
-    partials : (parts, 2 + D + J) loss; derivative by u; for each feature, a sum that leads to the
-        derivative by its weight; derivatives by the candidates' weights"""
+    partials : (parts, 2 + D + J) loss, derivative by u, sums by feature, derivatives by weights"""
     X, y, weight, own = scoring.X, scoring.y, scoring.weight, scoring.own
     _, _, V, w, target = points
     kind = X.dtype

@@ -150,10 +150,9 @@ def _leave_out(own, t, index, D, J, first, G):
 def _agreement(y, target, normal, loss):
     """Return (h, dh/du), where h is a prototype's prediction for a row with response y.
 
-    target : the prototype's response
-    normal : constants (1, u / sqrt(2), u / sqrt(2 pi), 1 / sqrt(2 pi)) of a normal density
+    target : the prototype's response; normal : constants of a normal density with SD 1 / u
     loss : kind of prediction, CLASSES for P(y), DENSITY for a density at y, SQUARED for a mean"""
-    one, narrow, height, peak = normal
+    one, narrow, height, peak = normal  # 1, u / sqrt(2), u / sqrt(2 pi), 1 / sqrt(2 pi)
     if loss == CLASSES:
         return one if y == target else one - one, one - one
     if loss == SQUARED:
@@ -181,8 +180,8 @@ def _estimates(tile, rows, own, J, live, normal, loss, stage, G, A, B, room):
     tile : (X, t, active, v, points, D): rows X[t]; D features and their weights; weighted points
     rows : (blocks, 4, 64), responses first; own : (blocks, 64) candidate that is the row, or -1
     J, live : number of candidates, and of those with positive weight, which come first
-    normal : constants of a normal density; loss : CLASSES, SQUARED or DENSITY, the kind of loss
-    stage, room : shared memory; G, A, B : this thread's work arrays"""
+    normal : constants of a normal density with SD 1 / u; stage, room : shared memory
+    loss : CLASSES, SQUARED or DENSITY, the kind of loss; G, A, B : this thread's work arrays"""
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     _, t, index, _, points, D = tile
     for r in range(ROWS_PER_THREAD):
@@ -261,8 +260,7 @@ def _loss_gradient(X, rows, own, index, theta, points, D, J, live, loss, partial
     own : (blocks, 64) candidate that is the row, or -1; index : D features, then J candidates
     theta : D feature weights, J candidates' weights, four constants of a normal density
     points : D weighted features, weight, response of each candidate; `live` weights are positive
-    partials : (parts, 2 + D + J) loss; derivative by u; for each feature, a sum that leads to the
-        derivative by its weight; derivatives by the candidates' weights"""
+    partials : (parts, 2 + D + J) loss, derivative by u, sums by feature, derivatives by weights"""
     row = cuda.shared.array((CHUNK, TILE), X.dtype)
     point = cuda.shared.array((CHUNK, TILE), X.dtype)
     room = cuda.shared.array(N_EXCHANGED, X.dtype)
