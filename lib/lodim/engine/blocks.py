@@ -25,8 +25,8 @@ LARGE = 2**28  # bytes of X above which a GPU is faster despite the time of kern
 def place(X, engine, large=None):
     """Return X on the device where compiled loops will read it, the CPU or a GPU.
 
-    engine : "cpu", "cuda" or "auto", which uses a GPU only for large data
-    large : whether the data are large; None judges by the size of X"""
+    engine : "cpu", "cuda" or "auto" (a GPU only for large data)
+    large : whether the data are large, None to judge by X"""
     if not on_host(X):
         if engine == "cuda":
             raise DeviceError(
@@ -107,10 +107,10 @@ def _pool(pid):
 
 
 def for_blocks(kernel, n_blocks, *args, threads=1, runs=None):
-    """Call a compiled loop kernel(lo, hi, *args) in threads, for ranges of blocks of 4,096 rows.
+    """Call a compiled loop kernel(lo, hi, *args) in threads, for ranges of blocks of rows.
 
-    kernel : processes blocks lo to hi - 1; must release the GIL
-    runs : ranges (lo, hi) of the blocks to process; None means all"""
+    kernel : processes blocks lo to hi - 1 of 4,096 rows; must release the GIL
+    runs : ranges (lo, hi) of the blocks to process, None for all"""
     threads = min(threads, n_blocks, _most_threads.get() or threads)
     if runs is not None:
         kernel = partial(_over_runs, kernel, runs)
@@ -158,11 +158,11 @@ def each(work, items, n_values, threads=None):
 
 
 def over_rows(kernel, tiles, *args, threads=1, runs=None):
-    """Run a compiled loop over all rows, which adds values per row to the last of `args`.
+    """Run a compiled loop that adds values per row to the last of `args`.
 
-    kernel : called as kernel(lo, hi, tiles, *args) for blocks lo to hi - 1 of 4,096 rows
-    tiles : rows in tiles of 64, in this process, on a GPU or on Dask workers
-    runs : ranges (lo, hi) of the blocks to process, for rows in this process; None means all"""
+    kernel : kernel(lo, hi, tiles, *args) processes blocks lo to hi - 1 of 4,096 rows
+    tiles : array in tiles of 64 rows
+    runs : ranges (lo, hi) of the blocks to process, None for all"""
     if on_host(tiles):
         for_blocks(kernel, count_blocks(tiles), tiles, *args, threads=threads, runs=runs)
     else:
@@ -172,11 +172,9 @@ def over_rows(kernel, tiles, *args, threads=1, runs=None):
 def sum_blocks(kernel, tiles, shape, *args, threads=1, runs=None):
     """Return the sum over all rows that a compiled loop computes, such as a gradient.
 
-    kernel : kernel(lo, hi, partials, tiles, *args) writes the sum over the rows of block b, which
-        has 4,096 rows, to partials[b], for b from lo to hi - 1
-    tiles : features or other values in tiles of 64 rows, (n_tiles, ..., 64)
-    shape : shape of the sum, and of each partials[b]
-    runs : ranges (lo, hi) of the blocks to process; None means all"""
+    kernel : kernel(lo, hi, partials, tiles, *args) sets partials[lo:hi], sums of 4,096 rows
+    tiles : array in tiles of 64 rows, (n_tiles, ..., 64)
+    runs : ranges (lo, hi) of the blocks to process, None for all"""
     if not on_host(tiles):
         return tiles.sum_blocks(kernel, shape, *args)
     n_blocks = count_blocks(tiles)
@@ -235,10 +233,10 @@ def single_blas():
 
 
 def over_spans(work, X, n, *rows, threads=1):
-    """Process X in spans of consecutive rows; yield the results of work(X, *rows) in order.
+    """Yield work(X, *rows) for spans of consecutive rows, in order.
 
     rows : arrays (n, ...) or None, cut into the same spans as X
-    threads : number of threads in this process, None for all; unused if X is on Dask workers"""
+    threads : number of threads in this process, None for all"""
 
     def of_span(part):
         own = (None if array is None else array[part] for array in rows)
@@ -258,7 +256,9 @@ def sum_spans(work, X, n, *rows):
 
 
 def rows_of_spans(work, X, n, *rows):
-    """Return values of n rows, (n, ...), computed by work(X, *rows) per span of 65,536 rows."""
+    """Return values of n rows, (n, ...), from work(X, *rows) per span of 65,536 rows.
+
+    rows : arrays (n, ...) or None, cut into the same spans as X"""
     found = zip(row_spans(n), over_spans(work, X, n, *rows), strict=True)
     return np.concatenate([own[: part.stop - part.start] for part, own in found])
 
@@ -269,9 +269,7 @@ def each_tile(work, tiles, *args):
 
 
 def sum_tiles(work, X, *arrays):
-    """Return the sum of work(X, *arrays) over parts of 65,536 rows.
-
-    X, arrays : each (n_tiles, ...), in tiles of 64 rows; `work` gets the tiles of one part"""
+    """Return the sum of work(X, *arrays) over parts of 65,536 rows; all arrays are in tiles."""
     if not on_host(X):
         return reduce(np.add, X.map_tiles(work, *arrays))
     parts = map(of_rows, row_spans(len(X) * TILE))

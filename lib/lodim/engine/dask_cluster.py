@@ -114,11 +114,11 @@ class Cluster:
                 )
 
     def submit(self, work, *args, each=None, name=None):
-        """Start work(group, *args) on Dask workers, one call per Group of rows; return the futures.
+        """Start work(group, *args) on Dask workers for each Group of rows; return the futures.
 
-        args : arguments of all calls; an OnWorkers (values on workers) gives each its Group's part
-        each : list of one more argument per call, the last one; or None
-        name : title in Dask's displays, by default the name of `work`"""
+        args : arguments of all calls; an OnWorkers (values on workers) is cut to the Group
+        each : list of one last argument per call, or None
+        name : title in Dask's displays, None for the name of `work`"""
         # No task names its worker: it would wait forever if all workers were replaced.
         held = {k: v.futures for k, v in enumerate(args, 1) if isinstance(v, OnWorkers)}
         sent = [None if isinstance(v, OnWorkers) else v for v in args]

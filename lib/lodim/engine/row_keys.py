@@ -16,8 +16,8 @@ WAVES = 30.0  # radians per standard deviation of the keys
 def keys(X, weight, y=None, n_classes=0):
     """Return a number (key) per row, (n,), that depends on the row's values, not its position.
 
-    Keys serve to draw the same rows from data in any order. Equal rows have equal keys.
-    y : numbers, or codes of `n_classes` classes, or None; NaN or n_classes for unknown classes"""
+    Keys serve to draw the same rows from data in any order.
+    y : numbers, codes of `n_classes` classes, or None; NaN or n_classes if unknown"""
     share = weight / weight.sum()
     farthest = np.maximum(X.max(axis=0), -X.min(axis=0))
     u = X - share @ X
@@ -56,8 +56,8 @@ def keys(X, weight, y=None, n_classes=0):
 def of_batch(batch, n_classes):
     """Return a key per row of a Batch, (n,), and the mean key of each class, (n_classes,).
 
-    Keys are numbers that depend on the rows' values, not their order; random draws are based on
-    them. Rows of weight zero must be left out first, so that they change no draw."""
+    Keys are numbers that depend on the rows' values, not their order.
+    Rows of weight zero must be left out first."""
     X = tiles.unpack(batch.X, batch.n).astype(np.float64)
     key = keys(np.nan_to_num(X, copy=False), batch.weight, batch.y, n_classes)
     for known in (batch.weights, batch.offset, None if n_classes else batch.y):

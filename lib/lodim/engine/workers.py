@@ -12,10 +12,9 @@ from lodim.engine.dask_cluster import PART_TILES, ROWS_PER_CHUNK, Cluster, OnWor
 
 
 class WorkerTiles(OnWorkers):
-    """Array in tiles of 64 rows, (n_tiles, ..., 64), whose rows are distributed over Dask workers.
+    """Array in tiles of 64 rows, (n_tiles, ..., 64), distributed over Dask workers.
 
-    beside : dict from "y", "weights" and "offset" to (local array, its copy on the workers)
-    A compiled loop called with this array runs on each worker, over the worker's rows."""
+    beside : dict "y", "weights" or "offset" -> (local array, its copy on the workers)"""
 
     def __init__(self, cluster, futures, n, shape, dtype):
         self.cluster, self.futures, self.n = cluster, futures, n
@@ -30,21 +29,20 @@ class WorkerTiles(OnWorkers):
         return int(np.prod(self.shape))
 
     def map(self, function, *args, shape=None, dtype=None):
-        """Return function(tiles, *args) as WorkerTiles; each worker computes it for its own rows.
+        """Return function(tiles, *args) as WorkerTiles; each worker computes its own rows.
 
-        function : free of side effects; gets a worker's tiles of 64 rows
-        shape : shape of the result without its first axis, None if it does not change
-        dtype : type of the result's numbers, None if it does not change"""
+        function : gets a worker's tiles; must have no side effects
+        shape, dtype : shape (without first axis) and type of the result, None if unchanged"""
         futures = self.cluster.submit(_map, self, function, *args, name=function.__name__)
         shape = self.shape if shape is None else (len(self), *shape)
         return WorkerTiles(self.cluster, futures, self.n, shape, dtype or self.dtype)
 
     def add(self, kernel, onto, *args):
-        """Add values per row, from a compiled loop on Dask workers, to a copy of `onto`; return it.
+        """Add values per row to a copy of `onto` on Dask workers; return the copy.
 
         kernel : kernel(lo, hi, tiles, *args, out) adds to `out` in blocks lo to hi - 1 (4,096 rows)
-        onto : WorkerTiles to copy; or, to start from zeros, the shape (..., 64) of 64 rows
-        args : further arguments; of WorkerTiles, each worker passes the rows that it holds"""
+        onto : WorkerTiles, or the shape of one tile, (..., 64), to start from zeros
+        args : further arguments; WorkerTiles are cut to the worker's rows"""
         shape = onto.shape if isinstance(onto, WorkerTiles) else (len(self), *onto)
         futures = self._run(_fill, kernel, onto, *args)
         return WorkerTiles(self.cluster, futures, self.n, shape, np.float64)
@@ -57,10 +55,9 @@ class WorkerTiles(OnWorkers):
         out += self.add(kernel, out.shape[1:], *args).gather()
 
     def sum_blocks(self, kernel, shape, *args):
-        """Return the sum over rows, of this `shape`, that a compiled loop computes on Dask workers.
+        """Return the sum over all rows that a compiled loop computes on Dask workers.
 
-        kernel : kernel(lo, hi, partials, tiles, *args) writes the sum over block b, of 4,096 rows,
-            to partials[b], for b from lo to hi - 1"""
+        kernel : kernel(lo, hi, partials, tiles, *args) sets partials[lo:hi], sums of 4,096 rows"""
         parts = self.cluster.results(self._run(_span_sums, kernel, shape, *args))
         return reduce(np.add, (span for part in parts for span in part))
 
@@ -76,15 +73,13 @@ class WorkerTiles(OnWorkers):
     def map_spans(self, work, *rows):
         """Return a list of work(X, *rows), one per span of 65,536 rows, called on Dask workers.
 
-        work : gets a span's rows of this array (X, in tiles of 64) and of each array in `rows`
+        work : gets X, in tiles of 64 rows, and `rows`, all cut to the span
         rows : arrays (n, ...) in this process, or None"""
         columns = (None if v is None else self.column(v) for v in rows)
         return self.spans(_rowwise, work, *columns)
 
     def map_tiles(self, work, *arrays):
-        """Return a list of work(X, *arrays), one per 65,536 rows, called on the Dask workers.
-
-        work : gets these rows of this array (X) and of the WorkerTiles `arrays`, in tiles of 64"""
+        """Return a list of work(X, *arrays), one per 65,536 rows, called on the Dask workers."""
         return self.spans(_tilewise, work, *arrays)
 
     def take(self, i):
@@ -226,9 +221,9 @@ def _fill(group, X, name, onto, *args):
 def _span_sums(group, X, name, shape, *args):
     """Return a sum for each 65,536 rows of one Dask worker, (n_sums, *shape).
 
-    X : features of the worker's rows, in tiles of 64 rows; `group` is not used
-    name : (module, name) of a compiled loop(lo, hi, partials, X, *args). For each block b (4,096
-        rows) from lo to hi - 1, it writes the sum over the block to partials[b]"""
+    X : features of the worker's rows, in tiles of 64 rows
+    name : (module, name) of a compiled loop(lo, hi, partials, X, *args), which sets
+        partials[lo:hi], sums of 4,096 rows"""
     n_blocks = count_blocks(X)
     partials = np.empty((n_blocks, *shape))
     for_blocks(_find(name), n_blocks, partials, X, *args, threads=available_threads())
@@ -239,9 +234,10 @@ def _span_sums(group, X, name, shape, *args):
 def _by_span(group, X, function, in_tiles, *args):
     """Return a list of function(rows, X, *args), one per 65,536 rows of one Dask worker.
 
-    group, X : Group and features, in tiles of 64 rows, of the worker's rows
-    function : gets a slice of positions among all rows, and the tiles of these rows
-    in_tiles : whether each of `args` is an array of tiles, of which `function` gets these rows"""
+    group : Group of the worker's rows
+    X : features of the worker's rows, in tiles of 64 rows
+    function : gets a slice of row positions, and X of these rows
+    in_tiles : bool per item of `args`, whether to cut it to these rows"""
     out = []
     for first in range(0, len(X), PART_TILES):
         part, start = slice(first, first + PART_TILES), group.lo * ROWS_PER_CHUNK
