@@ -117,10 +117,10 @@ def split(batch, held_out, standardize):
 
 
 def split_and_scaling(batch, held_out, standardize):
-    """Split a batch into training and held-out rows with scaled X; return both, means and scales.
+    """Split a batch, scaled by its training rows; return both parts, means and scales (p,).
 
-    held_out : (n,) bool; standardize : whether the scales (p,) are standard deviations, or all 1
-    Means and scales are those of the training rows."""
+    held_out : (n,) bool
+    standardize : whether scales are standard deviations, not 1"""
     train, test = np.flatnonzero(~held_out), np.flatnonzero(held_out)
     X = tiles.unpack(batch.X, batch.n)
     mean, sd = _moments(X[train].astype(np.float64), batch.weight[train])
@@ -150,10 +150,10 @@ def _moments(X, weight):
 
 
 class SplitsInPlace(Sequence):
-    """Sequence of pairs of batches (training rows, held-out rows), one per fold, that share X.
+    """Sequence of (training batch, held-out batch), one pair per fold.
 
-    fold : (n,) fold that holds out each row, or -1 if none does
-    Both batches have all rows; rows of the other batch have weight zero."""
+    fold : (n,) number of the fold that holds out each row, or -1
+    Each batch has all rows; rows of the other batch have weight zero."""
 
     def __init__(self, batch, fold):
         self.batch, self.fold, self._n = batch, fold, int(fold.max()) + 1

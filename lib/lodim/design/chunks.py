@@ -131,7 +131,7 @@ class RowPlace(str):
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """Labels of rows in messages: labels[i] is the file of row i, and its number in this file.
+    """Labels of rows in messages, such as "7 of a.csv".
 
     runs : (first position in the data, first number in the file, file) per range of rows
     rows : positions of the labelled rows in the data"""
@@ -187,10 +187,9 @@ class ChunkStore:
     starts: tuple[int, ...]
 
     def read(self, names, start=0):
-        """Read columns `names` in successive ranges; yield (first row, end, dict name -> Column).
+        """Read columns `names` in ranges of rows; yield (first row, end, dict name -> Column).
 
-        start : row to read from; if it is inside a file or another piece of the Source, the first
-            range begins where that piece begins"""
+        start : a row of the first piece (such as a file) to read"""
         first = bisect_right(self.starts, start) - 1
         at = self.starts[first]
         for piece in self.source.pieces[first:]:
@@ -325,11 +324,11 @@ class SourceChunks(Chunks):
 
 
 def batch_reader(design, chunks, inputs):
-    """Return a function of k that reads chunk k of the rows as a Batch, here or on a Dask worker.
+    """Return a function that reads chunk k of the rows as a Batch, here or on a Dask worker.
 
-    design : Design, which converts the rows to numbers
+    design : Design, which converts rows to numbers
     chunks : SourceChunks, all chunks of the data
-    inputs : RowInputs (weights, offset etc.) of all rows, including incomplete ones"""
+    inputs : RowInputs (weights, offset etc.) of all rows"""
     ranges = [(span.start, span.stop) for span in spans_of(chunks.table.rows, chunks.n)]
     inputs = RowInputs(inputs.weights, inputs.offset).arrays()
     return partial(_read_batch, design=design, store=chunks.store, ranges=ranges, inputs=inputs)
@@ -353,11 +352,11 @@ def bare_table(table, span):
 
 
 def part_task(store, span, table, work, names):
-    """Read columns `names` of a chunk on a Dask worker; return work(span, table with the columns).
+    """Read columns of a chunk on a Dask worker into its table; return work(span, table).
 
-    store : ChunkStore, which reads the data
-    span : Span, the position of the chunk
-    table : Table of the chunk's rows, without columns"""
+    store : ChunkStore, which reads the columns `names`
+    span : Span, position of the chunk
+    table : Table of the chunk, without columns"""
     return work(span, replace(table, columns=store.columns(names, span)))
 
 
@@ -368,9 +367,7 @@ class WorkerChunks(SourceChunks):
     client: object = None
 
     def map(self, work, names):
-        """Let Dask workers read the chunks; return a list of work(span, table), one per chunk.
-
-        span is the chunk's position, a Span; table is a Table of its rows with columns `names`."""
+        """Let Dask workers read the chunks; return a list of work(span, table), one per chunk."""
         if not names:
             return super().map(work, names)
         spans = spans_of(self.table.rows, self.n)
@@ -378,14 +375,14 @@ class WorkerChunks(SourceChunks):
         return dask_cluster.run_tasks(self.client, part_task, self.store, each)
 
     def tiles(self, design, all_inputs, inputs):
-        """Compute X on Dask workers; return it (WorkerTiles), y (n,) or None, and RowInputs.
+        """Compute X on Dask workers; return X as WorkerTiles, y (n,) or None, and RowInputs.
 
         design : Design, which converts rows to numbers
-        all_inputs : RowInputs (weights, offset etc.) of all rows, including incomplete ones
-        inputs : RowInputs of the complete rows; returned with the arrays of weights and offset that
-            were fetched from the workers, which therefore need not be sent to them again"""
+        all_inputs : RowInputs (weights, offset etc.) of all rows
+        inputs : RowInputs of the complete rows"""
         make = batch_reader(design, self, all_inputs)
         X = workers.read_parts(self.client, make, self.n, len(design.names), design.dtype)
+        # Arrays that workers hold already are not sent to them again.
         here = {name: values for name, (values, _) in X.beside.items()}
         kept = {k: here[k] for k in ("weights", "offset") if getattr(inputs, k) is not None}
         return X, here.get("y"), replace(inputs, **kept)

@@ -102,14 +102,13 @@ def inverses(scale, dtype):
 
 @njit(**_OPTIONS)
 def pack(x, rows, mean, scale, inverse, tiles, k, size):
-    """Standardize one feature of all rows, (value - mean) / scale, and write it to `tiles`.
+    """Standardize one feature of all rows and write it to `tiles`.
 
-    x : values of the feature
-    rows : position in x of each row's value; if empty, row i has x[i]
-    inverse : 1 / scale, by which to multiply, or 0 to divide by scale
-    tiles : output (n_tiles, p, 64), groups of 64 rows of all p features
+    rows : position in x per row, empty for 0, 1, 2 etc.
+    inverse : 1 / scale, or 0 to divide by scale
+    tiles : output (n_tiles, p, 64)
     k : position of the feature in `tiles`
-    size : output (64,), in entry j the largest |value - mean| of rows j, j + 64, j + 128 etc."""
+    size : output (64,), in entry j the largest |value - mean| of rows j, j + 64 etc."""
     for j in range(TILE):
         size[j] = 0.0
     n = rows.size if rows.size else x.size

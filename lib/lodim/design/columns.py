@@ -219,15 +219,15 @@ def as_levels(column):
     return _sorted_column(column.name, codes, [kind(v) for v in values])
 
 
-def without_levels(column, known, removable=None):
-    """Return a column with unknown values set to missing.
+def without_levels(column, kept, removed=None):
+    """Return a column with some levels set to missing.
 
-    known : values that stay
-    removable : unknown levels to set to missing; others stay unknown. None means all"""
+    kept : levels that stay
+    removed : levels to set to missing; None means all that are not kept"""
     if column.kind != "level":
-        unknown = removable is None and ~np.isin(as_float(column.values), known)
+        unknown = removed is None and ~np.isin(as_float(column.values), kept)
         return replace(column, values=np.where(unknown, np.nan, as_float(column.values)))
-    goes = [v not in known and (removable is None or v in removable) for v in column.levels]
+    goes = [v not in kept and (removed is None or v in removed) for v in column.levels]
     if not any(goes):
         return column
     return replace(column, codes=np.where(np.array([*goes, True])[column.codes], -1, column.codes))
@@ -306,10 +306,10 @@ def used_levels(column, rows):
 
 
 def recode(column, levels, rows, cure="", known=None):
-    """Return the code of each row: the position of its value in `levels`, or -1 if missing.
+    """Return the position of each row's value in `levels`, or -1 if missing.
 
     rows : positions of the rows in the Column, empty for all
-    cure : advice at the end of the DataError about a value that is not in `levels`
+    cure : advice at the end of the error about an unknown level
     known : dict level -> position in `levels`, or None to compute it"""
     if column.kind == "date":
         what = f"column {column.name!r} must have levels, as in training"
@@ -387,9 +387,9 @@ def known_rows(table, names):
 
 
 def rows_to_learn(table, names):
-    """Return a Table of rows with values in all columns `names`, and their positions (empty: all).
+    """Return a Table of the rows with values in all columns `names`, and their positions.
 
-    Raise DataError if none of these rows has positive weight."""
+    Empty positions mean all rows. Raise DataError if no such row has positive weight."""
     part, where = known_rows(table, names)
     if part.n_positive:
         return part, where

@@ -37,7 +37,7 @@ from lodim.design.rows import (
 from lodim.design.summaries import Limits, limits_by_position, most_wild
 from lodim.errors import ArgumentError, DataError, ExtrapolationWarning, FormulaError, warn
 from lodim.family import FAMILIES, is_parameter, parameter_of
-from lodim.formula.formula import answers, expand, is_compressed, parse, quote, written
+from lodim.formula.formula import expand, is_compressed, parse, prediction_columns, quote, written
 from lodim.sources import read_source
 from lodim.text import counted
 
@@ -47,13 +47,14 @@ MISSING = ("drop", "indicator", "keep")  # allowed treatments of missing feature
 
 @forms.record
 class Design:
-    """Formula as learned from the training rows: all that is needed to convert new rows to X.
+    """Formula with all that was learned from training rows, to convert new rows to X.
 
-    n_dropped : number of training rows that were left out because of missing values
-    n_incomplete : number of training rows that miss only features; dropped if `missing` is "drop"
-    lacking : dict name of a column or input, such as weights -> number of missing values"""
+    n_dropped : number of training rows left out for missing values
+    n_incomplete : number of training rows that miss only features
+    lacking : dict column or input (such as weights) -> number of missing values"""
 
-    # Rows of weight zero do not count. `lacking` is empty if no row was dropped.
+    # Rows of weight zero do not count. `lacking` is empty if no row was dropped. Incomplete rows
+    # are dropped if `missing` is "drop".
 
     formula: str = forms.text()
     family: str = forms.choice(*FAMILIES)
@@ -104,15 +105,17 @@ class Design:
         which=None,
         reading=Reading(),  # noqa: B008
     ):
-        """Learn the terms, levels, means and scales of a formula; return the Design and the Batch.
+        """Learn the terms and scales of a formula; return a Design and a Batch (training rows).
 
-        The Batch holds the training rows as numbers. Rows of weight zero do not affect the Design.
-        inputs : RowInputs (weights etc.); reading : Reading (sample, client and other settings)
-        family : name; None to infer it: numbers are classes only if all are 0 and 1, or -1 and 1
-        parameters : dict such as {"power": 1.5}; which : position of the response, if several
-        standardize : whether to divide by standard deviations; features are always centred
-        missing : "drop", "keep", or "indicator" (impute and add a 0/1 column); dtype : type of X
-        reference_levels : code factors as R does; compress_tails : transform heavy tails"""
+        inputs : RowInputs (weights etc.)
+        family : name, None to infer it from the response
+        parameters : dict such as {"power": 1.5}
+        standardize : whether to divide features by standard deviations
+        missing : "drop", "keep", or "indicator" (impute and add a 0/1 column)
+        reference_levels : whether to code factors as R does
+        compress_tails : whether to transform columns with heavy tails
+        which : position of the response, if several
+        reading : Reading (sample, client etc.)"""
         one_of("missing", missing, MISSING)
         if family is not None:
             one_of("family", family, FAMILIES)
@@ -173,9 +176,9 @@ class Design:
     def apply(self, data, *, offset=None, response=False, new_levels="error"):
         """Convert the complete rows of new data to a Batch.
 
-        offset : offset of the rows; None means the column used in training, if any
+        offset : offset of the rows, None for the column used in training, if any
         response : whether to add the response and weights
-        new_levels : whether levels not in training are an "error" or "missing" values"""
+        new_levels : "error" or "missing", treatment of levels not in training"""
         frame = read_frame(data)
         if response and self.response is None:
             raise DataError(f"the formula {self.formula!r} has no response")
@@ -204,15 +207,15 @@ class Design:
         return with_positive_weight(batch)
 
     def batch_of(self, frame, inputs, response, known, part=False):
-        """Convert the rows of a Frame (named columns) to a Batch: X, y, weights etc.
+        """Convert the complete rows of a Frame (named columns) to a Batch: X, y, weights etc.
 
-        Rows that lack a value that the model needs are left out.
         inputs : RowInputs (weights etc.) of all rows
-        response : whether to read the response
-        known : dict column -> (levels to keep, levels to set to missing or None for all others)
-        part : whether the rows are one chunk of the training rows, whose weights need no check"""
+        response : whether to add the response
+        known : levels to keep or remove, from known_levels()
+        part : whether the rows are a chunk of the training rows"""
         target = self.response if response else None
         table, rows = self._complete_rows(frame, _answers(target), inputs, known)
+        # The weights of training rows need no check.
         inputs = inputs.take(rows) if part else inputs.complete(rows)
         table.weights = inputs.weights if part else None
         inputs.check_classes(self.family, self.response)
@@ -223,12 +226,6 @@ class Design:
         return Batch(X, y, **vars(inputs), index=frame.index, rows=rows)
 
     def _complete_rows(self, frame, targets, inputs, known):
-        """Return a Table of the rows of a Frame that can be used, and their positions.
-
-        targets : names of the response's columns
-        inputs : RowInputs (weights etc.) of all rows
-        known : dict column -> (levels to keep, levels to set to missing or None for all others)
-        A row with a missing feature is left out only if the design's `missing` is "drop"."""
         read = read_complete(frame, self.features, targets, inputs, self.missing, known=known)
         return filled(read[0], self.fills), read[1]
 
@@ -246,7 +243,9 @@ class Design:
         return found
 
     def restrict(self, features):
-        """Return a design of the terms that make `features`, and its features' positions here."""
+        """Return a smaller design, and the positions of its features in this one.
+
+        features : positions in this design; all features of their terms are kept"""
         wanted = np.unique(self.term_of[features])
         kept = np.flatnonzero(np.isin(self.term_of, wanted))
         names = tuple(self.names[k] for k in kept)
@@ -310,13 +309,13 @@ class Design:
         return list(dict.fromkeys([*self.features, *_answers(self.response), *others]))
 
     def known_levels(self, new_levels):
-        """Return how to read levels that training rows lacked: dict column -> (known, removable).
+        """Return which levels to keep or remove: dict column -> (kept, removed).
 
-        new_levels : "missing" to set all new levels to missing; "error" to do so only with declared
-            categories that had no training rows
-        known : tuple of the levels of the training rows, which stay
-        removable : tuple of levels to set to missing, None for all; others will raise an error"""
+        new_levels : "error" or "missing", treatment of levels not in training
+        kept : tuple of the levels of the training rows
+        removed : tuple of levels to set to missing; None means all that are not kept"""
         one_of("new_levels", new_levels, ("error", "missing"))
+        # "error" removes only declared categories without training rows; other levels raise errors.
         found, parts = {}, list(itertools.chain.from_iterable(self.terms))
         numbers = factors.read_as_numbers(parts) if new_levels == "missing" else ()
         for name, part in [(factors.column_with_levels(part), part) for part in parts]:
@@ -362,19 +361,21 @@ class Design:
 
 
 def _read_rows(parsed, chosen, data, given, family, missing, reading):
-    """Read the rows, code the response and summarize the columns, before features are learned.
+    """Read the training rows, code the response and summarize the columns.
 
-    Return terms, names of columns left out of the formula's dot, family, Response, coded response
-    y (n,), RowInputs with computed weights, Rows, and a dict column -> Summary.
-    parsed : Formula; chosen : the response to use, or None
-    data : Frame (in memory) or Source (such as a file); given : the user's RowInputs (weights etc.)
-    missing : "drop", "keep" or "indicator"; reading : Reading, how rows are read"""
+    chosen : the response to use, or None
+    data : Frame (in memory) or Source (such as a file)
+    given : the user's RowInputs (weights etc.)
+    missing : "drop", "keep" or "indicator", for features
+    reading : Reading (sample, client etc.)
+    Return terms, omitted columns, family, Response, coded response (n,), RowInputs, Rows and dict
+    column -> Summary."""
     balanced = is_balanced(given.weights, data.names)
     if balanced:
         given = replace(given, weights=None)  # computed below, after the classes are counted
     for name, value in vars(given).items():
         check_rectangular(name, value)
-    hidden, left_out = set(given.names), answers(parsed, data.names)
+    hidden, left_out = set(given.names), prediction_columns(parsed, data.names)
     client = reading.client_for(data)
     while True:
         keys, response = expand(parsed, data.names, hidden), _response(chosen)
@@ -417,8 +418,8 @@ def columns_read(formula, names, family=None, beside=()):
     """Return the data columns that a formula uses, as a tuple of names.
 
     names : all columns of the data
-    family : name of the response's family, to check the response, or None
-    beside : further columns to return; the dot of the formula does not include them"""
+    family : name of the response's family, or None
+    beside : further columns to return, not part of the formula's dot"""
     parsed, chosen = read_formula(formula, family)
     keys = expand(parsed, names, set(beside))
     used = {*design_terms.columns_of(keys), *_answers(_response(chosen)), *beside}

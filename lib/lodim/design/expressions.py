@@ -58,10 +58,10 @@ def tree(code):
 
 
 def learn(code, table):
-    """Learn an expression from a Table; return its number of columns and the states of its calls.
+    """Learn an expression from a Table; return (number of columns, states).
 
     code : text of the expression, such as "bs(x)"
-    states : tuple of (function name, dict of knots, means etc.), one per call such as bs()"""
+    states : tuple of (function name, dict of knots etc.), one per call such as bs(x)"""
     scope = _Scope(table, code, [], learning=True)
     width = _matrix(tree(code), scope).shape[1]
     return width, tuple(scope.states)
@@ -80,10 +80,10 @@ def check_states(code, width, states):
 
 
 def _width(node, states):
-    """Return how many columns an expression makes; remove the entries that it uses from `states`.
+    """Return the number of columns of an expression; remove its entries from `states`.
 
     node : syntax tree of the expression
-    states : list of (function name, dict of knots etc.), one per call such as bs(x), in order"""
+    states : list of (function name, dict of knots etc.), one per call such as bs(x)"""
     if language.column_name(node) is not None:
         return 1
     called = isinstance(node, ast.Call)
@@ -111,10 +111,10 @@ def _settings(node):
 
 
 def evaluate(code, node, table, states=()):
-    """Evaluate an expression of a formula in all rows of a table; return finite values (n, width).
+    """Return the values of an expression in all rows of a table, finite numbers (n, width).
 
     code, node : text and syntax tree of the expression
-    states : what its splines, means and scales learned from training rows, if any"""
+    states : tuple of (function name, dict of knots etc.), one per call such as bs(x)"""
     return _matrix(node, _Scope(table, code, list(states)))
 
 
@@ -272,10 +272,7 @@ def _days(name, scope):
 
 
 def _data(node, scope):
-    """Return finite numbers (n,) or (n, k), the value of an argument such as x in bs(x).
-
-    node : syntax tree of the argument; scope : _Scope, with the Table of n rows
-    Raise FormulaError for a constant, DataError for text, missing or infinite values."""
+    """Return the value of an argument (`node`) such as x in bs(x): finite, (n,) or (n, k)."""
     value = _numbers(node, scope)
     if value.ndim == 0 or len(value) != scope.table.n:
         raise FormulaError(f"{scope.code}: {ast.unparse(node)} must have one value for each row")
@@ -287,9 +284,9 @@ def _data(node, scope):
 def _transform(name, data, settings, words, scope):
     """Return the values of a spline or standardization, such as bs(x) or scale(x).
 
-    name : the function's name; data : list of arrays, its arguments such as x
-    settings : list of other arguments by position; words : dict of those by name
-    scope : _Scope, the table and learned states; if scope.learning, the state is learned first"""
+    data : list of arrays, such as x
+    settings, words : further arguments, as list by position and dict by name
+    scope : _Scope, the table and the states (changed here)"""
     positive = scope.table.positive_weight
     if not (scope.learning or scope.states):
         raise FormulaError(f"{scope.code}: {name}() cannot be used here")

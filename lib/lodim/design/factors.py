@@ -60,11 +60,12 @@ class Levels:
 
     @classmethod
     def from_levels(cls, name, called, levels, labels, matrix=None):
-        """Return the coding of levels as features (Levels), with no entry for missing values.
+        """Return Levels, the coding of a column's levels, without a feature for missing values.
 
-        name : data column; or, if `called` is true, text of a call such as "C(x, Sum)"
-        levels : tuple of the levels; labels : tuple of the names of the features
-        matrix : contrasts, a row per level and a column per label; None for 0/1 features"""
+        name : data column, or text of a call such as "C(x, Sum)"
+        called : whether `name` is a call
+        labels : tuple of the names of the features
+        matrix : contrasts (level, feature), None for 0/1 features"""
         return cls(name, called, levels, labels, matrix, (), None, None)
 
     def _check_fields(self):
@@ -97,10 +98,10 @@ LEARNT = forms.Form(_read_learnt, list)
 
 @forms.record
 class Expression:
-    """Factor of a formula that is a call such as bs(x), with what the call learned from the data.
+    """Factor of a formula that is a call such as bs(x), with its learned states.
 
     name : text of the call
-    states : tuple of (function name, dict of knots, means etc.) for each call such as bs() in it"""
+    states : tuple of (function name, dict of knots etc.), one per call such as bs(x)"""
 
     name: str = forms.text()
     width: int = forms.whole(least=1)
@@ -127,11 +128,10 @@ def learn(key, summaries, table, missing, polynomials=False):
     """Learn how to code a part of a term (a in a:b); return a Numeric, Levels or Expression.
 
     key : (column, None), or (None, text of a call such as "bs(x)")
-    summaries : dict column -> Summary (statistics), or key -> Summary for C() of an expression
-    table : Table of the training rows, from which calls such as bs() learn
-    missing : rows with missing values are dropped ("drop"), or the values stay NaN ("keep") or
-        get a column of their own ("indicator")
-    polynomials : whether columns of ordered categories are polynomials, not thresholds"""
+    summaries : dict column or key -> Summary (statistics)
+    table : Table of the training rows
+    missing : "drop", "keep" or "indicator", for features
+    polynomials : whether ordered categories give polynomials, not thresholds"""
     name, code = key
     source = name if code is None else column_in(code)
     if code is not None and not is_category(code):
@@ -140,6 +140,7 @@ def learn(key, summaries, table, missing, polynomials=False):
             return learn_expression(code, table)
     if code is not None and language.is_condition(tree(code).args[0]):
         return _categorical(code, code, TRUTH)
+    # A category of an expression has a Summary of its own.
     found = summaries[key if source is None else source]
     if found.column.kind == "date":
         name = found.column.name
@@ -368,9 +369,10 @@ def _is_number(value):
 
 
 def _categorical(code, name, used):
-    """Return the Levels factor that a call of C() or I() in a formula defines.
+    """Return the Levels factor of a call of C() or I() in a formula.
 
-    code : text of the call; name : name of the column in errors
+    code : text of the call
+    name : name of the column in errors
     used : tuple of the levels that occur in the rows"""
     node = tree(code)
     keywords = {word.arg: word.value for word in node.keywords}
@@ -390,17 +392,16 @@ def _categorical(code, name, used):
 
 
 def _with_missing(factor, summary, missing):
-    """Return a Levels factor with rules for the column's missing values.
+    """Return a Levels factor with rules for missing values.
 
-    summary : Summary of the column in training rows: its levels, counts and missing values
-    missing : "indicator" codes missing values; "drop" leaves such rows out, "keep" gives NaN
-    Declared categories without training rows count as missing."""
-    # "indicator" gives missing values a column of their own, or, if training rows have none, the
-    # levels' frequencies as values.
+    summary : Summary (statistics) of the column in training rows
+    missing : "drop", "keep" or "indicator", for features"""
+    # Declared categories without training rows count as missing.
     declared = summary.levels if summary.column.declared else ()
     factor = replace(factor, unseen=tuple(v for v in declared if v not in factor.levels))
     if missing != "indicator":
         return factor
+    # Missing values get a column of their own; without them in training, frequencies of levels.
     if summary.n_gaps:
         label = "missing"
         while label in factor.labels or label in map(str, factor.levels):

@@ -56,9 +56,10 @@ class Prepared:
 
 
 def _sources(term, prepared):
-    """Yield (values, positions) for each feature of a term: row i has values[positions[i]].
+    """Yield (values, positions) for each feature of a term.
 
-    With empty positions, row i has values[i]; NaN if missing. prepared : Prepared, the rows"""
+    prepared : Prepared, a Table of the rows plus a cache
+    positions : position in `values` per row, empty for 0, 1, 2 etc."""
     table = prepared.table
     part, where = columns.known_rows(table, needs([term]))
     if where is ALL_ROWS:
@@ -94,12 +95,12 @@ def places(terms):
 
 
 def _for_features(work, terms, prepared, wanted):
-    """Call work(term, k, values, positions) for each feature, numbered k over all terms.
+    """Call work(term, k, values, positions) for each feature k of the terms that are needed.
 
-    terms : tuple of terms (tuples of factors), which make p features
-    prepared : Prepared, a Table of the rows with a cache; wanted : (p,) bool
-    Terms without a wanted feature are skipped.
-    The feature of row i is values[positions[i]], or values[i] if `positions` is empty."""
+    terms : tuple of terms, which make p features
+    prepared : Prepared, a Table of the rows plus a cache
+    wanted : (p,) bool; a term is needed if it makes a wanted feature
+    positions : position in `values` per row, empty for 0, 1, 2 etc."""
 
     def of_term(place):
         first, end, term = place
@@ -113,13 +114,13 @@ def _for_features(work, terms, prepared, wanted):
 def write_features(design, prepared, X):
     """Standardize the features of a Design and write them to X (n_tiles, p, 64), which has zeros.
 
-    prepared : Prepared, the rows; features that are constant in training stay zero"""
+    prepared : Prepared, a Table of the rows plus a cache"""
     mean, scale, limits, constant = design.mean, design.scale, design.limits, set(design.constant)
     varies = np.array([name not in constant for name in design.names])
     inverse = inverses(scale, X.dtype)
 
     def work(term, k, x, rows):
-        if varies[k]:
+        if varies[k]:  # constant features stay zero
             size = np.empty(tiles.TILE)
             x, rows = apply_limits(x, rows, limits.get(k))
             pack(x, rows, mean[k], scale[k], inverse[k], X, k, size)
@@ -137,8 +138,9 @@ def write_features(design, prepared, X):
 def learn_moments(terms, prepared, *, wanted, limits):
     """Return the weight sum, mean, squared deviations, minimum and maximum per feature, (p, 5).
 
-    prepared : Prepared, the rows (a Table with a cache); wanted : (p,) bool, features to compute
-    limits : dict position of a feature -> (lower, upper, value that replaces numbers outside)"""
+    prepared : Prepared, a Table of the rows plus a cache
+    wanted : (p,) bool, features to compute
+    limits : dict feature position -> (lower, upper, replacement of outliers)"""
     table, found = prepared.table, np.zeros((len(wanted), 5))
     weights = kernel_weights(table.weights, table.weight_unit)
 
@@ -166,10 +168,10 @@ def raw_features(terms, table, p):
 
 
 def learn_tails(terms, prepared, *, wanted, size):
-    """Return a dict feature position -> Tails (smallest and largest values), to detect outliers.
+    """Return a dict feature position -> Tails (`size` smallest and largest values).
 
-    prepared : Prepared, the rows (a Table with a cache); wanted : (p,) bool, features to examine
-    size : number of smallest values, and of largest values, to return"""
+    prepared : Prepared, a Table of the rows plus a cache
+    wanted : (p,) bool, features to examine"""
     found = {}
 
     def work(term, k, x, rows):
@@ -185,10 +187,9 @@ def learn_tails(terms, prepared, *, wanted, size):
 def scaling(moments, names, standardize):
     """Return four arrays (p,): mean, scale and size of each feature, and whether it is constant.
 
-    moments : (p, 5) weight sum, mean, sum of squared deviations, minimum and maximum
-    names : names of the features, for the error
-    standardize : whether scales are standard deviations; otherwise all are 1
-    size : standard deviation divided by the scale. Constant features have scale and size 1."""
+    moments : (p, 5) weight sum, mean, squared deviations, minimum and maximum
+    standardize : whether scales are standard deviations, not 1
+    size : standard deviation divided by the scale, 1 for constant features"""
     total, mean, spread, least, greatest = moments.T
     with np.errstate(all="ignore"):
         sd = np.sqrt(spread / total)
@@ -216,10 +217,10 @@ class Features:
             self.whole = Prepared(filled(replace(parts.table, missing=missing), fills))
 
     def moments(self, names, summaries):
-        """Return moments (p, 5) of the features, outliers replaced, and a tuple of Limits used.
+        """Return moments (p, 5) after replacing outliers, and a tuple of the Limits used.
 
-        names : feature names; summaries : dict column -> Summary, whose known moments are used
-        Moments are weight sum, mean, sum of squared deviations, minimum and maximum."""
+        summaries : dict column -> Summary (statistics)
+        moments : weight sum, mean, squared deviations, minimum and maximum"""
         found, wanted = np.zeros((len(names), 5)), np.ones(len(names), bool)
         for first, _, term in places(self.terms):
             if len(term) > 1 or not isinstance(term[0], factors.Numeric):
@@ -250,9 +251,9 @@ class Features:
     def _learn_moments(self, known, wanted, limits):
         """Return the weight sum, mean, squared deviations, minimum and maximum per feature, (p, 5).
 
-        known : (p, 5), results to keep for features that are not wanted
+        known : (p, 5) results for features that are not wanted
         wanted : (p,) bool, features to compute
-        limits : dict position of a feature -> (lower, upper, replacement of numbers outside)"""
+        limits : dict feature position -> (lower, upper, replacement of outliers)"""
         if not wanted.any():
             return known
         parts = self._map(partial(learn_moments, wanted=wanted, limits=limits), wanted)
@@ -261,8 +262,8 @@ class Features:
     def _map(self, work, wanted):
         """Call work(terms, prepared) for each chunk of the data; return a list of the results.
 
-        work : gets all terms, and the chunk as Prepared (a Table whose missing values are replaced)
-        wanted : (p,) bool, features that `work` needs; only their columns are read"""
+        work : gets all terms, and Prepared, a Table of the rows plus a cache
+        wanted : (p,) bool, features that `work` needs"""
         if self.whole is not None:
             return [work(self.terms, self.whole)]
         names = needs([self.terms[t] for t in np.unique(self._term_of[wanted])])
@@ -284,9 +285,9 @@ class Features:
 
 
 def columns_within(summaries, parts):
-    """Return a Summary per column, as a list, with moments for which outliers are replaced.
+    """Return a list of a Summary per column, with moments after replacing outliers.
 
-    summaries : dict column -> Summary of all values; parts : Chunks, to read columns again"""
+    summaries : dict column -> Summary (statistics)"""
     numbers = [name for name, known in summaries.items() if known.moments is not None]
     columns = Features(tuple((factors.Numeric(name),) for name in numbers), (), parts, "keep")
     within = zip(numbers, columns.moments(numbers, summaries)[0], strict=True)
@@ -301,25 +302,25 @@ def is_number(term):
 
 
 def apply_to_chunk(_, table, terms, fills, missing, work):
-    """Replace missing values in a chunk of rows; return work(terms, Prepared (rows with a cache)).
+    """Replace missing values in a chunk of rows; return work(terms, prepared).
 
-    table : Table of the chunk's rows; `_`, its Span, is not used
-    fills : Fill per column, which replaces missing values, or ()
-    missing : "drop", "keep" or "indicator", for missing features"""
+    table : Table of the chunk's rows
+    fills : Fill (replacement of missing values) per column
+    missing : "drop", "keep" or "indicator", for features"""
     return work(terms, Prepared(filled(replace(table, missing=missing), fills)))
 
 
 SHARE = 0.5  # largest share of the free memory that tiles take
 
 
-def tiles_for(is_source, n, p, dtype, folder):
-    """Return zeros for X, (n_tiles, p, 64), in memory or a file; raise DataError if X does not fit.
+def tiles_for(may_use_file, n, p, dtype, folder):
+    """Return zeros for X, (n_tiles, p, 64), in memory or in a file.
 
-    is_source : whether data are read from disk; X is then a temporary file if memory is scarce
-    folder : folder of the file, or None"""
+    may_use_file : whether to use a temporary file if memory is scarce
+    folder : folder of the file, None to prefer memory"""
     if folder is not None:
         return tiles_in(folder, n, p, dtype)
-    if is_source and not fits_memory(n, p, dtype):
+    if may_use_file and not fits_memory(n, p, dtype):
         return tiles_in(tempfile.gettempdir(), n, p, dtype)
     try:
         return tiles.empty(n, p, dtype)

@@ -387,10 +387,10 @@ def check_text(column, levels, n, answer=False):
 
 
 def _warn_alike(subject, name, levels, answer):
-    """Warn about levels of a text column that differ only in case or in spaces at their ends.
+    """Warn about levels of a text column that differ only in case or in spaces.
 
-    subject : words for the column in the warning, such as "the response 'y'"; name : its name
-    levels : distinct texts of the column; answer : whether it is the response"""
+    subject : words for the column in the warning, such as "the response 'y'"
+    answer : whether the column is the response"""
     plain = [level.strip().lower() for level in levels]
     if len(set(plain)) < len(plain):
         counts = Counter(plain)
@@ -412,10 +412,10 @@ def _is_number(level):
 
 
 def _check_dates(subject, name, levels, answer):
-    """Raise DataError if a column has more than 10 distinct texts and nearly all are dates.
+    """Raise DataError if nearly all texts of a column are dates.
 
-    subject : words for the column in the error, such as "the response 'y'"; name : its name
-    levels : distinct texts of the column; answer : whether it is the response"""
+    subject : words for the column in the error, such as "the response 'y'"
+    answer : whether the column is the response"""
     others = [level for level in levels if not columns.ISO_DATE.fullmatch(level)]
     if len(levels) <= SOME_LEVELS or _are_many(levels, others):
         return

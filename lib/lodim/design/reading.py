@@ -48,11 +48,11 @@ class Reading:
         return dask_cluster.checked_client(self.client)
 
     def draw(self, data, names, inputs):
-        """Draw `self.sample` random rows, or take all if it is None; return rows and RowInputs.
+        """Draw `self.sample` random rows (all if None); return the rows and their RowInputs.
 
-        data : Frame (in memory) or Source (read in chunks); a sample is returned as a Frame
-        names : columns to read, in addition to columns that `inputs` name
-        inputs : RowInputs (weights, offset etc.) of all rows; those of drawn rows are returned"""
+        data : Frame (in memory) or Source (read in chunks); a sample is a Frame
+        names : columns to read
+        inputs : RowInputs (weights, offset etc.) of all rows"""
         inputs.check_names(data.names)
         if self.sample is None:
             return data, inputs
@@ -128,12 +128,12 @@ def _add(counts):
 
 
 def scan(chunk, request, answers, inputs, missing):
-    """Read a chunk; return a Scan (missing values, response, weights) and a dict name -> Column.
+    """Read a chunk; return a Scan (its missing values, response etc.) and a dict name -> Column.
 
-    request : ColumnRequest, which names the columns of the features
+    request : ColumnRequest, the features' columns
     answers : names of the response's columns
-    missing : treatment of missing features, "drop", "keep" or "indicator"
-    inputs : RowInputs (weights, offset etc.)"""
+    inputs : RowInputs (weights, offset etc.)
+    missing : "drop", "keep" or "indicator", for features"""
     read = chunks.read_chunk(chunk, list(dict.fromkeys([*request.names, *answers, *inputs.names])))
     n, first, place = len(chunk.frame), chunk.first, chunk.place
     frame = chunks.frame_of(read, chunks.Labels([(0, first, place)], range(n)))
@@ -149,8 +149,10 @@ def scan(chunk, request, answers, inputs, missing):
 def read_source_rows(source, request, answers, inputs, missing):
     """Read a Source (data not in memory) once; return its complete rows as Rows, without features.
 
-    request : ColumnRequest, the features' columns; answers : names of the response's columns
-    inputs : RowInputs, such as weights; missing : "drop", "keep" or "indicator", for features"""
+    request : ColumnRequest, the features' columns
+    answers : names of the response's columns
+    inputs : RowInputs (weights, offset etc.)
+    missing : "drop", "keep" or "indicator", for features"""
     needed = list(dict.fromkeys([*request.names, *answers, *inputs.names]))
     chunks.check_names(source, needed)
     first = _FirstPass(request, answers, inputs.arrays(), missing)
@@ -215,7 +217,9 @@ class _FirstPass:
             self.summaries, self.n_levels = [summaries.merge(self.summaries)], 0
 
     def rows(self, source, inputs):
-        """Return the Rows of a source whose chunks were all added; `inputs` are its RowInputs."""
+        """Return the complete rows of all added chunks as Rows (response, weights etc.).
+
+        inputs : RowInputs (weights, offset etc.) of all rows"""
         if not self.n:
             raise DataError("the data has no rows")
         if len(self.open):

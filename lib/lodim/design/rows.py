@@ -231,13 +231,12 @@ def _check_row_labels(frame, value, what):
 def read_complete(frame, features, answers, inputs, missing, *, learning=False, known=None):
     """Read columns of a Frame; return the rows that can be used, and counts of missing values.
 
-    features : names of the features' columns; answers : names of the response's columns
-    inputs : RowInputs (weights, offset etc.), arrays for all rows
-    missing : "drop", "keep" or "indicator"; only with "drop", rows need all features
+    features, answers : columns of the features, and of the response
+    inputs : RowInputs (weights, offset etc.) of all rows, as arrays
+    missing : "drop", "keep" or "indicator", for features
     learning : whether fewer than two rows are an error
-    known : dict column -> (levels to keep, levels to set to missing or None for all others)
-    Return five values: Table of these rows, their positions, number of dropped rows, number of
-    rows that miss only features, and dict column or input -> number of missing values."""
+    known : dict column -> (levels to keep, levels to set to missing)
+    Return a Table of these rows, their positions, and counts as in complete_rows()."""
     n, read = len(frame.index), {}
     for name in dict.fromkeys([*features, *answers]):
         read[name] = read_column(frame, name)
@@ -264,11 +263,13 @@ class Flags:
 
 
 def flag_missing(read, answers, inputs, missing, index):
-    """Find out which rows lack features, response, weights etc.; return Flags.
+    """Return Flags: which rows lack features, response, weights etc.
 
     read : dict name -> Column of the features and the response
-    answers : names of the response's columns; inputs : RowInputs (weights, offset etc.)
-    missing : "keep" if rows without a response stay; index : labels of the rows, for errors"""
+    answers : names of the response's columns
+    inputs : RowInputs (weights, offset etc.)
+    missing : "keep" if the response may be missing
+    index : labels of the rows, for errors"""
     n = len(index)
     gaps, bad = np.zeros(n, bool), np.zeros(n, bool)
     answers = () if missing == "keep" else answers
@@ -289,15 +290,16 @@ def flag_missing(read, answers, inputs, missing, index):
 def complete_rows(flags, weights, missing, learning):
     """Choose the rows to use; return (positions, n_dropped, n_incomplete, lacking).
 
-    flags : Flags, what each row lacks; missing : "drop" if rows need all features
+    flags : Flags, what each row lacks
+    missing : "drop" if rows need all features
     learning : whether fewer than two rows are an error
-    n_dropped : rows left out, except those of weight zero
-    n_incomplete : rows of positive weight that miss only features
-    lacking : dict column or input -> number of missing values; empty if n_dropped is 0"""
+    n_dropped : number of rows left out
+    n_incomplete : number of rows that miss only features
+    lacking : dict column or input -> number of missing values"""
     gaps, bad, drop = flags.gaps, flags.bad, missing == "drop"
     of_use = ~(bad | gaps) if drop else ~bad
     rows, out, incomplete = np.flatnonzero(of_use), ~of_use, gaps & ~bad
-    if weights is not None:  # rows whose weight is missing are counted as dropped
+    if weights is not None:  # rows without a weight count, rows of weight zero do not
         out, incomplete = out & (weights != 0), incomplete & (weights > 0)
     n_dropped, n_incomplete = int(out.sum()), int(incomplete.sum())
     counts = flags.columns | flags.required if drop else flags.required
@@ -341,11 +343,11 @@ def _flag(column, bad, index):
 
 
 def learn_response(response, family, table):
-    """Evaluate the response of a formula in training rows; return y, Response and family.
+    """Return y of the training rows, a Response that can code new data, and the family.
 
     response : Response (left side of the formula) or None
     family : name of the family, None to infer it
-    y : numbers or class codes, NaN if missing; the returned Response can code new data"""
+    y : (n,) numbers or class codes, NaN if missing"""
     if response is None:
         return None, None, "none"
     n = table.n
@@ -393,9 +395,9 @@ def _check_order(name, levels, in_order):
 def _are_proportions(source, rows, table):
     """Return whether a binomial response has proportions of trials, not classes.
 
-    source : Column of the response; rows : positions of the rows in it, empty for all
-    table : Table of the rows; for proportions its weights are the numbers of trials
-    Raise DataError for proportions without weights."""
+    source : Column of the response
+    rows : positions of the rows in the Column, empty for all
+    table : Table of the rows, with the numbers of trials as weights"""
     if source.kind == "level":
         return False
     y = table.weighted(columns.take(source.values, rows))
@@ -416,9 +418,8 @@ def is_balanced(weights, names):
 def class_weights(y, response, rows, size):
     """Return weights of all rows, (size,), with which each class has the same total weight.
 
-    y : codes of the classes, NaN if unknown
-    rows : position of each row of y among all rows; rows without a class get weight 1
-    Raise DataError unless the Response has classes."""
+    y : codes of the classes, NaN if unknown (weight 1)
+    rows : position of each row of y among all rows"""
     if response is None or response.levels is None:
         name = "there is none" if response is None else f"{response.name!r} is numeric"
         raise DataError(f"weights='balanced' needs a response with classes, but {name}")
@@ -545,11 +546,12 @@ def _fill(column, value):
 
 
 def indicators(terms, fills):
-    """Return terms that are 1 where a column is missing, for columns with missing training values.
+    """Return terms that are 1 where a column is missing, if training rows lack its values.
 
-    terms : terms of the formula; a column whose levels are a term of their own needs no indicator
+    terms : terms of the formula
     fills : Fill (replacement, number of missing values) per column"""
     coded = (term[0] for term in terms if len(term) == 1)
+    # Levels that are a term of their own already code missing values.
     own = {factors.column_with_levels(part) for part in coded}
     gaps = [f.name for f in fills if f.n_missing and f.name not in own]
     return tuple((factors.Missing(name),) for name in gaps)

@@ -119,8 +119,9 @@ def _count(table, column, known):
 def summarize_values(table, name, values, n):
     """Return a Summary of an expression's values, with each distinct number as a level.
 
-    table : Table of the rows with a value; values : (n_rows,) value of each
-    name : text of the expression; n : number of all rows, with or without a value"""
+    table : Table of the rows with a value
+    values : (n_rows,) value of each of these rows
+    n : number of all rows"""
     column = columns.Column(name, "number", values)
     counted = _count(replace(table, rows=ALL_ROWS), columns.as_levels(column), None)
     return Summary(columns.kind_of(column), n, n - table.n, table.n_positive, **counted)
@@ -300,8 +301,8 @@ def limits_by_position(limits, names):
 def apply_limits(x, rows, limits):
     """Replace the outliers of a feature; return new values and row positions.
 
-    x : values; rows : position in x of each row's value; if empty, row i has x[i]
-    limits : (lower, upper, value that replaces numbers outside); None changes nothing"""
+    rows : position in x per row, empty for 0, 1, 2 etc.
+    limits : (lower, upper, replacement of outliers), None for no change"""
     if limits is None:
         return x, rows
     lower, upper, middle = limits

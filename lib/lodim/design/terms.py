@@ -62,11 +62,11 @@ def _learning(keys):
 
 
 def warn_of_row_names(keys, summaries, written):
-    """Warn about columns that the formula's dot omits, as they seem to name rows; return Summaries.
+    """Warn about columns that seem to name rows; return their Summaries.
 
     keys : terms, as tuples of (column, None) or (None, text of a call)
-    summaries : dict column -> Summary; the result lists those of the omitted columns
-    written : columns that the formula names itself; they are not omitted"""
+    summaries : dict column -> Summary (statistics)
+    written : columns that the formula names itself, without warning"""
     names = dict.fromkeys(name for term in keys for name, code in term if code is None)
     found = [summaries[n] for n in names if n not in written and factors.names_rows(summaries[n])]
     for one in found:
@@ -80,10 +80,11 @@ def warn_of_row_names(keys, summaries, written):
 
 
 def warn_of_identifiers(keys, parts, summaries, written):
-    """Warn about columns that the formula's dot includes although they seem to number rows.
+    """Warn about numeric columns that seem to number rows.
 
-    keys : terms, each a tuple of factors: (column, None), or (None, text of a call)
-    parts : Chunks of the rows; summaries : dict column -> Summary (statistics)
+    keys : terms, as tuples of (column, None) or (None, text of a call)
+    parts : Chunks of the rows
+    summaries : dict column -> Summary (statistics)
     written : columns that the formula names itself, without warning"""
     for name in dict.fromkeys(name for term in keys for name, code in term if code is None):
         one, suspect = summaries[name], name not in written and factors.is_called_identifier(name)
@@ -103,14 +104,15 @@ def _identifies(name, _, table):
 def learn(keys, parts, summaries, fills, missing, reference_levels):
     """Learn the terms of a formula from training rows; return (terms, named, n_sampled).
 
-    keys : terms, each a tuple of factors: (column, None), or (None, text of a call)
-    parts : Chunks of the rows; summaries : dict column -> Summary (levels, moments etc.)
-    fills : Fill (replacement of missing values) per column, or ()
-    missing : treatment of missing features, "drop", "keep" or "indicator"
-    reference_levels : whether to code factors as R does, without a column for the first level
-    terms : tuple of terms, as tuples of factors that can code new data (Numeric, Levels etc.)
-    named : dict: "names" of features, "term_names", "term_of" (position of each feature's term)
-    n_sampled : number of rows from which splines and means were learned, 0 for all"""
+    keys : terms, as tuples of (column, None) or (None, text of a call)
+    parts : Chunks of the rows
+    summaries : dict column -> Summary (statistics)
+    fills : Fill (replacement of missing values) per column
+    missing : "drop", "keep" or "indicator", for features
+    reference_levels : whether to code factors as R does
+    terms : tuple of terms, as tuples of factors (Numeric, Levels etc.)
+    named : dict of "names" (of features), "term_names" and "term_of" (term per feature)
+    n_sampled : number of rows that splines and means used, 0 for all"""
     check_size([math.prod(map(factors.least_width, term)) for term in keys], keys, parts.n)
     # Values of expressions, as in C(np.floor(x)), are counted in all rows.
     counted = [(None, code) for code in _codes(keys) if factors.is_counted(code)]
@@ -147,13 +149,13 @@ def learn(keys, parts, summaries, fills, missing, reference_levels):
 
 
 def draw_rows(parts, ends, size):
-    """Draw about `size` rows of positive weight; return positions, and whether rows were left out.
+    """Draw about `size` rows; return their positions (None for all) and whether rows are left out.
 
-    parts : Chunks of all rows; ends : positions that the sample must include
-    If there are at most `size` rows, return None instead of positions, which means all rows."""
+    parts : Chunks of all rows
+    ends : positions that the sample must include"""
     if parts.n <= size:
         return None, False
-    rows = parts.table.weighted(np.arange(parts.n))
+    rows = parts.table.weighted(np.arange(parts.n))  # without rows of weight zero
     if len(rows) <= size:
         return rows, False
     return np.union1d(rows[draw_positions(len(rows), size, 0)], np.array(ends, np.int64)), True
@@ -162,7 +164,7 @@ def draw_rows(parts, ends, size):
 def _against_reference(keys):
     """Return a dict term -> set of its factors that get no column for their first level.
 
-    keys : terms, as tuples of factors: (column, None), or (None, text of a call)"""
+    keys : terms, as tuples of (column, None) or (None, text of a call)"""
     # The product of the term's other factors, or the intercept, is in the model, too (Chambers &
     # Hastie 1992).
     reduced, covered = {}, {frozenset()}
@@ -286,9 +288,10 @@ def _keeps_order(term, name):
 def compress(keys, written, parts, summaries):
     """Replace columns with heavy tails by their arcsinh; return the new terms.
 
-    keys : terms, each a tuple of factors: (column, None), or (None, text of a call)
+    keys : terms, as tuples of (column, None) or (None, text of a call)
     written : columns that the formula names itself, which stay
-    parts : Chunks of the rows; summaries : dict column -> Summary (statistics)"""
+    parts : Chunks of the rows
+    summaries : dict column -> Summary (statistics)"""
     alone = {term[0][0] for term in keys if len(term) == 1 and term[0][1] is None} - written
     names = [n for n in summaries if n in alone and summaries[n].column.kind == "number"]
     if not names:

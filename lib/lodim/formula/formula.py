@@ -99,8 +99,9 @@ def _responses(text, tree):
 def expand(formula, names, hidden=()):
     """Return the terms on a formula's right side, such as a, b and a:b for a * b.
 
-    names : columns of the data; hidden : columns that a dot leaves out
-    A term is a tuple of factors, each (column, None) or (None, code of a call)."""
+    names : columns of the data
+    hidden : columns that a dot leaves out
+    A term is a tuple of factors, each (column, None) or (None, text of a call)."""
     # A dot stands for all columns but responses, `hidden` ones, and those that augment() adds.
     columns = _Names(formula.text, names)
     left = {named.name for leaf in formula.responses for named in leaf.columns}
@@ -112,7 +113,7 @@ def expand(formula, names, hidden=()):
             if named.name in left:
                 message = f"column {named.name!r} is on both sides of the formula"
                 fail(formula.text, named.place, message)
-    out = {*left, *hidden, *answers(formula, names)}
+    out = {*left, *hidden, *prediction_columns(formula, names)}
     dot = [name for name in names if name not in out]
     for _, part in _summands(formula.right) if not dot else ():
         if isinstance(part, Joined) and any(leaf.kind == "dot" for leaf in _leaves(part)):
@@ -121,8 +122,8 @@ def expand(formula, names, hidden=()):
     return terms.expand(formula.text, formula.right, dot)
 
 
-def answers(formula, names):
-    """Return those columns `names` that the formula's "." omits as predictions, such as .fitted."""
+def prediction_columns(formula, names):
+    """Return the columns in `names` that a formula's dot omits: predictions such as .fitted."""
     if all(leaf.kind != "dot" for leaf in _leaves(formula.right)):
         return ()
     return tuple(name for name in names if ANSWERS.match(name))
@@ -157,11 +158,10 @@ def _leaves(tree):
 def update(old, new):
     """Return the formula `new` with its dots replaced by the sides of the formula `old`.
 
-    If the left side of `new` is not a dot, return `new` unchanged. Unlike in R, a dot on its right
-    side then stands for all other columns."""
+    If the left side of `new` is not a dot, return `new` unchanged."""
     text, left, right, tilde = _cut(new)
     if [token.text for token in left] != ["."]:
-        return new
+        return new  # unlike in R, a dot on the right then stands for all other columns
     sides = parse(old).sides
     pieces, last = [], tilde + 1
     for k, token in enumerate(right):

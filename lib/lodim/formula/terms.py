@@ -14,8 +14,8 @@ def expand(text, tree, dot):
 class _Algebra:
     """Operators of formulas, such as *, applied to sets of terms.
 
-    A set is a dict: frozenset of a term's factors -> the term, a tuple of these factors in order.
-    error_place : in all methods, position in the formula, for an error about too many terms"""
+    A set is a dict: frozenset of factors -> term, a tuple of the same factors.
+    error_place : in all methods, position of an error in the formula"""
 
     def __init__(self, text, dot):
         self.text, self.dot = text, dot
