@@ -1,4 +1,4 @@
-"""Diagram of a costnet fit: what each item needs, and the lowest price of a model that uses it."""
+"""Diagram of a costnet fit: the items to buy, what they need, and which models buy them."""
 
 from dataclasses import dataclass, replace
 from textwrap import wrap
@@ -24,7 +24,7 @@ class Box:
 
 
 def graph(fit, ax, *, most=30):
-    """Draw a graph of at most `most` items (such as columns), each joined to the items it needs."""
+    """Draw at most `most` items (such as columns), and lines to the items that each needs."""
     if fit.estimates.frontier is None:
         raise ArgumentError("a fit of one lambda_ has no frontier to draw")
     every = _boxes(fit)
@@ -50,7 +50,7 @@ def graph(fit, ax, *, most=30):
 
 
 def _boxes(fit):
-    """Return a Box per item to buy and per set of alternatives, each after the boxes it needs."""
+    """Return a Box per item and per set of alternatives; needed boxes come first."""
     network, derived = fit.settings.network, derived_names(fit.design)
     series = [name for name, _ in fit.settings.alternatives]
     at, boxes, bases = {}, [], np.unique(network.base)
@@ -84,12 +84,11 @@ def _boxes(fit):
 
 
 def _select(boxes, most):
-    """Return at most `most` boxes to show; if there are more, omit those that no model buys.
-
-    If still too many, keep those of the model that predict() uses, then of the cheapest models."""
+    """Return at most `most` boxes, preferably of predict()'s model, then of cheap models."""
     if len(boxes) <= most:
         return boxes
     most = min(most, sum(box.step > 0 for box in boxes) or most)
+    # Boxes that no model needs are omitted.
     rank = [(not box.chosen, box.step or np.inf, k) for k, box in enumerate(boxes)]
     at = {k: i for i, k in enumerate(sorted(k for *_, k in sorted(rank)[:most]))}
     return [
@@ -132,10 +131,10 @@ def _draw(ax, boxes, x, y, width, cost):
 
 
 def places(parents, order):
-    """Return where to draw n nodes of a graph: their layers (n,) and heights (n,).
+    """Return the layer (n,) and the height (n,) at which to draw each node of a graph.
 
     parents : per node, positions of its parents, which come before it
-    order : (n,) numbers; nodes with smaller numbers are drawn higher up"""
+    order : (n,) sort key of the nodes; the smallest is drawn highest"""
     layer, height = np.zeros(len(parents), np.int64), np.zeros(len(parents))
     for v, nodes in enumerate(parents):  # a node is one layer after its parents
         layer[v] = max((layer[u] + 1 for u in nodes), default=0)
@@ -154,9 +153,10 @@ def places(parents, order):
 
 
 def heights(parents, order):
-    """Return the vertical position (n,) at which to draw each node of a graph.
+    """Return the height (n,) at which to draw each node of a graph.
 
-    parents : per node, positions of its parents; order : (n,) numbers that sort the nodes"""
+    parents : per node, positions of its parents, which come before it
+    order : (n,) sort key of the nodes; the smallest is drawn highest"""
     n = len(parents)
     roots = sorted((v for v in range(n) if not len(parents[v])), key=lambda v: order[v])
     rank = {v: k for k, v in enumerate(roots)}

@@ -32,10 +32,9 @@ LARGE = 200_000  # rows x columns x classes from which several classes use fewer
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
-    """Fit costnet models of increasing price; yield the result for each budget in the settings.
+    """Fit costnet models; yield (Estimates, {}, scores) for each budget in the settings.
 
-    eval_batch : rows to predict, or None
-    A result is (Estimates, empty dict, linear predictors (n, K) of `eval_batch` or None)."""
+    scores : (n, K) linear predictors of the rows `eval_batch`, or None without such rows"""
     # Without a budget, held-out losses choose the model. With a given lambda_, there is no
     # frontier.
     batch, level = batch_beyond_null(batch, family)
@@ -79,9 +78,9 @@ def _path_solver(settings):
 
 
 def _frontier(batch, family, settings, path, draws):
-    """Return the best models by price that the search rules find, as a CostFrontier.
+    """Return the best model at each price that the search rules find, as a CostFrontier.
 
-    path : PenaltyPath of the group penalty; draws : number of random divisions into folds"""
+    draws : number of random divisions into folds"""
     large = family.n_scores > 1 and batch.n * batch.X.shape[1] * family.n_scores > LARGE
     if large and settings.criterion == "cv" and set(settings.rules) > {"lasso"}:
         settings = replace(settings, rules=tuple(r for r in settings.rules if r != "lasso"))
@@ -108,10 +107,10 @@ def _frontier(batch, family, settings, path, draws):
 
 
 def _rule_results(batch, family, settings, path=None, lambdas=None):
-    """Find models for a Batch by the rules in `settings`, such as "greedy"; return RuleResults.
+    """Search for models by the rules in the settings; return RuleResults.
 
-    path : PenaltyPath of the group penalty if it is known already, or None
-    lambdas : dict rule -> penalties of its path, or None to choose them"""
+    path : PenaltyPath of the group penalty, or None to fit it
+    lambdas : dict of penalties by rule, or None to choose them"""
     p, known, monotone = batch.X.shape[1], lambdas or {}, settings.monotone
     solve = partial(_path_solver(settings), batch, family)
     group = Groups.from_network(settings.network, settings.dependents, p, monotone)

@@ -1,4 +1,4 @@
-"""Models of a costnet fit, by price (the frontier) or by penalty (the path), and tables of them."""
+"""Models of a costnet fit, along prices (the frontier) or penalties (the path); tables of them."""
 
 from dataclasses import dataclass
 

@@ -87,11 +87,10 @@ class Costnet(Model):
         return replace(problem, settings=settings, arguments=problem.arguments | plain)
 
     def cv_grid(self, problem, n):
-        """Return the values for cv() to compare, {setting: values}, and a fit to all rows or None.
+        """Return {"budget": values for cv() to compare}, and a fit to all rows, (Estimates, log).
 
-        The setting is the budget, with prices of the fit's frontier (the best models by price), and
-        the fit is (Estimates, log). A given lambda_ is the only value instead, without a fit.
-        problem : Problem (data and settings); n : ignored, as the frontier gives the budgets"""
+        With a given lambda_, return {"lambda_": [its value]} and None.
+        problem : Problem (data and settings of a call); n : ignored"""
         if problem.settings.lambda_ is not None:
             return {"lambda_": [problem.settings.lambda_]}, None
         found = next(fit_stages(problem.batch, problem.family, problem.settings))[:2]
@@ -144,10 +143,11 @@ MODEL = Costnet()
 
 
 def _choose(problem, frontier, selection):
-    """Choose the budget by held-out loss; return the new Problem, and a table of losses by budget.
+    """Choose the budget by held-out loss; return the new Problem, and a table of losses.
 
-    problem : Problem (data and settings of a call); selection : table to return, None to make it
-    frontier : CostFrontier, the best model at each price with its held-out losses"""
+    problem : Problem (data and settings of a call)
+    frontier : CostFrontier, the best model at each price
+    selection : table of losses to return, or None to make it"""
     settings, draws = problem.settings, frontier.held_out.shape[1]
     priced = settings.costs is not None
     of_draws = [frontier.best(priced, draw) for draw in range(draws)] if draws > 1 else []

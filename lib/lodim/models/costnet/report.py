@@ -94,7 +94,8 @@ def _prices(fit):
 def _models(frame, names):
     """Return a table of models to print, and the formats of its percentages, {column: format}.
 
-    frame : one row per model; names : columns to print; %CV, for held-out rows, only if known"""
+    frame : one row per model
+    names : columns to print; "%CV" only if it is known"""
     pairs = zip(frame["rule"], frame["relax"], strict=True)
     rules = [f"{rule} r={relax:g}" if relax < 1.0 else rule for rule, relax in pairs]
     table = frame.rename(columns={"df": "Df", "cost": "Cost", "lambda_": "Lambda"}).assign(
@@ -132,7 +133,7 @@ def _column_notes(fit, table):
 def _changes(new, dropped, room, every=()):
     """Return new and dropped purchases as text, "+ age, sex - weight", up to `room` characters.
 
-    every : names of all purchases; shortened names remain different from each other"""
+    every : names from which a shortened name must differ"""
     parts = [(sign, names) for sign, names in (("+", new), ("-", dropped)) if names]
     text = " ".join(f"{sign} {', '.join(names)}" for sign, names in parts)
     if len(text) <= room:
@@ -158,7 +159,7 @@ def _some_names(names, room, every=()):
 
 
 def _purchases(fit):
-    """Return a tuple with one Table, of the items that the model buys; () if it buys none."""
+    """Return the table of items that the model buys, in a tuple; () if it buys none."""
     frame = frontier_models.bought(fit)
     if frame.empty:
         return ()
@@ -252,7 +253,6 @@ def _coefficients_note(fit):
 
 
 def _which_to_print(frame):
-    """Return a mask (M,) of models to print: if over 30, first 10, last 5 and near the chosen."""
     M = len(frame)
     keep = np.ones(M, bool)
     if M > 30:

@@ -72,15 +72,16 @@ class TrainingRows:
         return self.given[2].shape[1]
 
     def derivatives(self, f, columns, curvatures=0, step=None, least=None):
-        """Return (loss, slope, moments, bend) at K linear predictors f, in blocks of 64 rows.
+        """Return (loss, slope, moments, bend) at the scores f (linear predictors) of 64-row blocks.
 
-        loss : half the weighted mean deviance; bend : weighted sum over rows of l'^2 / l''
-        l', l'' : first and second derivatives of a row's loss
-        slope : (K, C) minus the gradient in the coefficients of C `columns` (-1: intercept)
-        moments : (J, J, C, C) products of these columns, summed over rows with weights l''
-        curvatures : number J^2 of l'' per row: 0 (no moments), 1 (average), K^2 (predictor pairs)
+        loss : half the weighted mean deviance
+        slope : (K, C) minus the gradient in the coefficients of C columns, for K scores
+        moments : (J, J, C, C) sums over rows of curvature times products of two columns
+        bend : sum over rows of squared slope / curvature, which bounds duality gaps
+        columns : columns of X; -1 is the intercept
+        curvatures : number per row, J^2: 0 (no moments), 1 (average) or K^2 (pairs of scores)
         step : (K, C) change of the coefficients to make first, or None
-        least : lower limit of l'' for a row of weight one; None for the usual limit of the loss"""
+        least : smallest curvature of a row of weight one; None for the loss's own"""
         loss = self.loss if least is None else (self.loss[0], least, *self.loss[2:])
         known = {"loss": loss, "columns": columns, "curvatures": curvatures}
         known["step"] = None if step is None else np.ascontiguousarray(step)
@@ -100,9 +101,11 @@ class TrainingRows:
 
 
 def next_least(least, size):
-    """Return the lower limit for rows' curvatures in the next Newton step; a high limit damps it.
+    """Return the smallest curvature that rows may have in the next Newton step.
 
-    least : last limit; size : share of the last step taken: 1 lowers the limit, less raises it"""
+    least : the smallest curvature in the last step
+    size : share of the last step that was taken"""
+    # Large curvatures damp the step.
     return least * (0.2 if size == 1.0 else 1.0 / size)
 
 

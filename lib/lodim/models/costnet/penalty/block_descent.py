@@ -16,19 +16,18 @@ from lodim.models.costnet.penalty.prox import (
 
 
 @njit(**INNER)
-def _newton_direction(H, c, w, lam, groups, g0, g1, at, position):
-    """Return the Newton step for s columns of w that minimizes a quadratic plus a group penalty.
+def _newton_direction(H, slope, w, lam, groups, g0, g1, at, position):
+    """Return a Newton step for the columns `at` of w: a row of steps per row of w, flattened.
 
-    w : (K, A) coefficients of K linear predictors; the result (K s,) has s steps per row of w
-    H : (K, K, A, A) Hessian of the quadratic; c : (K, A) minus its gradient at w
-    groups, lam : the penalty is lam sum_g cost_g ||w_g|| over groups g0 to g1 - 1 of GroupArrays
-    at : (s,) columns of w to change; position : for each column of w, its index in `at`, or -1"""
+    slope : (K, A) minus the gradient of a quadratic loss at w
+    groups, lam : GroupArrays and factor of the penalty; only groups g0 to g1 - 1 count
+    position : index in `at` of each column of w, or -1"""
     start, member, cost = groups.start, groups.member, groups.cost
     K, s = w.shape[0], at.size
     M, rhs = np.empty((K * s, K * s)), np.empty(K * s)
     for k in range(K):
         for a in range(s):
-            rhs[k * s + a] = c[k, at[a]]
+            rhs[k * s + a] = slope[k, at[a]]
             for m in range(K):
                 row = H[k, m, at[a]]
                 for b in range(s):
@@ -65,28 +64,28 @@ def _newton_direction(H, c, w, lam, groups, g0, g1, at, position):
 
 
 @njit(**FAST)
-def newton_steps(span, groups, H, c, w, lam, d, eps):
-    """Minimize a group-penalized quadratic over the nonzero coefficients w (K, A), in place.
+def newton_steps(span, groups, H, slope, w, lam, d, eps):
+    """Minimize a quadratic loss plus a group penalty over the nonzero entries of w, in place.
 
-    span : (lo, hi, g0, g1): only the columns lo to hi - 1 of w and the groups g0 to g1 - 1 count
-    groups : GroupArrays; lam : factor of their penalty sum_g cost_g ||w_g||; d : work array (K, A)
-    H : (K, K, A, A) Hessian of the quadratic; c : (K, A) minus its gradient at w, updated
-    eps : stop after a step that lowers the objective by at most eps and zeroes no group"""
+    span : (lo, hi, g0, g1): only columns lo to hi - 1 and groups g0 to g1 - 1 count
+    slope : (K, A) minus the gradient of the loss; updated
+    d : work array, shaped like w
+    eps : decrease of the objective at which to stop"""
     # The penalty is lam sum_g cost_g ||w_g||. Coefficients that would cross zero become zero.
     for _ in range(8):
-        gain, crossed = _newton_step(span, groups, H, c, w, lam, d)
+        gain, crossed = _newton_step(span, groups, H, slope, w, lam, d)
         if not crossed and gain <= eps:
             break
 
 
 @njit(**INNER)
-def _newton_step(span, groups, H, c, w, lam, d):
-    """Make one Newton step on the nonzero coefficients w (K, A) of a quadratic plus group penalty.
+def _newton_step(span, groups, H, slope, w, lam, d):
+    """Make one Newton step on the nonzero entries of w, in place.
 
-    w is changed in place. Return by how much the objective falls, and whether a group became zero.
-    span : (lo, hi, g0, g1): only the columns lo to hi - 1 of w and the groups g0 to g1 - 1 count
-    groups : GroupArrays; lam : factor of their penalty sum_g cost_g ||w_g||; d : work array (K, A)
-    H : (K, K, A, A) Hessian of the quadratic; c : (K, A) minus its gradient at w, updated"""
+    Return the decrease of the objective, and whether a group became zero.
+    span : (lo, hi, g0, g1): only columns lo to hi - 1 and groups g0 to g1 - 1 count
+    slope : (K, A) minus the gradient of the loss; updated
+    d : work array, shaped like w"""
     lo, hi, g0, g1 = span
     K, start, member = w.shape[0], groups.start, groups.member
     position = np.full(hi, -1)
@@ -102,13 +101,13 @@ def _newton_step(span, groups, H, c, w, lam, d):
     for j in range(lo, hi):
         if position[j] >= 0:
             at[position[j]] = j
-    step = _newton_direction(H, c, w, lam, groups, g0, g1, at, position)
+    step = _newton_direction(H, slope, w, lam, groups, g0, g1, at, position)
     for k in range(K):
         for j in range(lo, hi):
             d[k, j] = step[k * s + position[j]] if position[j] >= 0 else 0.0
     crossings, nearest = _zero_crossings(w, d, groups, g0, g1)
     before, t = penalty(w, lam, groups, g0, g1), 1.0
-    old_w, old_c = w[:, lo:hi].copy(), c[:, lo:hi].copy()
+    old_w, old_slope = w[:, lo:hi].copy(), slope[:, lo:hi].copy()
     for trial in range(4):
         for k in range(K):
             for a in range(s):
@@ -119,12 +118,12 @@ def _newton_step(span, groups, H, c, w, lam, d):
                     for k in range(K):
                         d[k, member[i]] = -w[k, member[i]]
         stop_at_zero(w, d, groups.sign, lo, hi)
-        gain = _move(H, c, w, lo, hi, d)
+        gain = _move(H, slope, w, lo, hi, d)
         gain += before - penalty(w, lam, groups, g0, g1)
         if gain >= -1e-15 * before:
             return gain, t >= nearest
         # Copies, since going back along a very long step would leave large rounding errors.
-        w[:, lo:hi], c[:, lo:hi] = old_w, old_c
+        w[:, lo:hi], slope[:, lo:hi] = old_w, old_slope
         t = nearest if trial == 0 and nearest < 1.0 else 0.25 * t
     return 0.0, False
 
@@ -140,10 +139,9 @@ def stop_at_zero(w, d, sign, lo, hi):
 
 @njit(**INNER)
 def _zero_crossings(w, d, groups, g0, g1):
-    """Return the share t of the step d at which each group crosses zero, and the smallest share.
+    """Return the share of step d from w at which each group crosses zero, and the smallest share.
 
-    A group g crosses zero at the t < 1 with w_g'(w_g + t d_g) = 0; inf if there is none.
-    w : (K, A) coefficients; d : (K, A) step; groups : GroupArrays, of which g0 to g1 - 1 count"""
+    groups : GroupArrays; only groups g0 to g1 - 1 count"""
     start, member = groups.start, groups.member
     out, nearest = np.full(g1 - g0, np.inf), np.inf
     for g in range(g0, g1):
@@ -152,39 +150,38 @@ def _zero_crossings(w, d, groups, g0, g1):
             for k in range(w.shape[0]):
                 square += w[k, member[i]] ** 2
                 along += w[k, member[i]] * d[k, member[i]]
-        if square + along < 0.0:
+        if square + along < 0.0:  # w_g'(w_g + t d_g) is zero at a share t < 1
             out[g - g0] = -square / along
             nearest = min(nearest, out[g - g0])
     return out, nearest
 
 
 @njit(**INNER)
-def _move(H, c, w, lo, hi, d):
-    """Add step d to columns lo to hi - 1 of coefficients w (K, A); return the fall of a quadratic.
+def _move(H, slope, w, lo, hi, d):
+    """Add step d to columns lo to hi - 1 of w, in place; return the decrease of a quadratic loss.
 
-    H : (K, K, A, A) its Hessian; c : (K, A) minus its gradient at w, updated in these columns"""
+    slope : (K, A) minus the gradient of the loss; updated in these columns"""
     gain = 0.0
     for k in range(w.shape[0]):
         for j in range(lo, hi):
-            gain += 0.5 * d[k, j] * c[k, j]
-    subtract_product(H, d, lo, hi, c, lo, hi)
+            gain += 0.5 * d[k, j] * slope[k, j]
+    subtract_product(H, d, lo, hi, slope, lo, hi)
     for k in range(w.shape[0]):
         for j in range(lo, hi):
-            gain += 0.5 * d[k, j] * c[k, j]
+            gain += 0.5 * d[k, j] * slope[k, j]
             w[k, j] += d[k, j]
     return gain
 
 
 @njit(**INNER)
-def _minimize_block(b, groups, H, c, w, dual, lam, L, spaces, eps):
-    """Minimize a group-penalized quadratic over block b of the coefficients w (K, A), in place.
+def _minimize_block(b, groups, H, slope, w, dual, lam, L, spaces, eps):
+    """Minimize a quadratic loss plus a group penalty over block b of w, in place.
 
-    A block is a set of groups that share coefficients. Return the largest L |step|^2 of all steps.
-    groups, lam : the penalty is lam sum_g cost_g ||w_g|| over the groups g of GroupArrays
-    H : (K, K, A, A) Hessian of the quadratic; c : (K, A) minus its gradient at w, updated
-    dual : (K, members) dual vectors of all groups, side by side, of norms up to lam cost_g; updated
-    L : upper bound of H's eigenvalues in the block; eps : value of L |step|^2 at which to stop
-    spaces : three work arrays, shaped like w"""
+    Return the largest squared step, times L.
+    slope : (K, A) minus the gradient of the loss; updated
+    dual : (K, members) dual vectors of the groups; updated
+    L : upper bound of H's eigenvalues in the block
+    eps : squared step, times L, at which to stop"""
     u, d, old = spaces
     K, lo, hi = w.shape[0], groups.block[b], groups.block[b + 1]
     g0, g1 = groups.first[b], groups.first[b + 1]
@@ -199,7 +196,7 @@ def _minimize_block(b, groups, H, c, w, dual, lam, L, spaces, eps):
         length, same_support = 0.0, True
         for k in range(K):
             for j in range(lo, hi):
-                u[k, j] = w[k, j] + t * c[k, j]
+                u[k, j] = w[k, j] + t * slope[k, j]
         keep_signs(u, groups.sign, lo, hi)
         if groups.nested[b]:
             prox_tree(u, t * lam, groups, g0, g1)
@@ -212,44 +209,46 @@ def _minimize_block(b, groups, H, c, w, dual, lam, L, spaces, eps):
                 length += d[k, j] ** 2
                 w[k, j] = u[k, j]
         if length > 0.0:
-            subtract_product(H, d, lo, hi, c, lo, hi)
+            subtract_product(H, d, lo, hi, slope, lo, hi)
         largest = max(largest, L * length)
         if L * length <= eps:
             break
         if same_support and not one:
-            newton_steps((lo, hi, g0, g1), groups, H, c, w, lam, d, eps)
+            newton_steps((lo, hi, g0, g1), groups, H, slope, w, lam, d, eps)
     if largest > 0.0:
         for k in range(K):
             for j in range(lo, hi):
                 d[k, j] = w[k, j] - old[k, j]
         for left, right in ((FIRST, lo), (hi, w.shape[1])):
-            subtract_product(H, d, lo, hi, c, left, right)
+            subtract_product(H, d, lo, hi, slope, left, right)
     return largest
 
 
 @njit(**FAST)
-def minimize(groups, H, c, w, dual, lam, lipschitz, target, radius, max_sweeps):
-    """Minimize a group-penalized quadratic over w (K, A), in place; return the number of sweeps.
+def minimize(groups, H, slope, w, dual, lam, lipschitz, target, radius, max_sweeps):
+    """Minimize a quadratic loss plus a group penalty over w, in place; return the sweeps made.
 
-    groups, lam : the penalty is lam sum_g cost_g ||w_g|| over the groups g of GroupArrays
-    H : (K, K, A, A) Hessian of the quadratic; c : (K, A) minus its gradient at w, updated
-    dual : (K, members) dual vectors of all groups, side by side, of norms up to lam cost_g; updated
-    lipschitz : upper bound of H's eigenvalues in each block (set of groups that share coefficients)
-    target : duality gap at which to stop; radius : bound of sum_g cost_g ||w_g|| at the minimum"""
+    H : (K, K, A, A) Hessian of the loss
+    slope : (K, A) minus the gradient of the loss; updated
+    w : (K, A) coefficients, a row per score (linear predictor)
+    dual : (K, members) dual vectors of the groups; updated
+    lipschitz : upper bound of H's eigenvalues in each block (groups that share coefficients)
+    target : duality gap at which to stop
+    radius : upper bound of penalty / lam at the minimum"""
     K, A = w.shape
     u, d, old = np.empty((K, A)), np.empty((K, A)), np.empty((K, A))
     eps, largest = 0.1 * target, 0.0 if groups.nested.all() else np.inf
     for sweep in range(max_sweeps):
         if groups.first.size > 2:
-            newton_steps((FIRST, A, FIRST, groups.cost.size), groups, H, c, w, lam, d, target)
+            newton_steps((FIRST, A, FIRST, groups.cost.size), groups, H, slope, w, lam, d, target)
         if largest <= 1e4 * target:
-            slack, over = duality_gap(w, c, dual, lam, groups, u, 0.1 * target / radius)
+            slack, over = duality_gap(w, slope, dual, lam, groups, u, 0.1 * target / radius)
             if slack + over * radius <= target:
                 return sweep
         largest = 0.0
         for b in range(groups.first.size - 1):
             spaces = u, d, old
-            decrease = _minimize_block(b, groups, H, c, w, dual, lam, lipschitz[b], spaces, eps)
+            decrease = _minimize_block(b, groups, H, slope, w, dual, lam, lipschitz[b], spaces, eps)
             largest = max(largest, decrease)
         if largest <= eps:
             eps *= 0.1
@@ -258,7 +257,7 @@ def minimize(groups, H, c, w, dual, lam, lipschitz, target, radius, max_sweeps):
 
 @njit(**FAST)
 def subtract_product(H, d, lo, hi, c, a, b):
-    """Subtract H d from columns a to b - 1 of c, in place; only columns lo to hi - 1 of d count."""
+    """Subtract H d from columns a to b - 1 of c, in place, with only columns lo to hi - 1 of d."""
     for k in range(c.shape[0]):
         for j in range(lo, hi):
             step = d[k, j]

@@ -10,20 +10,20 @@ from lodim.models.costnet.penalty.prox import GroupArrays
 
 
 class Groups:
-    """Group penalty sum_g cost_g ||w_g||_2 over q coefficients w; groups may overlap.
+    """Penalized groups of coefficients, which may overlap; inner groups come before outer ones.
 
-    Coefficients in no group are not penalized. A group comes after all groups that it contains.
-    A column of X can have several coefficients, which add up: one per node of the dependency graph
-    that has the column. Coefficients of columns in no node come last."""
+    A column of X has one coefficient per node (column or other purchase) with it; they add up."""
 
     def __init__(self, feature, cost_of, sign):
-        """Sort the groups of `cost_of` by size, so that a group follows all that it contains.
+        """Sort the groups by size, so that inner groups come before outer ones.
 
-        cost_of : dict {frozenset of the positions of a group's coefficients: cost of the group}
-        feature, sign : (q,) column of X and required sign (1, -1 or 0) of each coefficient"""
+        feature : (q,) column of X of each coefficient
+        cost_of : dict of costs, whose keys are a group's coefficients (frozenset of positions)
+        sign : (q,) required sign of each coefficient, 1 or -1; 0 if both are allowed"""
         # Contained groups are smaller; equal sizes are sorted by first member.
         sets = sorted(cost_of, key=lambda positions: (len(positions), min(positions)))
         self.feature, self.sign = feature, sign
+        # The penalty is sum_g cost_g ||w_g|| over groups g.
         self.cost = np.array([cost_of[positions] for positions in sets], np.float64)
         # Group g has the coefficients member[start[g]:start[g + 1]].
         self.start = np.cumsum([0, *map(len, sets)], dtype=np.int64)
@@ -38,10 +38,11 @@ class Groups:
 
     @classmethod
     def from_network(cls, network, dependents="all", p=None, monotone=None):
-        """Return the Groups of a dependency graph: one penalized group per node with a price.
+        """Return the Groups of a dependency graph: one per node (column or purchase) with a price.
 
-        dependents : "all" or "direct", the dependents whose columns a node's group includes
-        p : number of columns of X; monotone : (p,) required signs, or None"""
+        dependents : "all" or "direct" dependents of a node have their columns in its group
+        p : number of columns of X
+        monotone : (p,) required signs, or None"""
         # Fiterau 2014, Eq. 5.1. If no node has a price, each node with columns gets price 1.
         feature = [j for columns in network.columns for j in columns]
         p = max(feature, default=-1) + 1 if p is None else p
@@ -58,7 +59,7 @@ class Groups:
             if positions and cost > 0.0:
                 key = frozenset(positions)
                 cost_of[key] = cost_of.get(key, 0.0) + float(cost)
-        known = np.array(feature + rest, np.int64)
+        known = np.array(feature + rest, np.int64)  # columns in no node come last
         sign = np.zeros(len(known)) if monotone is None else np.array(monotone, np.float64)[known]
         paid, signed = frozenset().union(*cost_of), frozenset(np.flatnonzero(sign).tolist())
         least = min(cost_of.values(), default=1.0)
@@ -114,13 +115,10 @@ class Layout(GroupArrays):
 
     @classmethod
     def _sorted(cls, at, block, block_of_group, size, member, cost, nested, sign):
-        """Make a Layout of A coefficients and G groups that are already sorted by block.
+        """Make a Layout from its coefficients and groups, both sorted by block.
 
-        at : (A,) positions among all coefficients; sign : (A,) required signs 1 or -1, 0 for none
-        block : (A,) block of each coefficient; block_of_group : (G,) block of each group
-        size : (G,) number of coefficients of each group; cost : (G,) its weight in the penalty
-        member : positions (0 to A - 1) of the first group's coefficients, then of the next group's
-        nested : bool per block (groups that share coefficients), whether its groups form a tree"""
+        block, block_of_group : block of each coefficient and of each group
+        size : number of coefficients of each group"""
         kept, width = np.unique(block, return_counts=True)
         _, n_groups = np.unique(block_of_group, return_counts=True)
         block, first, start = (np.cumsum(np.r_[0, count]) for count in (width, n_groups, size))

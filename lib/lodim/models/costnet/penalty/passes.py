@@ -29,15 +29,15 @@ def scores_after(X, columns, step, f, threads):
 
 
 def derivatives(X, y, weight, f, *, loss, columns, curvatures, step, threads):
-    """Return half the weighted mean deviance and its derivatives, as one flat array of four parts.
+    """Return half the weighted mean deviance, its bend, slope and moments, as one flat array.
 
-    1. half the weighted mean deviance
-    2. the weighted sum over rows of l'^2 / l'', with derivatives l' and l'' of a row's loss
-    3. minus the gradient (K, C) with respect to the coefficients of C `columns` (-1: intercept)
-    4. (J, J, C, C) products of these columns, summed over rows with weights l''
-    X, y, weight, f : features, response, weights and K linear predictors, in blocks of 64 rows
-    loss : tuple of a code for the loss and its constants
-    curvatures : number J^2 of l'' per row: 0 (no part 4), 1 (average), K^2 (pairs of predictors)
+    bend : sum over rows of squared slope / curvature, which bounds duality gaps
+    slope : (K, C) minus the gradient in the coefficients of C columns, for K scores
+    moments : (J, J, C, C) sums over rows of curvature times products of two columns
+    X, y, weight, f : rows in blocks of 64; f has their scores (linear predictors)
+    loss : code and constants of the loss
+    columns : columns of X; -1 is the intercept
+    curvatures : number per row, J^2: 0 (no moments), 1 (average) or K^2 (pairs of scores)
     step : (K, C) change of the coefficients to make first, or None"""
     if step is not None:
         f = scores_after(X, columns, step, f, threads)
@@ -225,7 +225,7 @@ def _add_moments(lo, hi, partials, X, columns, h, bounds):
 
 
 def _moments(X, columns, h, threads):
-    """Return X'WX of C `columns`, (J, J, C, C); h : J^2 row weights W, (blocks, J^2, 64 rows)."""
+    """Return sums over rows of products of two of C columns, (J, J, C, C), with weights h."""
     J = round(h.shape[1] ** 0.5)
     size = (h.shape[1] * len(columns) ** 2) or 1
     chunks = max(1, min(count_blocks(X), 2**25 // size))  # their sums take at most 256 MiB

@@ -50,27 +50,28 @@ class PathProblem(TrainingRows):
         return self.groups.feature[self.layout.at]
 
     def at_offset(self):
-        """Return (loss, c, slope, G), the loss and its derivatives if all coefficients are zero.
+        """Return (loss, slope, free_slope, G), the loss and its derivatives at zero coefficients.
 
-        c (K, A), slope (K, F) : minus the gradient in A penalized, F unpenalized coefficients
-        G : (1, 1, F + A, F + A) X'WX of their columns, unpenalized first; W : curvatures of rows"""
+        slope : (K, A) minus the gradient in the penalized coefficients
+        free_slope : (K, F) minus the gradient in the unpenalized coefficients
+        G : (1, 1, F + A, F + A) moments (sums of products of two columns), unpenalized first"""
         columns, F = np.r_[self.free_columns, self.columns], len(self.free_columns)
         loss, gradient, G, _ = self.derivatives(self.offset, columns, 1)
         return loss, gradient[:, F:], gradient[:, :F], G
 
     def at_scores(self, f):
-        """Return (loss, c, slope, bend) at linear predictors f, (n_tiles, K, 64): 64-row blocks.
+        """Return (loss, slope, free_slope, bend), the loss and its derivatives at the scores f.
 
-        c (K, A), slope (K, F) : minus the gradient in A penalized, F unpenalized coefficients
-        bend : weighted sum over rows of l'^2 / l'', with derivatives l' and l'' of a row's loss"""
+        slope : (K, A) minus the gradient in the penalized coefficients
+        free_slope : (K, F) minus the gradient in the unpenalized coefficients
+        bend : sum over rows of squared slope / curvature, which bounds duality gaps"""
         loss, gradient, _, bend = self.derivatives(f, np.arange(-1, self.X.shape[1]))
         return loss, *(gradient.take(at, axis=1) for at in self._at), bend
 
     def moments_at(self, f, columns, least=None):
-        """Return X'WX of C `columns`, (K, K, C, C); W : second derivatives l'' of the rows' losses.
+        """Return sums of curvature times products of two of C columns, (K, K, C, C), at scores f.
 
-        f : K linear predictors at which these are computed, (n_tiles, K, 64): 64-row blocks
-        least : lower limit of l'' for a row of weight one; None for the usual limit of the loss"""
+        least : smallest curvature of a row of weight one; None for the loss's own"""
         return self.derivatives(f, columns, self.n_scores**2, least=least)[2]
 
     @cached_property
@@ -78,9 +79,9 @@ class PathProblem(TrainingRows):
         return 1 + self.columns, 1 + self.free_columns
 
     def by_column(self, w, b):
-        """Sum the coefficients of each of X's p columns; return (..., K, 1 + p), intercept first.
+        """Return the coefficients of the intercept and X's p columns, (..., K, 1 + p).
 
-        w : (..., K, A) penalized coefficients; b : (..., K, F) unpenalized coefficients"""
+        w, b : penalized (..., K, A) and unpenalized (..., K, F) coefficients"""
         # A column's coefficient is the sum over its copies.
         out = np.zeros((*w.shape[:-1], 1 + self.X.shape[1]))
         for at, own in zip(self._at, (w, b), strict=True):
@@ -93,10 +94,11 @@ class PathProblem(TrainingRows):
 
 @forms.record
 class PenaltyPath:
-    """Models along a path of L penalties lambda, for p columns and K linear predictors.
+    """Models along a path of L penalties, for p columns and K scores (linear predictors).
 
-    A model minimizes half the weighted mean deviance plus a penalty of its coefficients w,
-    lambda (l1_ratio sum_g cost_g ||w_g|| + (1 - l1_ratio) / 2 |w|^2), with groups g."""
+    A model minimizes half the mean deviance plus lambda times a mix of group norms and ridge."""
+
+    # lambda (l1_ratio sum_g cost_g ||w_g|| + (1 - l1_ratio) / 2 |w|^2)
 
     lambdas: np.ndarray = forms.real("L", least=0)  # decreasing
     intercept: np.ndarray = forms.real("L", "K")
@@ -111,12 +113,13 @@ class PenaltyPath:
 
     @classmethod
     def from_steps(cls, problem, lambdas, scaled, ridges, steps, null, tol):
-        """Make a PenaltyPath, in units of the response, from a solver's results for L penalties.
+        """Make a PenaltyPath, in units of the response, from a solver's results.
 
-        problem : PathProblem that was solved, with the response divided by problem.spread
-        lambdas : the user's; scaled, ridges : the solver's factors of group norms and of |w|^2 / 2
-        steps : per penalty, (penalized, unpenalized coefficients, loss, duality gap, n_iter)
-        null : loss with no penalized coefficients; gaps up to tol * null count as converged"""
+        lambdas : penalties in the user's units
+        scaled, ridges : the solver's factors of the group norms and of |w|^2 / 2
+        steps : per penalty, (penalized coefficients, unpenalized ones, loss, duality gap, n_iter)
+        null : loss without penalized coefficients
+        tol : allowed duality gap, relative to `null`"""
         w, b, loss, gap, n_iter = map(np.array, zip(*steps, strict=True))
         L, spread, groups = len(loss), problem.spread, problem.groups
         unit = spread**problem.family.degree  # of the deviance
@@ -145,12 +148,11 @@ class PenaltyPath:
 class ReducedQuadratic:
     """Quadratic loss in the penalized coefficients, minimized over the unpenalized ones.
 
-    H : (J, J, A, A) Hessian; J predictors have A penalized and F unpenalized coefficients each
-    alone : (A,) bool, False for columns that are combinations of unpenalized ones; H is 0 there
-    elimination : (J F, J A) matrix E; if the penalized coefficients change by v, the optimum of the
-        unpenalized ones changes by -E v
-    inverse : pseudo-inverse of the Hessian in the unpenalized coefficients
-    least : smallest positive eigenvalue of that Hessian, for scaled columns, over the largest"""
+    H : (J, J, A, A) Hessian in A penalized coefficients, for J scores (linear predictors)
+    alone : (A,) bool, False for combinations of unpenalized columns; H is 0 there
+    elimination : (J F, J A) decrease of F unpenalized coefficients per unit of the others
+    inverse : (J F, J F) pseudo-inverse of the Hessian in the unpenalized coefficients
+    least : smallest positive eigenvalue of that Hessian, relative to the largest"""
 
     def __init__(self, G, n_free):
         """Make the loss from a Hessian G (J, J, C, C); its first n_free columns are unpenalized."""
@@ -166,33 +168,29 @@ class ReducedQuadratic:
         H = H.transpose(0, 2, 1, 3) * (self.alone[:, None] & self.alone)
         self.H = np.ascontiguousarray(H)
 
-    def slope(self, c, free):
-        """Return minus the gradient (J, A) of the loss minimized over the unpenalized coefficients.
+    def slope(self, slope, free_slope):
+        """Return minus the gradient (J, A) of the reduced loss.
 
-        c, free : minus the gradient before this minimization, (J, A) in penalized coefficients of J
-            linear predictors and (J, F) in unpenalized ones"""
-        return (c - self._multiply(free, self.elimination.T).reshape(c.shape)) * self.alone
+        slope, free_slope : minus the full gradient in penalized and unpenalized coefficients"""
+        return (slope - self._multiply(free_slope, self.elimination.T)) * self.alone
 
-    def free_step(self, free, step):
-        """Return the optimal step (J, F) of the unpenalized coefficients for a step of the others.
+    def free_step(self, free_slope, step):
+        """Return the best step (J, F) of the unpenalized coefficients if the others make `step`."""
+        return self._multiply(free_slope, self.inverse) - self._multiply(step, self.elimination)
 
-        free : (J, F) minus the gradient in unpenalized coefficients; step : (J, A) of the others"""
-        return self._multiply(free, self.inverse) - self._multiply(step, self.elimination)
-
-    def decrement(self, free):
-        """Return twice the fall of the loss by the optimal step of the unpenalized coefficients.
-
-        free : (J, F) minus the gradient in these coefficients, F per linear predictor"""
-        return float((free * self._multiply(free, self.inverse)).sum())
+    def decrement(self, free_slope):
+        """Return twice the decrease of the loss by the unpenalized coefficients' best step."""
+        return float((free_slope * self._multiply(free_slope, self.inverse)).sum())
 
     def _multiply(self, v, matrix):
         return (matrix @ v.ravel()).reshape(len(v), -1)
 
 
 def _pseudo_inverse(M, J):
-    """Return the pseudo-inverse of a semidefinite M, and its smallest eigenvalue over its largest.
+    """Return the pseudo-inverse of M, and its smallest positive eigenvalue over its largest.
 
-    Eigenvalues near 0 are ignored. M : J x J blocks, one per pair of J linear predictors"""
+    M : semidefinite matrix of J x J blocks"""
+    # Eigenvalues are those of scaled columns; those near zero are ignored.
     unit = np.tile(np.sqrt(np.diag(M).reshape(J, -1).mean(axis=0)), J)
     unit = 1.0 / np.where(unit > 0.0, unit, np.inf)
     value, vector = np.linalg.eigh(0.5 * (M + M.T) * unit * unit[:, None])
@@ -203,9 +201,9 @@ def _pseudo_inverse(M, J):
 
 
 def batch_beyond_null(batch, family):
-    """Subtract offset and mean from a gaussian response; return the new batch and the mean, (1,).
+    """Subtract offset and mean from a gaussian response; return the new batch and the mean (1,).
 
-    The new batch has no offset. For other families, return the batch unchanged, and zeros (K,)."""
+    Other families: return the batch unchanged, and zeros (K,), one per score."""
     if family.name != "gaussian":
         return batch, np.zeros(family.n_scores)
     offset = batch.offsets(1)

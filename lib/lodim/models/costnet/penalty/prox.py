@@ -14,26 +14,24 @@ FIRST = ZERO  # first coefficient or group
 class GroupArrays(NamedTuple):
     """Groups of penalized coefficients, as arrays for compiled functions.
 
-    A block is a set of groups that share coefficients; a group comes after all that it contains.
-    block b : coefficients block[b] to block[b + 1] - 1; groups first[b] to first[b + 1] - 1
-    group g : coefficients member[start[g]:start[g + 1]]; weight cost[g]"""
+    Groups that share coefficients form a block; inner groups come before outer ones."""
 
     at: np.ndarray  # (A,) index of each coefficient among all q coefficients of Groups
-    block: np.ndarray  # (B + 1,) start of each block's coefficients
-    first: np.ndarray  # (B + 1,) start of each block's groups
+    block: np.ndarray  # (B + 1,) block b has the coefficients block[b] to block[b + 1] - 1
+    first: np.ndarray  # (B + 1,) and the groups first[b] to first[b + 1] - 1
     nested: np.ndarray  # (B,) bool, whether a block's groups form a tree
-    start: np.ndarray  # (G + 1,)
-    member: np.ndarray  # positions of the coefficients of all groups
-    cost: np.ndarray  # (G,) weights of the groups
+    start: np.ndarray  # (G + 1,) group g has the coefficients member[start[g]:start[g + 1]]
+    member: np.ndarray  # positions of the coefficients of all groups, group by group
+    cost: np.ndarray  # (G,) weights in the penalty lam sum_g cost_g ||w_g||
     sign: np.ndarray  # (A,) required signs 1 or -1, or 0 without one
     owner: np.ndarray  # (A,) most expensive group of each coefficient, to bound the dual norm
 
 
 @njit(**FAST)
 def keep_signs(u, sign, lo, hi):
-    """Set entries of u (K, A) with a wrong sign to zero, in place, in columns lo to hi - 1.
+    """Set entries of u with a wrong sign to zero, in place, in columns lo to hi - 1.
 
-    sign : (A,) required sign of each column's entries, 1 or -1; 0 if both are allowed"""
+    sign : (A,) required sign of each column, 1 or -1; 0 if both are allowed"""
     for k in range(u.shape[0]):
         for j in range(lo, hi):
             if sign[j] * u[k, j] < 0.0:
@@ -42,9 +40,10 @@ def keep_signs(u, sign, lo, hi):
 
 @njit(**INNER)
 def prox_tree(u, scale, groups, g0, g1):
-    """Apply the proximal map of scale * sum_g cost_g ||u_g|| to coefficients u (K, A), in place.
+    """Apply the proximal map of nested groups to coefficients u (K, A), in place.
 
-    groups : GroupArrays; the sum is over groups g0 to g1 - 1, nested and sorted inner first"""
+    scale : factor of the group penalty
+    groups : GroupArrays; only groups g0 to g1 - 1 count, inner groups first"""
     # Jenatton et al. 2011, Alg. 1
     start, member, cost = groups.start, groups.member, groups.cost
     for g in range(g0, g1):
@@ -61,16 +60,18 @@ def prox_tree(u, scale, groups, g0, g1):
 
 @njit(**FAST)
 def prox_overlapping(u, dual, t, lam, groups, g0, g1, tol):
-    """Apply the proximal map of t lam sum_g cost_g ||u_g|| to coefficients u (K, A), in place.
+    """Apply the proximal map of overlapping groups to coefficients u (K, A), in place.
 
-    groups : GroupArrays; the sum is over groups g0 to g1 - 1, which may overlap
-    t : step length; lam : factor of the group penalty; tol : precision of the dual vectors
-    dual : (K, members) dual vectors of all groups, side by side, as starting values; updated"""
+    dual : (K, members) dual vectors of the groups; starting values, updated
+    t : step length of the proximal map
+    groups : GroupArrays; only groups g0 to g1 - 1 count
+    tol : largest change of the dual vectors at which to stop"""
     K, start, member, cost = u.shape[0], groups.start, groups.member, groups.cost
     for g in range(g0, g1):
         for i in range(start[g], start[g + 1]):
             for k in range(K):
                 u[k, member[i]] -= t * dual[k, i]
+    # The best dual vectors make u the proximal map of what it was.
     _dual_ascent(u, dual, t, lam, np.ones(g1 - g0, np.bool_), groups, g0, g1, tol)
     for g in range(g0, g1):  # a group whose dual vector is inside its ball is exactly zero
         square = 0.0
@@ -85,13 +86,13 @@ def prox_overlapping(u, dual, t, lam, groups, g0, g1, tol):
 
 @njit(**FAST)
 def _dual_ascent(u, dual, t, lam, on, groups, g0, g1, tol):
-    """Compute the proximal map of overlapping groups by optimizing their dual vectors, in place.
+    """Choose the dual vectors of overlapping groups, in place, so that ||u|| is smallest.
 
-    u : (K, A) = x - t * (sum of the dual vectors); becomes the proximal map of a fixed x
-    dual : (K, members) dual vectors of all groups, side by side, of norms up to lam cost_g; updated
-    on : (g1 - g0,) bool, which of the groups g0 to g1 - 1 of GroupArrays can change dual vectors
-    t : step length of the proximal map; lam : factor of the group penalty
-    tol : largest change of the dual vectors' entries at which to stop"""
+    u : (K, A) a constant minus t times the sum of the dual vectors; updated
+    dual : (K, members) dual vectors of the groups, of norm up to lam * cost; updated
+    on : (g1 - g0,) bool, groups whose dual vectors may change
+    groups : GroupArrays; only groups g0 to g1 - 1 count
+    tol : largest change of the dual vectors at which to stop"""
     start, member, cost = groups.start, groups.member, groups.cost
     K, i0, i1 = u.shape[0], start[g0], start[g1]
     old = dual[:, i0:i1].copy()
@@ -100,7 +101,7 @@ def _dual_ascent(u, dual, t, lam, on, groups, g0, g1, tol):
         change = 0.0
         for g in range(g0, g1):
             if on[g - g0]:
-                limit = lam * cost[g]
+                limit = lam * cost[g]  # of the norm
                 moved = _update_dual(u, dual, t, limit, start[g], start[g + 1], member)
                 change = max(change, moved)
         if change <= tol:
@@ -120,11 +121,12 @@ def _dual_ascent(u, dual, t, lam, on, groups, g0, g1, tol):
 
 @njit(**FAST)
 def _update_dual(u, dual, t, limit, i0, i1, member):
-    """Minimize ||u|| over one group's dual vector v, ||v|| <= limit; return v's largest change.
+    """Choose one group's dual vector, in place, so that ||u|| is smallest; return its change.
 
-    u : (K, A) = x - t * (sum of all dual vectors), where x is fixed; updated
-    dual : (K, members) dual vectors of all groups, side by side; v is dual[:, i0:i1]; updated
-    t : step length of the proximal map; member[i0:i1] : columns of u that the group has"""
+    u : (K, A) a constant minus t times the sum of the dual vectors; updated
+    dual : (K, members) dual vectors of the groups; updated in columns i0 to i1 - 1
+    limit : largest norm of the dual vector
+    member : (members,) column of u for each column of `dual`"""
     square = 0.0
     for i in range(i0, i1):
         for k in range(u.shape[0]):
@@ -143,7 +145,7 @@ def _update_dual(u, dual, t, limit, i0, i1, member):
 
 @njit(**FAST)
 def penalty(w, lam, groups, g0, g1):
-    """Return lam sum_g cost_g ||w_g|| for w (K, A), over groups g0 to g1 - 1 of GroupArrays."""
+    """Return the penalty lam sum_g cost_g ||w_g|| of w (K, A), over groups g0 to g1 - 1."""
     total, start, member, cost = 0.0, groups.start, groups.member, groups.cost
     for g in range(g0, g1):
         square = 0.0
@@ -155,20 +157,21 @@ def penalty(w, lam, groups, g0, g1):
 
 
 @njit(**FAST)
-def duality_gap(w, c, dual, lam, groups, u, tol):
-    """Return s and d such that objective(w) - objective(w*) <= s + d Omega(w*), with w* optimal.
+def duality_gap(w, slope, dual, lam, groups, u, tol):
+    """Return (slack, over): the objective at w is at most slack + over * r above its minimum.
 
-    The objective is loss(w) + lam Omega(w), and Omega(w) = sum_g cost_g ||w_g|| over GroupArrays.
-    w : (K, A) coefficients; c : (K, A) negative gradient of the loss at w
-    dual : (K, members) dual vectors of overlapping groups, updated to precision `tol`
-    u : work array (K, A), which gets c minus the sum of the groups' dual vectors"""
+    r is penalty / lam at the minimum.
+    slope : (K, A) minus the gradient of the loss at w
+    dual : (K, members) dual vectors of the groups; updated if groups overlap
+    u : work array, shaped like w; gets slope minus the sum of the dual vectors
+    tol : precision of the dual vectors"""
     (K, A), G = w.shape, groups.cost.size
     first, nested, owner, cost = groups.first, groups.nested, groups.owner, groups.cost
     slack = penalty(w, lam, groups, FIRST, G)
     for k in range(K):
         for j in range(A):
-            u[k, j] = c[k, j]
-            slack -= c[k, j] * w[k, j]
+            u[k, j] = slope[k, j]
+            slack -= slope[k, j] * w[k, j]
     keep_signs(u, groups.sign, FIRST, A)
     for b in range(first.size - 1):
         g0, g1 = first[b], first[b + 1]
@@ -189,12 +192,12 @@ def duality_gap(w, c, dual, lam, groups, u, tol):
 
 @njit(**INNER)
 def _dual_residual(w, dual, lam, groups, g0, g1, u, tol):
-    """Subtract a subgradient of lam sum_g cost_g ||w_g|| from u, in place, so that ||u|| is least.
+    """Choose the dual vectors and subtract them from u, in place, so that ||u|| is smallest.
 
-    groups : GroupArrays; the sum is over groups g0 to g1 - 1
-    w : (K, A) coefficients; u : (K, A) negative gradient of the loss at w, changed
-    dual : (K, members) each group's part of the subgradient, side by side; updated
-    tol : precision of these parts, relative to the smallest cost_g"""
+    u : (K, A) minus the gradient of the loss at w; updated
+    dual : (K, members) dual vectors of the groups; updated
+    groups : GroupArrays; only groups g0 to g1 - 1 count
+    tol : precision of the dual vectors, relative to the smallest cost of a group"""
     start, member, cost = groups.start, groups.member, groups.cost
     K, zero, least = w.shape[0], np.empty(g1 - g0, np.bool_), np.inf
     for g in range(g0, g1):

@@ -47,10 +47,11 @@ class ConicSolver(NewtonSolver):
         self._program = cp.Problem(cp.Minimize(loss + self._lam * norms + squares), signs)
 
     def solve(self, lam, ridge, target, max_iter):
-        """Minimize loss + lam sum_g cost_g ||w_g|| + ridge |w|^2 / 2 by a convex program of CVXPY.
+        """Return the fit for one penalty, by CVXPY: (w, b, loss, duality gap, iterations).
 
-        target : desired duality gap, which may be exceeded; max_iter : interior-point iterations
-        Return w (K, A), unpenalized coefficients (K, F), loss, duality gap, iterations made."""
+        w, b : penalized (K, A) and unpenalized (K, F) coefficients
+        lam, ridge : factors of the group norms and of |w|^2 / 2
+        target : desired duality gap, which may be exceeded"""
         import cvxpy as cp
 
         self._lam.value, self._ridge.value = lam, ridge
@@ -73,11 +74,11 @@ def _loss(problem, n, w, b):
 
     if problem.loss == SQUARED:
         # With v = (b, w), the mean squared error is |R v - t|^2 + a constant.
-        loss, slope, free, G = problem.at_offset()
+        loss, slope, free_slope, G = problem.at_offset()
         value, vector = np.linalg.eigh(G[0, 0])
         good = value > 1e-14 * value.max(initial=0.0)
         R = (vector[:, good] * np.sqrt(value[good])).T
-        t = (vector[:, good] / np.sqrt(value[good])).T @ np.r_[free[0], slope[0]]
+        t = (vector[:, good] / np.sqrt(value[good])).T @ np.r_[free_slope[0], slope[0]]
         rest = 2.0 * loss - float(t @ t)
         return 0.5 * (cp.sum_squares(R @ cp.vstack([b, w]) - t[:, None]) + rest)
     X = tiles.unpack(problem.X, n).astype(np.float64)

@@ -16,17 +16,17 @@ MOST_MOMENTS = 1500  # most columns for which a gaussian path uses moments
 
 
 class QuadraticModel:
-    """Quadratic approximation of the loss in the penalized coefficients marked in `keep`.
+    """Quadratic model of the loss in some penalized coefficients, those marked in `keep`.
 
-    reduced : the approximation, minimized over the unpenalized coefficients
-    layout : Layout of the kept coefficients, by block (groups that share coefficients)
-    lipschitz : bound of the Hessian's eigenvalues per block, with the ridge penalty"""
+    reduced : the model, minimized over the unpenalized coefficients
+    layout : Layout of the kept coefficients' groups
+    lipschitz : upper bound of the Hessian's eigenvalues, per block of `layout`"""
 
     def __init__(self, G, n_free, keep, layout):
-        """Make the model for J linear predictors from the Hessian G (J, J, C, C) of C columns.
+        """Make the model from a Hessian G (J, J, C, C) of C columns, for J scores.
 
-        The columns are n_free unpenalized ones and then the penalized ones to keep.
-        keep : (A,) bool, which of A penalized coefficients these are; layout : their Layout"""
+        n_free : number of unpenalized columns, which come first; the others are penalized
+        keep : bool per penalized coefficient, whether G has its column"""
         self.keep, self.layout, self.ridge = keep, layout, 0.0
         self.reduced = ReducedQuadratic(G, n_free)
         bounds = [largest_eigenvalue(self.reduced.H, *end) for end in pairwise(layout.block)]
@@ -44,57 +44,57 @@ class QuadraticModel:
 
 
 class MomentSolver:
-    """Solver for a squared loss plus a group penalty, from the products X'X and X'y alone.
+    """Solver for a squared loss plus a group penalty, from X'X and X'y alone.
 
-    null : half the mean deviance of the model with unpenalized coefficients only
+    null : half the mean deviance with unpenalized coefficients only
     least : smallest eigenvalue of X'X of the unpenalized columns, relative to the largest"""
 
     def __init__(self, problem):
-        loss, c, self._free_slope, G = problem.at_offset()
-        layout, every = problem.layout, np.full(c.shape[1], True)
+        loss, slope, self._free_slope, G = problem.at_offset()
+        layout, every = problem.layout, np.full(slope.shape[1], True)
         self._model = QuadraticModel(G, len(problem.free_columns), every, layout)
         reduced = self._model.reduced
         self.least = reduced.least
-        self._c = reduced.slope(c, self._free_slope)
+        self._slope = reduced.slope(slope, self._free_slope)
         self.null = self._loss = loss - 0.5 * reduced.decrement(self._free_slope)
-        self.lambda_max, self._dual = dual_norm(layout, self._c)
-        self._w, self._norms, self._squares = np.zeros_like(c), 0.0, 0.0
+        self.lambda_max, self._dual = dual_norm(layout, self._slope)
+        self._w, self._norms, self._squares = np.zeros_like(slope), 0.0, 0.0
 
     def solve(self, lam, ridge, target, max_iter):
-        """Fit coefficients w (K, A) for the penalty lam sum_g cost_g ||w_g|| + ridge |w|^2 / 2.
+        """Return the fit for one penalty: (w, b, loss, duality gap, sweeps made).
 
-        target : duality gap to reach in at most 5 * max_iter sweeps over blocks of coefficients
-        Return w, unpenalized coefficients, half the mean deviance, duality gap, sweeps made."""
-        w, model, start, n_iter = self._w, self._model, self._c, 0
+        w, b : penalized (K, A) and unpenalized (K, F) coefficients
+        lam, ridge : factors of the group norms and of |w|^2 / 2
+        target : duality gap at which to stop"""
+        w, model, start, n_iter = self._w, self._model, self._slope, 0
         groups, H = model.layout, model.reduced.H
         model.set_ridge(ridge)
-        c = start - w @ H[0, 0]
+        slope = start - w @ H[0, 0]
         radius = max(self._norms + (self._loss + 0.5 * ridge * self._squares) / lam, 1e-300)
         if lam * (1.0 + 1e-13) < self.lambda_max:  # not equal up to rounding
             # At most five sweeps per allowed quadratic model.
             limits = model.lipschitz, target, radius, 5 * max_iter
-            n_iter = minimize(groups, H, c, w, self._dual, lam, *limits)
-            c = start - w @ H[0, 0]
+            n_iter = minimize(groups, H, slope, w, self._dual, lam, *limits)
+            slope = start - w @ H[0, 0]
         tol = 0.1 * target / radius
-        slack, over = duality_gap(w, c, self._dual, lam, groups, np.empty_like(c), tol)
-        norms, squares = (slack + float((c * w).sum())) / lam, float((w * w).sum())
-        loss = self.null - 0.5 * (float(((start + c) * w).sum()) + ridge * squares)
+        slack, over = duality_gap(w, slope, self._dual, lam, groups, np.empty_like(slope), tol)
+        norms, squares = (slack + float((slope * w).sum())) / lam, float((w * w).sum())
+        loss = self.null - 0.5 * (float(((start + slope) * w).sum()) + ridge * squares)
         self._norms, self._squares, self._loss = norms, squares, loss
         gap = slack + over * (norms + (loss + 0.5 * ridge * squares) / lam)
         return w.copy(), model.reduced.free_step(self._free_slope, w), loss, gap, n_iter
 
 
-def dual_norm(groups, c):
-    """Return the smallest lam at which all penalized coefficients are zero, and dual vectors there.
+def dual_norm(groups, slope):
+    """Return the smallest lam at which all penalized coefficients are zero, and the dual vectors.
 
-    The penalty is lam sum_g cost_g ||w_g||; the dual vectors (K, members) have norms <= lam cost_g.
-    groups : Layout with the groups g and weights cost_g; c : (K, A) negative gradient at w = 0"""
-    nothing, w, lam = np.zeros_like(c), np.empty_like(c), 0.0
-    dual = np.zeros((len(c), len(groups.member)))
+    slope : (K, A) minus the gradient of the loss if they are zero"""
+    nothing, w, lam = np.zeros_like(slope), np.empty_like(slope), 0.0
+    dual = np.zeros((len(slope), len(groups.member)))
     for _ in range(100):
-        _, left = duality_gap(nothing, c, dual, lam, groups, w, 1e-13 * lam)
+        _, left = duality_gap(nothing, slope, dual, lam, groups, w, 1e-13 * lam)
         norms = penalty(w, 1.0, groups, 0, len(groups.cost))
-        along = float((c * w).sum())
+        along = float((slope * w).sum())
         if norms == 0.0 or along <= lam * (1.0 + 1e-14) * norms:
             break
         lam = along / norms
@@ -102,13 +102,13 @@ def dual_norm(groups, c):
 
 
 class NewtonSolver:
-    """Proximal Newton solver of models with group penalties, for K linear predictors.
+    """Solver of models with a group penalty, by proximal Newton steps.
 
-    w (K, A) : current penalized coefficients, A per predictor; b (K, F) : unpenalized ones
-    f : linear predictors in blocks of 64 rows; loss : half the mean deviance
-    c (K, A) : negative gradient of the loss in w; slope (K, F) : negative gradient in b
-    bend : weighted sum over rows of l'^2 / l'', with derivatives l' and l'' of a row's loss
-    dual (K, members) : dual vectors of the groups, side by side; 0 for nested groups"""
+    w, b : current penalized (K, A) and unpenalized (K, F) coefficients, a row per score
+    f : (n_tiles, K, 64) scores (linear predictors) in blocks of 64 rows
+    slope, free_slope : minus the gradient of the loss in w and in b
+    bend : sum over rows of squared slope / curvature, which bounds the duality gap
+    dual : (K, members) dual vectors of the groups"""
 
     # Coefficients that are expected to stay zero are left out.
 
@@ -123,14 +123,15 @@ class NewtonSolver:
         self._least = problem.loss[1]
         self._fit_free()
         self.null = self.loss
-        self.lambda_max, self.dual = dual_norm(layout, self.c)
+        self.lambda_max, self.dual = dual_norm(layout, self.slope)
         self._last_lam = self.lambda_max
 
     def solve(self, lam, ridge, target, max_iter):
-        """Fit coefficients w (K, A) for the penalty lam sum_g cost_g ||w_g|| + ridge |w|^2 / 2.
+        """Return the fit for one penalty: (w, b, loss, duality gap, steps made).
 
-        target : duality gap to reach in at most `max_iter` Newton steps from the last solution
-        Return w, unpenalized coefficients, half the mean deviance, duality gap, number of steps."""
+        w, b : penalized (K, A) and unpenalized (K, F) coefficients
+        lam, ridge : factors of the group norms and of |w|^2 / 2
+        target : duality gap at which to stop"""
         wanted = self.w.any(axis=0)
         if lam < self.lambda_max:  # a strong rule says which coefficients may become nonzero
             before, self._last_lam = self._last_lam, lam
@@ -164,10 +165,10 @@ class NewtonSolver:
     def evaluate(self, w, b, lam, ridge, target):
         """Move to given coefficients; return an upper bound of their duality gap.
 
-        w : (K, A) penalized coefficients; b : (K, F) unpenalized coefficients
-        lam : factor of the group penalty; ridge : factor of |w|^2 / 2
-        target : desired duality gap; a smaller target makes the bound more precise
-        If lam is 0, return instead twice the fall of the objective that a Newton step predicts."""
+        If lam is 0, return instead twice the decrease of the objective by a Newton step.
+        w, b : penalized (K, A) and unpenalized (K, F) coefficients
+        lam, ridge : factors of the group norms and of |w|^2 / 2
+        target : desired duality gap"""
         p = self.problem
         self.w, self.b = w, b
         all_columns = np.arange(-1, p.X.shape[1])
@@ -179,29 +180,29 @@ class NewtonSolver:
         for k in range(p.n_scores):
             G[k, k, at, at] += ridge
         model = ReducedQuadratic(G, len(columns))
-        return model.decrement(np.hstack([self.slope, self.c - ridge * w]))
+        return model.decrement(np.hstack([self.free_slope, self.slope - ridge * w]))
 
     def _set_scores(self, f, known=None):
         self.f = f
-        self.loss, self.c, self.slope, self.bend = known or self.problem.at_scores(f)
+        self.loss, self.slope, self.free_slope, self.bend = known or self.problem.at_scores(f)
 
     def _fit_free(self):
         """Fit the unpenalized coefficients alone, from the null model by Newton's method."""
         p, K = self.problem, self.problem.n_scores
         self._set_scores(self.f)
         for _ in range(100):
-            if np.abs(self.slope).max() <= 1e-10:  # zero up to rounding
+            if np.abs(self.free_slope).max() <= 1e-10:  # zero up to rounding
                 return
             G = p.moments_at(self.f, p.free_columns, self._least)
             model = ReducedQuadratic(G, len(p.free_columns))
-            step = model.free_step(self.slope, np.zeros((K, 0)))
+            step = model.free_step(self.free_slope, np.zeros((K, 0)))
             if not self._adapt(self._line_search(np.zeros_like(self.w), step, 0.0, 0.0)):
                 return
 
     def _line_search(self, dw, db, lam, ridge):
-        """Add a share t of the steps dw and db that lowers the loss; return t, 0 if there is none.
+        """Add a share of the steps dw and db that lowers the objective; return the share, or 0.
 
-        lam, ridge : factors of the group penalty and of |w|^2 / 2, which count as loss"""
+        lam, ridge : factors of the group norms and of |w|^2 / 2"""
         p = self.problem
         change = p.by_column(dw, db)
         on = np.flatnonzero(change.any(axis=0))
@@ -228,15 +229,15 @@ class NewtonSolver:
         return loss + self.problem.penalty(w, lam) + 0.5 * ridge * float((w * w).sum())
 
     def _gap(self, lam, ridge, target):
-        """Return the duality gap of the current coefficients w, and a residual, 0 at the optimum.
+        """Return the duality gap, and a residual (K, A) that is 0 at the optimum.
 
-        The residual (K, A) is the negative gradient minus a subgradient of the group penalty.
-        lam : factor of the group penalty; ridge : factor of |w|^2 / 2; target : desired gap"""
+        lam, ridge : factors of the group norms and of |w|^2 / 2
+        target : desired duality gap"""
         layout, squares = self.problem.layout, ridge * float((self.w * self.w).sum())
         left, norms = np.empty_like(self.w), self.problem.penalty(self.w, lam)
-        value, c = self.loss + norms + 0.5 * squares, self.c - ridge * self.w
+        value, slope = self.loss + norms + 0.5 * squares, self.slope - ridge * self.w
         tol = 0.1 * target / max(value / lam, 1e-300)
-        slack, over = duality_gap(self.w, c, self.dual, lam, layout, left, tol)
+        slack, over = duality_gap(self.w, slope, self.dual, lam, layout, left, tol)
         share, bend = over / (lam + over), self.bend + squares
         shrunk = share * (norms - slack + 0.5 * over / lam * bend)
         return slack + min(shrunk, over * value / lam), left
@@ -245,16 +246,17 @@ class NewtonSolver:
         """Return the part of the duality gap due to unconverged unpenalized coefficients."""
         reduced, layout = self._model.reduced, self._model.layout
         cost, owner = layout.cost, layout.owner
-        gap = 2.0 * reduced.decrement(self.slope)
-        shift = reduced.slope(np.zeros((len(self.w), owner.size)), self.slope)
+        gap = 2.0 * reduced.decrement(self.free_slope)
+        shift = reduced.slope(np.zeros((len(self.w), owner.size)), self.free_slope)
         square = np.bincount(owner, (shift**2).sum(axis=0), len(cost))
         over = float((np.sqrt(square) / cost).max(initial=0.0))
         return gap + over * self.problem.penalty(self.w, 1.0)
 
     def _renew_model(self, keep, ridge):
-        """Make the QuadraticModel at the current coefficients; return True: the model is current.
+        """Make the quadratic model at the current coefficients; return True: the model is current.
 
-        keep : (A,) bool, penalized coefficients w to include; ridge : factor of |w|^2 / 2"""
+        keep : (A,) bool, penalized coefficients to include
+        ridge : factor of |w|^2 / 2"""
         p, model = self.problem, self._model
         G = p.moments_at(self.f, np.r_[p.free_columns, p.columns[keep]], self._least)
         same = model is not None and np.array_equal(keep, model.keep)
@@ -264,30 +266,30 @@ class NewtonSolver:
         return True
 
     def _model_step(self, lam, ridge, target):
-        """Return (dw, db, bound): a step that minimizes a quadratic model of loss plus penalties.
+        """Return (dw, db, bound): steps that minimize the quadratic model plus penalties.
 
-        dw (K, A) : step of the penalized coefficients w; db (K, F) : of the unpenalized ones
-        bound : no step lowers the model's objective by more than this
-        lam : factor of the group penalty; ridge : factor of |w|^2 / 2; target : allowed gap"""
+        dw, db : steps of the penalized (K, A) and unpenalized (K, F) coefficients
+        bound : largest possible decrease of the model's objective
+        lam, ridge : factors of the group norms and of |w|^2 / 2"""
         # The model may use a thousandth of the target.
-        model = self._model
+        model, reduced = self._model, self._model.reduced
         # compress() keeps rows contiguous, unlike indexing by a mask.
-        w, c = self.w.compress(model.keep, axis=1), self.c.compress(model.keep, axis=1)
-        member, H = model.keep[self.problem.layout.member], model.reduced.H
+        w, slope = self.w.compress(model.keep, axis=1), self.slope.compress(model.keep, axis=1)
+        member, H = model.keep[self.problem.layout.member], reduced.H
         dual = self.dual.compress(member, axis=1)
-        c = model.reduced.slope(c, self.slope) - ridge * w
-        start, before = w.copy(), c.copy()
+        slope = reduced.slope(slope, self.free_slope) - ridge * w
+        start, before = w.copy(), slope.copy()
         target = 0.1 * MARGIN * target
         radius = self._objective(self.w, self.loss, lam, ridge) / lam
         limits = target, radius, 1000
-        minimize(model.layout, H, c, w, dual, lam, model.lipschitz, *limits)
+        minimize(model.layout, H, slope, w, dual, lam, model.lipschitz, *limits)
         self.dual[:, member] = dual
         step, dw = w - start, np.zeros_like(self.w)
         freeze_absent(step, self.problem.absent)
         dw[:, model.keep] = step
-        gain = 0.5 * (float((step * (before + c)).sum()) + model.reduced.decrement(self.slope))
+        gain = 0.5 * (float((step * (before + slope)).sum()) + reduced.decrement(self.free_slope))
         gain += self.problem.penalty(self.w, lam) - self.problem.penalty(self.w + dw, lam)
-        free = model.reduced.free_step(self.slope, step)
+        free = reduced.free_step(self.free_slope, step)
         freeze_absent(free, self.problem.absent)
         return dw, free, gain + target
 
@@ -310,13 +312,12 @@ def penalty_path(
     threads=None,
     make_solver=None,
 ):
-    """Return the PenaltyPath of models for decreasing penalties, each starting from the one before.
+    """Return the PenaltyPath of models for decreasing penalties.
 
-    lambdas : decreasing; by default n_lambda values from lambda_max to lambda_min_ratio times it,
-        of which the last are left out if the fit hardly improves
+    lambdas : decreasing penalties; None to choose up to n_lambda of them
     l1_ratio : share of the group norms in the penalty, in (0, 1]; the rest is ridge
-    tol : allowed duality gap, relative to the null model's objective; max_iter : Newton steps
-    make_solver : callable(problem, number of rows) -> solver; by default chosen by the loss"""
+    tol : allowed duality gap, relative to the loss without penalized coefficients
+    make_solver : function of a problem and its number of rows; None for lodim's own solvers"""
     with single_blas():
         problem = PathProblem.from_batch(batch, family, groups, threads)
         start = _own_solver(problem)
@@ -340,6 +341,7 @@ def penalty_path(
             steps.append(solver.solve(lam, ridge, tol * null, max_iter))
             # A constant response (null 0) is never explained, and has no early end.
             last, share = share, 1.0 - steps[-1][2] / (solver.null or np.nan)
+            # The last penalties are omitted if the fit hardly improves.
             little = len(steps) >= 5 and share - last < 1e-5 * share
             if early_stop and (share > 0.999 or little):
                 break
