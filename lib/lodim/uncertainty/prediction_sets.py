@@ -237,8 +237,7 @@ class Conformal(FitResult, Generic[FitT_co]):
         data : frame
             Complete rows that no fit has used; training rows would be covered too often.
         by : column name or array (n,), optional
-            Groups of rows, one of them with missing values. A number with more than 10 values is
-            cut into quarters.
+            Groups of rows, one of missing values. Over 10 different numbers are cut into quarters.
         level : float, optional
             Coverage; default: the level of the call.
         offset : array (n,) or column name, optional
