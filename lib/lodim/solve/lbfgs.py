@@ -120,8 +120,8 @@ def _direction(slope, S, Y, pairs, newest, alpha, out):
     """Write the L-BFGS direction of a minimization to `out`.
 
     slope : (d,) gradient
-    S, Y : (memory, d) ring buffers of the last steps and changes of the gradient
-    pairs, newest : number of stored steps, and row of the last one"""
+    S, Y : (memory, d) ring buffers of steps and gradient changes
+    pairs, newest : number of stored steps, row of the last one"""
     # Nocedal & Wright (2006), algorithm 7.4.
     memory = S.shape[0]
     _set(out, -1.0, slope)
@@ -143,8 +143,8 @@ def _remember(trial, theta, at, gradient, S, Y, pairs, newest):
 
     theta, trial : (d,) points before and after the step
     gradient, at : (d,) gradients at these points
-    S, Y : (memory, d) ring buffers of the last steps and changes of the gradient
-    pairs, newest : number of stored steps, and row of the last one"""
+    S, Y : (memory, d) ring buffers of steps and gradient changes
+    pairs, newest : number of stored steps, row of the last one"""
     memory = S.shape[0]
     j = (newest + 1) % memory
     for k in range(at.size):
@@ -176,7 +176,7 @@ def _accept_trial(c, at, l1, search):
     """Accept the trial point of minimization c; set its next direction and trial point.
 
     Return its largest absolute gradient with the L1 penalty, and the predicted decrease to come.
-    at : (q, d) gradients at the trial points of all minimizations
+    at : (q, d) gradients at all trial points
     l1 : (d,) weights of the L1 penalty
     search : Search, changed in place"""
     trial, theta, gradient, slope = search.trial, search.theta, search.gradient, search.slope
@@ -405,8 +405,8 @@ def _projected(theta, gradient, lower, S, Y, pairs, newest):
 
     Return (slope, direction, largest absolute slope, whether L-BFGS gave the direction).
     slope : (d,) gradient, 0 where a bound holds
-    S, Y : (memory, d) ring buffers of the last steps and changes of the gradient
-    pairs, newest : number of stored steps, and row of the last one"""
+    S, Y : (memory, d) ring buffers of steps and gradient changes
+    pairs, newest : number of stored steps, row of the last one"""
     memory, kept, largest = S.shape[0], ZERO, 0.0
     free_S, free_Y = np.empty((pairs, theta.size)), np.empty((pairs, theta.size))
     slope, direction = np.empty(theta.size), np.empty(theta.size)
