@@ -34,7 +34,7 @@ def products(X, columns, T, live, slopes, curvatures, gradient, information):
 
     columns : (q,) columns of X in the model, -1 for a constant 1
     T : (q, r) matrix that combines them to z = T'x
-    live : (n,) bool; blocks of 64 rows without a True are skipped
+    live : (n,) bool, False for rows that add nothing
     slopes : (S, n) first derivatives by S linear predictors
     curvatures : (P, n) second derivatives by P pairs of linear predictors"""
     # A row adds slopes[s] z to gradient[s], and curvatures[k] zz' to information[k].
@@ -75,7 +75,7 @@ def group_sums(X, columns, T, live, slopes, group, out):
 
     columns : (q,) columns of X in the model, -1 for a constant 1
     T : (q, r) matrix that combines them to z = T'x
-    live : (n,) bool; blocks of 64 rows without a True are skipped
+    live : (n,) bool, False for rows that add nothing
     slopes : (S, n) first derivatives by S linear predictors
     group : (n,) number of each row's group"""
     # Row i adds slopes[s, i] z to out[group[i], s].
