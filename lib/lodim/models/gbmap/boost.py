@@ -242,7 +242,6 @@ def _minimize(objective, curved, state, start, stop):
     The fourth item returned is the (parameters, sign) of the other learner.
     objective : function that returns the BoostObjective for an array of signs
     curved : such a function for the Hessians that speed up the search, or None
-    start : Start, the initial learner of each sign
     stop : dict of limits of the optimizer"""
     settings, sign, null_value = state.settings, start.sign, start.null_value
     preconditioner = None if curved is None else curved(sign)

@@ -172,9 +172,9 @@ def add_projected(tile, y, f, weight, v, b, form, rows, out):
 def loss_gradient(lo, hi, partials, X, y, f, weight, theta, active, sign, form):
     """Compute losses and gradients of q learners, for blocks lo to hi - 1 of 4,096 rows.
 
-    partials : (n_blocks, q, 3 + p) results, for each learner the loss and then its gradient
-    f : (n_tiles, 64) linear predictors without the learners
-    theta : (q, 2 + p) parameters (constant, intercept, weights w) of the learners
+    partials : (n_blocks, q, 3 + p) results, each a loss and its gradient
+    f : linear predictors without the learners
+    theta : (q, 2 + p) rows (constant, intercept, weights)
     active : positions of the learners to compute"""
     dtype = X.dtype
     v, b = theta.astype(dtype), sign.astype(dtype)
@@ -226,7 +226,7 @@ def add_hessian(tile, y, weight, b, form, convex, rows, column, H):
     """Add the Hessian of 64 rows' loss, by a learner's parameters, to the lower triangle of H.
 
     rows : TileRows with `score`, `slope`, and `r`, derivatives of the losses by w'x
-    convex : whether to omit negative terms of the activation's second derivative
+    convex : whether to omit negative second derivatives of the activation
     column : (p,) work array"""
     slope, r, z, c, beta = rows.slope, rows.r, rows.z, rows.c, form.beta
     one, zero = slope.dtype.type(1), slope.dtype.type(0)
@@ -252,10 +252,10 @@ def add_hessian(tile, y, weight, b, form, convex, rows, column, H):
 def hessian(lo, hi, partials, X, y, f, weight, theta, sign, form, convex):
     """Compute Hessians of the losses of q learners, for blocks lo to hi - 1 of 4,096 rows.
 
-    partials : (n_blocks, q, 2 + p, 2 + p) results, lower triangles
-    f : (n_tiles, 64) linear predictors without the learners
-    theta : (q, 2 + p) parameters (constant, intercept, weights w) of the learners
-    convex : whether to omit negative terms of the activation's second derivative"""
+    partials : (n_blocks, q, 2 + p, 2 + p) lower triangles
+    f : linear predictors without the learners
+    theta : (q, 2 + p) rows (constant, intercept, weights)
+    convex : whether to omit negative second derivatives of the activation"""
     v, b, column = theta.astype(X.dtype), sign.astype(X.dtype), np.empty(X.shape[1])
     rows, form = tile_rows(X), Form(X.dtype.type(form.beta), form.activation, form.loss)
     r = rows.r
@@ -278,7 +278,7 @@ def hessian(lo, hi, partials, X, y, f, weight, theta, sign, form, convex):
 def forward(lo, hi, X, theta, sign, beta, activation, derivative, into, out):
     """Add values of M learners to out (n_tiles, width, 64), for blocks lo to hi - 1 of 4,096 rows.
 
-    theta : (M, 2 + p) parameters (constant, intercept, weights w) of the learners
+    theta : (M, 2 + p) rows (constant, intercept, weights)
     derivative : whether to add the learners' derivatives instead of their values
     into : (M,) column of `out` for each learner"""
     dtype = X.dtype
@@ -299,10 +299,10 @@ def forward(lo, hi, X, theta, sign, beta, activation, derivative, into, out):
 def joint_gradient(lo, hi, partials, X, y, offset, weight, theta, sign, target, beta, loss):
     """Compute the loss of M learners together and its gradient, for blocks lo to hi - 1 of rows.
 
-    partials : sums of loss and loss^2 in [block, 0, :2]; gradient by theta in [block, :, 2:]
+    partials : sums of loss and loss^2 in [block, 0, :2], gradients in [block, :, 2:]
     offset : (n_tiles, K, 64) linear predictors without the learners
-    theta : (M, 2 + p) parameters (constant, intercept, weights w) of the learners
-    target : (M,) class of each learner"""
+    theta : (M, 2 + p) rows (constant, intercept, weights)
+    target : class of each learner"""
     dtype = X.dtype
     v, b, sharpness = theta.astype(dtype), sign.astype(dtype), dtype.type(beta)
     M, K = len(theta), offset.shape[1]

@@ -39,8 +39,8 @@ def count_blocks(shape, itemsize):
 def loss_gradient(X, y, f, weight, theta, active, sign, form):
     """Return the losses of q learners and then their gradients, (q, 3 + p).
 
-    f : (n_tiles, 64) linear predictors without the learners
-    theta : (q, 2 + p) parameters (constant, intercept, weights w) of the learners
+    f : linear predictors without the learners
+    theta : (q, 2 + p) rows (constant, intercept, weights)
     active : positions of the learners to compute"""
     q, d = theta.shape
     groups = -(-active.size // GROUP)
@@ -63,10 +63,10 @@ def loss_gradient(X, y, f, weight, theta, active, sign, form):
 def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
     """Return the loss of M learners together and its gradient, as an array (M, 4 + p).
 
-    The sums of loss and loss^2 are in [0, :2], the gradient by theta in [:, 2:].
+    Sums of loss and loss^2 are in [0, :2], gradients in [:, 2:].
     offset : (n_tiles, K, 64) linear predictors without the learners
-    theta : (M, 2 + p) parameters (constant, intercept, weights w) of the learners
-    target : (M,) class of each learner"""
+    theta : (M, 2 + p) rows (constant, intercept, weights)
+    target : class of each learner"""
     (M, d), K = theta.shape, offset.shape[1]
     blocks = count_blocks(X.shape, X.dtype.itemsize)
     learners, target = upload(np.column_stack([sign, theta])), upload(target)
@@ -82,7 +82,7 @@ def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
 def forward(X, theta, sign, beta, activation, derivative, into, out):
     """Add values of M learners to out (n_tiles, width, 64), an array in main memory.
 
-    theta : (M, 2 + p) parameters (constant, intercept, weights w) of the learners
+    theta : (M, 2 + p) rows (constant, intercept, weights)
     derivative : whether to add the learners' derivatives instead of their values
     into : (M,) column of `out` for each learner"""
     there = upload(out)
@@ -93,7 +93,7 @@ def forward(X, theta, sign, beta, activation, derivative, into, out):
 def add_learners(X, theta, sign, beta, activation, derivative, into, out):
     """Add values of M learners to out (n_tiles, width, 64), an array on the GPU.
 
-    theta : (M, 2 + p) parameters (constant, intercept, weights w) of the learners
+    theta : (M, 2 + p) rows (constant, intercept, weights)
     derivative : whether to add the learners' derivatives instead of their values
     into : (M,) column of `out` for each learner"""
     learners = upload(np.column_stack([sign, theta]))
@@ -165,9 +165,9 @@ def _back_project(stage, r, first, size, width, start, partials, slot):
 def _loss_gradient(X, y, f, weight, learners, beta, activation, loss, width, partials):
     """Write the losses of learners and their gradients to `partials`, per group of GPU threads.
 
-    f : (n_tiles, 64) linear predictors without the learners
+    f : linear predictors without the learners
     learners : rows (sign, constant, intercept, weights); width : number of threads per group
-    partials : (groups, learners, 3 + p) results, for each learner the loss and then its gradient"""
+    partials : (groups, learners, 3 + p) results, each a loss and its gradient"""
     # The groups of a thread block share the rows.
     stage = cuda.shared.array((STAGE, PITCH), X.dtype)
     w = cuda.shared.array((GROUP, STAGE), np.float64)
@@ -250,9 +250,9 @@ def _joint_gradient(X, y, offset, weight, learners, target, beta, loss, room, pa
 
     offset : (n_tiles, K, 64) linear predictors without the learners
     learners : (M, 3 + p) rows (sign, constant, intercept, weights)
-    target : (M,) class of each learner
+    target : class of each learner
     room : (blocks, M + 2 K, 64) work array
-    partials : sums of loss and loss^2 in [block, 0, :2]; gradient in [block, :, 2:]"""
+    partials : sums of loss and loss^2 in [block, 0, :2], gradients in [block, :, 2:]"""
     ends = cuda.shared.array((2, TILE), np.float64)
     block, i, M, K = cuda.blockIdx.x, cuda.threadIdx.x, learners.shape[0], offset.shape[1]
     d = learners.shape[1] - 1

@@ -87,7 +87,7 @@ def _change_parameters(H, slope, b, beta, intercept, convex):
 
     c : value of the learner at x = 0, instead of the constant a that it adds
     H, slope : Hessian (lower triangle) and gradient of the loss, changed in place
-    convex : whether to omit a negative term of the softplus's second derivative"""
+    convex : whether to omit a negative second derivative of the softplus"""
     # c = a + b softplus(intercept)
     e = math.exp(-abs(beta * intercept))
     share = 1.0 / (1.0 + e) if intercept > 0.0 else e / (1.0 + e)
@@ -148,8 +148,8 @@ def newton(problem, responses, scores, theta, sign, ftol, of_one):
     """Minimize the losses of r learners on few rows by Newton steps; change theta in place.
 
     Return (r, 5): loss, largest derivative, iterations, passes over rows, 1 if converged.
-    responses, scores : (n_tiles, 64) responses, and linear predictors without the learner
-    theta, sign : (r, 2 + p) rows (constant, intercept, weights) and (r,) signs of the learners
+    scores : (n_tiles, 64) linear predictors without the learner
+    theta : (r, 2 + p) rows (constant, intercept, weights)
     ftol : relative decrease of the loss that ends a search
     of_one : whether ftol is an absolute decrease for losses from 1e-6 to 1"""
     # Damped steps as in Nocedal & Wright (2006), Sects. 3.4 and 10.3.

@@ -21,9 +21,9 @@ from lodim.models.gbmap.objective import (
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def prepare_class(y, score, weight, target, table, loss, start_at):
-    """Return what a fit of a learner of class `target` needs to know about the rows.
+    """Prepare the fit of a learner of class `target`.
 
-    This is: responses, linear predictors, first and second derivatives of losses, and total loss.
+    Return responses, linear predictors, first and second derivatives, and the total loss.
     score : (n_tiles, K, 64) linear predictors of the classes
     table : (2, K) response and mean threshold of each ordered class, or (2, 0)
     start_at : positions of the rows whose derivatives are returned"""
@@ -64,7 +64,7 @@ def fit_learner(problem, rows, null_value, theta, sign, ftol):
     The results are loss, largest derivative, iterations, passes over rows, 1 if converged.
     rows : responses and linear predictors, (n_tiles, 64) each
     null_value : loss without the learner
-    theta, sign : starting parameters (r, d), changed in place, and signs (r,)
+    theta : (r, d) starting parameters, changed in place
     ftol : relative decrease of the loss that ends a search"""
     n_iter, n_eval = np.zeros(len(sign)), 1.0
     if len(sign) > 2:  # rough fits first, of which only the best of each sign is continued
