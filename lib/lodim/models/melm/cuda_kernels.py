@@ -40,8 +40,8 @@ def pair_sums(X, weight, owner, begin, V, root, shift):
     """Sum kernels over pairs of rows, and features times forces over rows; return both sums.
 
     The force of a class on a row sums kernel * difference from the row to each row of the class.
-    Kernel sums are (q, C, C), by pair of classes. The others are (q, C, k, C r), by class of the
-    force, axis, and class and feature of the row.
+    The sums are (q, C, C), by pair of classes; and (q, C, k, C r), by class of the force, axis, and
+    class and feature of the row.
     X : blocks of 64 rows on the GPU; weight : (blocks, 64); V : (q, r, k) projections
     owner, begin : class of each block; first block of each class
     root : (q, C, C, k, k) maps that whiten differences; shift : (q, C, C), added to exponents"""

@@ -88,7 +88,7 @@ class Divergence:
     def _potentials(self, V, active, gradient):
         """Return logs of the integrals of f_A f_B for class densities f_A, (len(active), C, C).
 
-        V : (q, r, k) projections of r coordinates to k axes; active : positions of those to use
+        V : (q, r, k) projections; active : positions of those to use
         gradient : (q, r, k), filled at `active` with derivatives of sum(self._share * logs)"""
         s, q, k, r = self._sample, len(active), self.k, self.r
         C, n, units = s.n_classes, self._Z.shape[1], q * self._stripes

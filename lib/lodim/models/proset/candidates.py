@@ -43,7 +43,7 @@ def allocate(sizes, n_candidates, max_fraction):
 def draw_split(groups, weight, content, settings, seed):
     """Draw candidates (possible prototypes) and scoring rows (whose loss counts); return a Split.
 
-    groups : (n,) group of each row, in which both are drawn; weight : (n,) row weights
+    Both are drawn from each group. groups : (n,) group of each row; weight : (n,) row weights
     content : (n,) numbers that sort the rows of a group before they are shuffled"""
     within = [np.flatnonzero(groups == g) for g in np.unique(groups)]
     # Groups of equal size are ordered by content, not by class names.

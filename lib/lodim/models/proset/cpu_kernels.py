@@ -184,7 +184,7 @@ def weight_slope(G, j, w, slope):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def width_slope(G, j, y, target, u, h, alpha):
-    """Return prototype j's part of the derivative of 64 rows' loss by u, divided by j's weight.
+    """Return the term of prototype j, without j's weight, in the derivative of the loss by u.
 
     G : flat, 64 similarities per prototype; u : inverse SD of normal densities
     y, target : (64,) responses of the rows; response of j
@@ -198,7 +198,7 @@ def width_slope(G, j, y, target, u, h, alpha):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def feature_sum(T, Y, k, last):
-    """Return a part of the derivative of 64 rows' loss by the weight of feature k, times -weight.
+    """Return a term of the loss derivative by the weight of feature k, times minus this weight.
 
     T : flat, 64 weighted features of the rows per feature
     Y : flat, 64 sums of slope * weighted feature over points; at feature `last`, sums of slopes"""

@@ -101,7 +101,7 @@ def density(prototypes, X, n, y, threads):
 def _mixed(prototypes, X, n, y, threads, normal):
     """Return the density or distribution function (n,) at y of n mixtures of normals, one per row.
 
-    normal : function of ((y - mean) / SD, SD) that returns it for one normal
+    normal : the same function for one normal, given (y - mean) / SD and SD
     X : (blocks, p, 64) features; n : number of rows; y : (n,) standardized responses"""
     width, out = _widths(prototypes), np.empty(n)
     for rows, W, total in _mixtures(prototypes, X, n, threads):

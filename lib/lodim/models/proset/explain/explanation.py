@@ -353,8 +353,8 @@ def _feature_columns(fit, x, on, frame):
 def dominant_set(impact, y, prior=None):
     """Return which of M prototypes suffice to decide an estimate, bool (M,) (Algorithm 4.1).
 
-    They are the fewest of largest impact such that the others could not change the most probable
-    class, or move a numeric estimate past the null mean. Without such a set, none is marked.
+    They are the fewest of largest impact. The others could not change the most probable class, or
+    move a numeric estimate past the null mean. Without such a set, none is marked.
     impact : (M,) prototypes' weights times similarities
     y : (M,) class codes, or responses minus the null mean
     prior : (K,) class probabilities of the null model; None for a numeric response"""
