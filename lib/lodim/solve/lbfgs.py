@@ -219,8 +219,7 @@ def _shorter(step, gain, rise):
 def _outlook(falls, n_iter):
     """Predict the gain of the next ten steps of a minimization; inf if it has too few steps so far.
 
-    falls : (10,) ring buffer of the gains of the last ten steps
-    n_iter : number of steps so far"""
+    falls : (10,) ring buffer of the gains of the last ten steps"""
     last, before, every = 0.0, 0.0, 0.0
     for back in range(min(n_iter, OUTLOOK)):
         fall = falls[(n_iter - 1 - back) % OUTLOOK]
