@@ -153,10 +153,9 @@ def state_of_residuals(problem, estimates):
         return False, False
     mean, weight = family.mean(estimates.scores_of(batch, family)), batch.row_weights
     noise = ROUNDING * np.abs(batch.y[weight > 0.0]).max()
-    if weight @ (np.abs(batch.y - mean) <= noise) > 0.5 * weight.sum():
-        return True, False
-    if family.learn is None:
-        return False, False
+    exact = bool(weight @ (np.abs(batch.y - mean) <= noise) > 0.5 * weight.sum())
+    if exact or family.learn is None:
+        return exact, False
     change = abs(family.fitted(batch.y, mean, weight).limit - family.limit)
     return False, bool(change > ROUGH * family.limit + noise)
 
