@@ -1,7 +1,5 @@
 """Sections of a page for a fit of any model; all numbers come from predict, augment and tidy."""
 
-from itertools import chain
-
 import numpy as np
 import pandas as pd
 
@@ -83,7 +81,7 @@ def _used_most(fit, inputs):
         sizes[view] += share
     largest = {}
     for t, size in zip(d.term_of, sizes, strict=True):
-        for name in chain.from_iterable(map(needs, d.terms[t])):
+        for name in {name for part in d.terms[t] for name in needs(part)}:
             largest[name] = max(size, largest.get(name, 0.0))
     order = np.argsort([-largest.get(one.name, np.inf) for one in inputs], kind="stable")
     return [inputs[k] for k in sorted(order[:MOST_EFFECTS])]
