@@ -171,10 +171,12 @@ def test_monotone_effects_of_families(family, refit, df):
 
 
 def test_offsets_of_any_size(df):
-    plain, far = df.assign(o=0.0), df.assign(o=-1000.0)
+    plain, low = df.assign(o=0.0), df.assign(o=-1000.0)
     call = {"family": "gamma", "offset": "o", "m": 1, "lambda_": 0.02}
-    one, other = (ld.gbmap("amount ~ a", rows, **call).predict(rows) for rows in (plain, far))
-    np.testing.assert_allclose(one, other, rtol=1e-6)
+    fit, other = (ld.gbmap("amount ~ a", rows, **call) for rows in (plain, low))
+    np.testing.assert_allclose(fit.predict(plain), other.predict(low), rtol=1e-6)
+    high = df.assign(o=1000.0)
+    np.testing.assert_array_equal(fit.predict(high, clip=True), fit.predict(high))
 
 
 def test_check_finds_overdispersion(df):

@@ -12,6 +12,7 @@ from lodim import forms
 from lodim.checks import flag, one_of, whole
 from lodim.design.frame import in_pandas
 from lodim.errors import ArgumentError, ExtrapolationWarning, warn
+from lodim.family.family import LARGEST_LOG
 from lodim.fitting import saved
 from lodim.fitting.fit import Fit
 from lodim.forms import plain_label
@@ -174,7 +175,9 @@ class GbmapFit(Fit):
             batch = self._reader.apply(data, offset=offset, new_levels=new_levels)
             known = self._in_all_rows(batch, batch.offset_matrix(1)[:, 0], values.name)
         values = (values - known).clip(*limits) + known
-        return np.exp(values) if self.family.link == "log" and type == "response" else values
+        if self.family.link == "log" and type == "response":
+            return np.exp(values.clip(upper=LARGEST_LOG))
+        return values
 
     def _selected_features(self):
         return np.flatnonzero((self.estimates.theta[:, 2:] != 0.0).any(axis=0))
