@@ -114,10 +114,10 @@ def _is_number(frame, name):
 
 
 def _field(encoding, picture, names, name, **options):
-    """Return the altair encoding that shows the column `name` of a Picture's frame.
+    """Return the altair encoding of a column of a Picture's frame.
 
-    encoding : class of altair for the axis, colour etc. that shows the column, such as alt.X
-    names : dict from names of columns to their names in charts; options : passed to `encoding`"""
+    encoding : class of altair, such as alt.X
+    names : dict column -> its name in the chart"""
     kind = "quantitative" if _is_number(picture.frame, name) else "nominal"
     return encoding(field=names[name], type=kind, **{"title": _title(name)} | options)
 
@@ -160,12 +160,13 @@ def _in_turn(alt, classes, marks, times=1):
 
 
 def _style(alt, picture, names, mark, encoding, marks):
-    """Return a dict of altair encodings for points or lines of a chart: axes, colours and tooltips.
+    """Return a dict of altair encodings for points or lines: axes, colours and tooltips.
 
-    picture : Picture, a table and the columns to show; alt : the module altair
+    picture : Picture, a table and the columns to show
     names : dict column -> its name in the chart
-    mark : name of an encoding, such as "shape", to distinguish classes that share a colour
-    encoding : its class, such as alt.Shape; marks : its values, such as names of shapes"""
+    mark : name of a further encoding of classes, such as "shape"
+    encoding : its class, such as alt.Shape
+    marks : its values, such as names of shapes"""
     across = _names_across(alt, picture)
     if _is_number(picture.frame, picture.x):
         kind = "log" if picture.logarithmic else "linear"

@@ -71,11 +71,12 @@ class Ground:
 
 
 def plane(rows, legend, names, ax=None, *, ends, ground=None, arrows=None):
-    """Draw rows in a plane, with density of classes and feature arrows if given; return the Axes.
+    """Draw rows in a plane; return the Axes.
 
-    rows : Rows; legend : Legend; names : labels of the two axes
+    names : labels of the axes
     ends : (2, 2) lower and upper limits of the axes
-    ground : Ground, background with densities, or None; arrows : Arrows (loadings), or None"""
+    ground : Ground, densities of classes, or None
+    arrows : Arrows, loadings of features, or None"""
     ax = ensure_axes(ax, SIZE)
     decided = ground is not None and ground.score is not None
     if decided:
@@ -233,11 +234,12 @@ def apart(place, half):
 
 
 def line(rows, legend, name, ax, *, x, density, best, arrows=None):
-    """Draw rows as ticks on an axis, and the density of each class above; return the Axes.
+    """Draw rows as ticks on an axis, with densities of classes above; return the Axes.
 
-    rows : Rows; legend : Legend; name : label of the axis
-    x : (m,) positions on the axis; density : (m, C) densities of the C classes there
-    best : (m,) codes of the predicted classes, or None; arrows : Arrows (loadings), or None"""
+    x : (m,) positions on the axis
+    density : (m, C) densities of the C classes
+    best : (m,) codes of the predicted classes, or None
+    arrows : Arrows, loadings of features, or None"""
     top, entries = float(np.nanmax(density)), []
     for k, label in enumerate(legend.entries):
         ax.fill_between(x, density[:, k], color=colour(k), alpha=0.18, lw=0)

@@ -49,8 +49,7 @@ def key(ax, legend, boundary, densities, arrows, inside=False):
 def write(ax, entries, legend, inside=False):
     """Draw a legend beside the Axes, or in its corner if `inside`.
 
-    entries : artists with labels, first those of the classes; if there are too many for one column,
-        two are used, and the last classes that still do not fit are left out
+    entries : artists with labels, those of the classes first
     legend : Legend, names of the response and its classes"""
     height = ax.get_window_extent().height * 72.0 / ax.figure.dpi
     n, C = len(entries), len(legend.entries)

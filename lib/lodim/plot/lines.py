@@ -16,9 +16,10 @@ BASE, HEIGHT = -0.22, 0.17  # position and height of the histogram
 def against_log(wide, name, ylabel, above, ax=None, top=10):
     """Draw lines, such as coefficients, against log(penalty); return the Axes.
 
-    wide : frame with a row per penalty and a column per line; name : label of the penalty
-    above : (label, penalties, texts) of an axis on top, which shows a text per penalty
-    top : number of lines to label, those farthest from 0 at the lowest penalty"""
+    wide : frame with a row per penalty and a column per line
+    name : label of the penalty
+    above : (label, penalties, texts) of the upper axis
+    top : number of lines to label"""
     ax = axes.ensure_axes(ax)
     if not (wide.index > 0).all():
         raise ArgumentError("a penalty of 0 cannot be drawn on a log axis: leave it out of lambdas")

@@ -38,10 +38,11 @@ class View:
 
 
 def side_by_side(views, value, key, axes=None, *, star=None):
-    """Draw rows in several feature sets side by side; return an array of the Axes.
+    """Draw rows in several feature sets side by side, in the colours of a Key; return the Axes.
 
-    views : list of View, one per panel; value : (n,) class codes or numbers; key : Key, colours
-    axes : Axes to use, or None; star : name of a row that is marked"""
+    views : list of View, one per panel
+    value : (n,) class codes or numbers
+    star : name of the marked row, or None"""
     views = [_flatten(view) for view in views]
     axes, fresh = _places(views, axes, BAR if key.labels is None else 0.0)
     shades = None
@@ -256,12 +257,12 @@ def _name_blocks(ax, view):
 
 
 def _explain(axes, key, shades, star, views, fresh):
-    """Draw the legend of all panels, and a colour scale for a numeric response.
+    """Draw the legend of all panels, and a colour scale for numbers.
 
-    key : Key, meaning of colours; views : list of View
-    shades : artist with the colours of the scale; None to find it in the panels
-    star : label of the queried row, or None
-    fresh : whether the Axes are on a new figure, which has room for the legend below"""
+    key : Key, the colours
+    shades : artist with the colour scale; None to find it in the panels
+    star : name of the marked row, or None
+    fresh : whether the figure is new, with room below"""
     first = axes[-1]
     flat = next((ax for ax in axes if not hasattr(ax, "get_zlim")), None)
     entries = class_marks(first, key, s=40)

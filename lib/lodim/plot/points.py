@@ -55,12 +55,12 @@ class Key:
 
 
 def scatter_values(ax, xy, value, key, *, hollow=False, unknown=None, **style):
-    """Draw points xy (n, d) in colours; return the artist of the points with numbers, or None.
+    """Draw points xy (n, d) in the colours of a Key; return the artist of numbers, or None.
 
-    value : (n,) numbers or class codes; key : Key, their colours
-    hollow : whether points with a number are drawn as white rings
-    style : arguments of ax.scatter; arrays (n,) have an entry per point
-    unknown : dict of further arguments for points whose value is NaN, which are grey"""
+    value : (n,) class codes or numbers
+    hollow : whether to draw numbers as white rings
+    unknown : style of points whose value is NaN, or None
+    style : arguments of ax.scatter; arrays have an entry per point"""
     known = np.isfinite(value)
 
     def put(rows, **further):
@@ -96,10 +96,11 @@ def class_marks(ax, key, **style):
 def plane(
     points, key, names, ax=None, *, faint=None, star=None, title=None, tags=None, square=False
 ):
-    """Draw Points in a plane, coloured by class or number; return the Axes.
+    """Draw Points in a plane, in the colours of a Key; return the Axes.
 
-    key : Key, the colours; names : labels of the axes; faint : further Points, small and pale
-    star : (label, position); tags : dict index of a point -> text; square : equal scales"""
+    faint : further Points, small and pale, or None
+    star : (label, position), or None
+    tags : dict index of a point -> text, or None"""
     ax = axes.ensure_axes(ax, axes.SIZE)
     shades = None
     if faint is not None:
@@ -123,11 +124,11 @@ def plane(
 
 
 def surface(x, y, Z, key, names, ax=None, *, level=None, **over):
-    """Draw values over a grid as a coloured surface, with a contour line at `level`; return Axes.
+    """Draw values on a grid as a surface, in the colours of a Key; return the Axes.
 
-    x, y : coordinates of the grid; Z : (len(y), len(x)) values; key : Key, the colours
-    names : labels of the axes
-    over : what to draw on top: points, edge of a region, star or title, as for `_draw_over`"""
+    Z : (len(y), len(x)) values
+    level : value of a contour line, or None
+    over : further arguments of `_draw_over`"""
     ax = axes.ensure_axes(ax, axes.SIZE)
     share = (key.low, key.high) == (0.0, 1.0)
     shades = ax.contourf(x, y, Z, np.linspace(0.0, 1.0, 21) if share else 16, cmap=axes.SCALE)
@@ -140,11 +141,10 @@ def surface(x, y, Z, key, names, ax=None, *, level=None, **over):
 
 
 def classes(x, y, P, key, names, ax=None, **over):
-    """Draw the most probable class over a grid, paler if less probable; return the Axes.
+    """Draw the most probable class on a grid, paler if less probable; return the Axes.
 
-    x, y : coordinates of the grid; P : (len(y), len(x), K) probabilities
-    key : Key, colours of the classes; names : labels of the axes
-    over : what to draw on top: points, edge of a region, star or title, as for `_draw_over`"""
+    P : (len(y), len(x), K) probabilities of the classes
+    over : further arguments of `_draw_over`"""
     ax = axes.ensure_axes(ax, axes.SIZE)
     K = P.shape[2]
     certainty = (P.max(axis=2) - 1.0 / K) / (1.0 - 1.0 / K)
@@ -178,11 +178,12 @@ def _tag(ax, xy, radius, tags):
 
 
 def _draw_over(ax, x, y, names, key, *, points=None, edge=None, star=None, title=None):
-    """Add points, a hatched region, a star and the legend to a plot of a surface; return the Axes.
+    """Add points, a region, a star and the legend to a surface; return the Axes.
 
-    x, y : coordinates of the grid; names : labels of the axes; key : Key, meaning of the colours
-    points : Points, or None; star : (label, position), or None
-    edge : (values on the grid, label) of the region, hatched where values are negative"""
+    x, y : coordinates of the grid
+    key : Key, the colours
+    edge : (values on the grid, label) of the region of negative values, or None
+    star : (label, position), or None"""
     if edge is not None:
         veil = ax.contourf(x, y, edge[0], [-np.inf, 0.0], colors="none", hatches=["///"])
         veil.set_edgecolor(VEIL)
@@ -199,10 +200,11 @@ def _draw_over(ax, x, y, names, key, *, points=None, edge=None, star=None, title
 
 
 def _legend(ax, points, key, faint, star, edge=None):
-    """Draw a legend of the plot's classes, sizes and marks; return the Axes.
+    """Draw a legend of classes, sizes and marks; return the Axes.
 
-    points : Points or None; key : Key, meaning of colours and sizes; faint : pale Points or None
-    star, edge : (label, position) of the star and (values, label) of the hatched region, or None"""
+    points, faint : Points, or None
+    star : (label, position), or None
+    edge : (values on the grid, label) of the region of negative values, or None"""
     entries = class_marks(ax, key, s=55, lw=0.8, edgecolor="black")
     if faint is not None:
         entries.append(legend_mark(ax, "rows of data", s=13, color=axes.GREY, lw=0, alpha=0.6))
