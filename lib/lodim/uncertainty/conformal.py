@@ -189,13 +189,13 @@ def _folds(problem, method, folds, seed):
 
 
 def _fits(problem, fold, method, score, choose):
-    """Fit the model to all rows, and once without each fold; return fits and held-out rows.
+    """Fit the model to all rows, and once without each fold.
 
-    Return the first fit, a tuple of the others, and a tuple with a Batch of the rows of each fold.
     fold : (n,) fold of each row, -1 if never held out
-    method : if "split", there is one fold, and the first fit is the one without it
-    score : name of the conformity score, which can need more results of the fits; or None
-    choose : whether each fit without a fold chooses settings that the user left open"""
+    method : if "split", there is one fold, and the first fit is without it
+    score : name of the conformity score, or None
+    choose : whether fits without a fold choose settings left open
+    Return the first fit, a tuple of the others, and a tuple of Batches, the held-out rows."""
     how = {"use": lambda fit, rows: (fit, rows), "what": "fits", "choose": choose}
     held_out = [fold == k for k in range(fold.max() + 1)]
     if method == "split":
@@ -221,11 +221,12 @@ def _known_score(fit, score):
 def _held_out(problem, fold, says, full, fits, parts, by):
     """Return conformity scores of held-out rows (HeldOut), and the frame of tidy().
 
-    Per level (and class), the frame has the score quantile and the mean interval width or set size.
-    problem : Problem (data and settings); fold : (n,) fold of each row, -1 if never held out
-    says : ConformityScore, kind of score; full : fit that predicts new rows
-    fits : for each fold, the fit without it; parts : for each fold, a Batch of its rows
-    by : "class" to have one quantile per class, or None"""
+    fold : (n,) fold of each row, -1 if never held out
+    says : ConformityScore, kind of score
+    full : fit that predicts new rows
+    fits : per fold, the fit without it
+    parts : per fold, a Batch of its rows
+    by : "class" for one quantile per class, or None"""
     at, answers, y = [], [], []
     for k, (fit, rows) in enumerate(zip(fits, parts, strict=True)):
         where = np.flatnonzero(fold == k)

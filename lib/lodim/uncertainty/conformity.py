@@ -34,11 +34,12 @@ class ConformityScore:
         return "size" if self.of_classes else "width"
 
     def of_rows(self, fit, batch, u):
-        """Return predictions of n rows, from which scores are computed: an array (C, n) or (3, n).
+        """Return predictions of n rows, from which scores are computed.
 
-        For C classes, it has the score of each class. For a numeric response, it has low, high and
-        step: responses of score t or less are from low - t * step to high + t * step.
-        Rows without a prediction have NaN. u : (n,) random numbers for score "aps", else None"""
+        u : (n,) random numbers for score "aps", else None
+        Return scores of the classes (C, n), or low, high and step of a numeric response (3, n).
+        A score t stands for the interval from low - t * step to high + t * step. Rows without a
+        prediction have NaN."""
         mean = fit.family.mean(fit._score(batch))
         if self.of_classes:
             p = mean if mean.ndim == 2 else np.column_stack([1.0 - mean, mean])
@@ -134,11 +135,11 @@ class HeldOut:
         return float(self._quantiles(self.score[:, None], level)[0])
 
     def upper(self, base, step, level):
-        """Return the upper limits (m,) of prediction intervals for m new rows; level : coverage.
+        """Return the upper limits (m,) of prediction intervals for m new rows.
 
-        base : (K, m) predictions by K fits; step : (K, m) distances that a score of 1 stands for
-        A limit is the `level` quantile of base + step * score over held-out rows. Base and step
-        are those of the fit without the held-out row."""
+        base : (K, m) predictions by K fits
+        step : (K, m) distance per unit of score
+        level : coverage"""
         # Each score is added by the fit without the row's fold (Barber et al. 2021, Sect. 3).
         if len(base) == 1:
             return base[0] + step[0] * self.quantile(level)
@@ -151,11 +152,11 @@ class HeldOut:
         return out
 
     def below(self, scores):
-        """Return the total weight of the held-out rows with lower scores, per class and new row.
+        """Return the weight of held-out rows with lower scores than each new row, (m, C).
 
-        scores : (K, m, C) scores of C classes of m new rows, by K fits; the result is (m, C)
-        A held-out row is compared with the new row's score by the fit that left it out."""
+        scores : (K, m, C) scores of m new rows for C classes, by K fits"""
         out = np.zeros(scores.shape[1:])
+        # A held-out row is compared with scores by the fit that left it out.
         for k, of_fold in enumerate(scores):
             rows = np.flatnonzero(self.fold == k)
             rows = rows[np.argsort(self.score[rows], kind="stable")]
@@ -173,10 +174,10 @@ class HeldOut:
         return np.column_stack(list(each))
 
     def contains(self, scores):
-        """Return the share of new rows that seem to be held-out rows, since their scores are equal.
+        """Return the share of new rows that seem to be held-out rows.
 
-        scores : (K, m) of m new rows by K fits; one score is enough, by the fit without this row
-        The share is 0 if scores of held-out rows often repeat."""
+        scores : (K, m) scores of m new rows by K fits"""
+        # A new row seems held out if one of its scores equals a held-out score by this fit.
         known = [np.sort(self.score[self.fold == k]) for k in range(len(scores))]
         near = SAME * np.median(np.abs(self.score))
         steps = np.concatenate([np.diff(of_fold[np.isfinite(of_fold)]) for of_fold in known])

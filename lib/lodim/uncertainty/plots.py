@@ -127,9 +127,10 @@ def sets(conformal, ax=None, *, data, level=None):
 
 
 def coverage(conformal, ax=None, *, data, by=None, level=None):
-    """Draw the coverage of a Conformal in groups of rows, with 95% intervals; a line is the level.
+    """Draw the coverage of a Conformal in groups of rows, with 95% intervals.
 
-    data : new rows with the response; by : column or array that defines the groups
+    data : new rows with the response
+    by : column or array that defines the groups
     level : coverage of the intervals or sets; None for that of `conformal`"""
     if by is None:
         raise ArgumentError("kind 'coverage' needs by, a column or an array: plot(..., by='sex')")

@@ -445,12 +445,11 @@ class Conformal(FitResult, Generic[FitT_co]):
         return level
 
     def _answers(self, data, offset, new_levels, response=False):
-        """Return predictions by K fits for the m rows that all fits can read, and a Batch of these.
+        """Return predictions by K fits for m rows that all fits can read, and a Batch of these.
 
-        Predictions are (K, 3, m): low, high, step of intervals; or (K, C, m): scores of C classes.
-        Missing ones are replaced, by infinite intervals or by scores that include all classes.
-        offset : offset of the rows; new_levels : "error" or "missing" for unknown levels
-        response : whether to leave out rows without a response"""
+        new_levels : "error" or "missing", as for predict()
+        response : whether to leave out rows without a response
+        Predictions are low, high, step of intervals (K, 3, m), or scores of C classes (K, C, m)."""
         how = {"offset": offset, "new_levels": new_levels}
         full = self.fit._reader.apply(data, response=response, **how)
         rows = full.rows if not response else full.rows[~np.isnan(full.y)]
@@ -461,6 +460,7 @@ class Conformal(FitResult, Generic[FitT_co]):
         u = self.says.uniforms(self.fit, full)
         pairs = zip(self.fits, batches, strict=True)
         answers = np.array([self.says.of_rows(fit, _with_rows(b, rows), u) for fit, b in pairs])
+        # Missing predictions become sets of all classes, or infinite intervals.
         if self.says.of_classes:
             return np.where(np.isnan(answers), -np.inf, answers), full
         unknown = np.isnan(answers).any(axis=1)
@@ -501,11 +501,10 @@ FEW_VALUES = 10  # numbers with at most this many distinct values: each value is
 
 
 def groups_of(data, by, batch):
-    """Group the rows of a Batch; return a dict from each group's name to positions of its rows.
+    """Group the rows of a Batch; return a dict name -> positions of its rows.
 
-    data : data of which the Batch has the complete rows
-    by : column of `data`, or array, that defines the groups; a column with more than 10 distinct
-        numbers is divided at its quartiles"""
+    data : data from which the Batch was read
+    by : column of `data`, or array, that defines the groups"""
     frame = read_frame(data)
     if isinstance(by, str):
         column = read_column(frame, by)
@@ -517,6 +516,7 @@ def groups_of(data, by, batch):
     if column.kind == "number":
         values = as_float(column.values)[batch.rows]
         if len(np.unique(values[~np.isnan(values)])) > FEW_VALUES:
+            # Many distinct numbers are divided at their quartiles.
             parts = pd.qcut(values, 4, duplicates="drop")
             names = [f"{one.left:.4g} to {one.right:.4g}" for one in parts.categories]
             return _by_label(names, parts.codes)
@@ -532,11 +532,10 @@ def _by_label(levels, codes):
 
 
 def measured(covered, weight, means):
-    """Return a dict of the coverage of intervals or sets, its standard error and limits, and means.
+    """Return a dict of coverage, its standard error and limits, and weighted means.
 
-    covered : (n,) bool, whether each interval or set contains the response
-    weight : (n,) weights of the rows; the entry "n" counts positive ones
-    means : dict name -> (n,) values; the result has their weighted means, by the same names"""
+    covered : (n,) bool, whether the interval or set contains the response
+    means : dict name -> (n,) values to average"""
     n, total = int((weight > 0).sum()), weight.sum()
     if not total > 0:
         return {"n": n, "coverage": np.nan} | dict.fromkeys((*ERRORS, *means), np.nan)

@@ -35,10 +35,10 @@ def on_one_thread(problem):
 def fit_parts(problem, held_out, use, *, choose, light, jobs, what):
     """Fit the model without each set of held-out rows; return a list of results of `use`.
 
-    held_out : list of (n,) bool; use : function of a fit and the Batch of its held-out rows
-    choose : whether each fit chooses the settings that the user did not give
-    light : whether to leave out results that are slow to compute, if `choose` is false
-    jobs : number of fits at the same time; what : label of the progress bar"""
+    held_out : list of (n,) bool
+    use : function of a fit and the Batch of its held-out rows
+    choose : whether fits choose settings left open
+    light : whether to leave out slow results, if `choose` is false"""
     problem = on_one_thread(problem) if jobs > 1 else problem
 
     def one(out, bar):
@@ -100,10 +100,11 @@ ALIKE = 1e-6  # tolerance for relative differences of means and deviances of the
 
 
 def held_problem(fit, data, groups, arguments):
-    """Return the Problem (data and settings) with which `fit` can be repeated on one thread.
+    """Return the Problem (data and settings) with which a fit can be repeated on one thread.
 
-    data : training rows of `fit`; other rows raise DataError; groups : column or array, or None
-    arguments : dict of arguments that were arrays in the call of `fit`, such as weights"""
+    data : training rows of `fit`; other rows raise DataError
+    groups : column or array, or None
+    arguments : dict of arrays in the call of `fit`, such as weights"""
     check_fit(fit)
     if len(parse(fit.design.formula).responses) > 1:
         raise ArgumentError("fit is one of several responses: fit this response by itself")
@@ -141,13 +142,13 @@ def reweighted(problem, fit, weights):
 
 
 def refit_from_scratch(fit, data, batch: Batch, weights, groups, arguments):
-    """Repeat a fit with other row weights, and choose its settings again; return the new fit.
+    """Repeat a fit with other weights, and choose open settings again; return the new fit.
 
-    Settings that the user gave stay the same.
-    data : training rows of `fit`; batch : Batch of its complete rows
+    data : training rows of `fit`
+    batch : Batch of its complete rows
     weights : weight of each row in `batch`
     groups : column or array, or None
-    arguments : dict of arguments that were arrays in the call of `fit`"""
+    arguments : dict of arrays in the call of `fit`"""
     formula, arguments = fit.design.formula, fit._call_arguments(arguments)
     own = inspect.signature(fit.model).parameters
     # The dot of the formula must not include columns of weights or groups.

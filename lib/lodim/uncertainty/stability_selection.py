@@ -26,20 +26,22 @@ FAR = 1e5  # parameter above which the tails of r-concave distributions do not c
 def worst_case(q, p, cutoff):
     """Return a bound on the expected number of terms that are stable by chance.
 
-    q : mean number of the p terms that a half of the rows selects
-    cutoff : smallest share of the halves that select a stable term"""
+    q : mean number of terms that a half of the rows selects
+    p : number of terms
+    cutoff : smallest share of halves that select a stable term"""
     # Shah and Samworth (2013), Theorem 1.
     return q**2 / (p * (2.0 * cutoff - 1.0))
 
 
 def unimodal(q, p, cutoff, n_pairs):
-    """Return a bound on the expected number of terms stable by chance; NaN if it does not apply.
+    """Return a bound on the expected number of terms stable by chance; NaN if there is none.
 
-    The bound assumes that the share of pairs in which both halves select a term has a unimodal
-    distribution. It does not apply to large q or small cutoff (Shah & Samworth 2013, Theorem 2).
-    q : mean number of the p terms that a half of the rows selects; n_pairs : pairs of halves
-    cutoff : smallest share of the halves that select a stable term"""
+    q : mean number of terms that a half of the rows selects
+    p : number of terms
+    cutoff : smallest share of halves that select a stable term"""
     theta, B = q / p, n_pairs
+    # The share of pairs in which both halves select a term must be unimodal in distribution.
+    # The bound needs a small q and a large cutoff (Shah and Samworth 2013, Theorem 2).
     least = min(0.5 + theta**2, 0.5 + 0.5 / B + 0.75 * theta**2)
     if theta > 3.0**-0.5 or cutoff <= least:
         return np.nan
@@ -49,10 +51,11 @@ def unimodal(q, p, cutoff, n_pairs):
 
 
 def r_concave(q, p, cutoff, n_pairs):
-    """Return a bound on the expected number of terms stable by chance; NaN if it is p or more.
+    """Return a bound on the expected number of terms stable by chance; NaN if there is none.
 
-    q : mean number of the p terms that a half of the rows selects; n_pairs : pairs of halves
-    cutoff : smallest share of the halves that select a stable term"""
+    q : mean number of terms that a half of the rows selects
+    p : number of terms
+    cutoff : smallest share of halves that select a stable term"""
     # The share of 2 n_pairs halves that select a term must be (-1/4)-concave in distribution, and
     # the share of pairs in which both do (-1/2)-concave (Shah and Samworth 2013, Eq. 8).
     theta, B = q / p, n_pairs
@@ -207,12 +210,11 @@ def _views(fit):
 
 
 def _frames(selected, full, cutoff):
-    """Return the frame of tidy(), and one of views (feature sets), or None if no view is selected.
+    """Return the frame of tidy(), and one of views (feature sets) or None, largest share first.
 
-    A frame has the share of half-samples that select each term or view, largest share first.
-    selected : per half-sample, a pair: positions of the terms that its fit uses, and its views,
-        each of which is a tuple of such positions
-    full : fit to all rows; cutoff : smallest share of a stable term"""
+    selected : per half of the rows, positions of its terms, and views as tuples of positions
+    full : fit to all rows
+    cutoff : smallest share of halves that select a stable term"""
     names = full.design.term_names
     count = np.bincount(np.concatenate([terms for terms, _ in selected]), minlength=len(names))
     share = count / len(selected)
