@@ -30,13 +30,12 @@ class Equation:
 
 
 def build(kind, design, family, new_levels, scores):
-    """Translate a fit into an Equation: symbolic expressions of its predictions, to write as code.
+    """Translate a fit into an Equation: expressions of its predictions, to write as code.
 
-    kind : name of the model; design, family : the fit's Design (columns and terms) and Family
-    new_levels : "error" or "missing", what predict() does with levels unknown to the model
-    scores : function that returns two lists of expressions, given those of the features and offset:
-        linear predictors, and conditions under which a row has no prediction. Without a response,
-        the first list has pairs (label, expression).
+    kind : name of the model
+    design, family : the fit's Design (columns and terms) and Family
+    new_levels : "error" or "missing", as for predict()
+    scores : function of features and offset; returns linear predictors, and conditions for NaN
     Raise ArgumentError if a part cannot be written as code."""
     inputs = Inputs(design, new_levels)
     offset = ZERO
@@ -46,6 +45,7 @@ def build(kind, design, family, new_levels, scores):
             raise ArgumentError(f"a fit with an array as offset cannot be exported: {cure}")
         offset = inputs.columns.setdefault(design.offset, Column(design.offset))
         inputs.unknown.append(call("is_missing", offset))
+    # Without a response, linear predictors are pairs (label, expression).
     found, unknown = scores(inputs.features, offset)
     answers = _answers(family, design.levels, found)
     missing, other = ([(one, "", None) for one in group] for group in (inputs.unknown, unknown))
@@ -69,9 +69,8 @@ def build(kind, design, family, new_levels, scores):
 def _answers(family, levels, scores):
     """Return a fit's predictions as expressions: {class: probability}, or {None: mean}.
 
-    levels : the classes, or None if the response is a number
-    scores : expressions of the linear predictors. Without a response (family "none") they are pairs
-        (label, expression), and the result is {label: expression}."""
+    levels : the classes, or None for a number
+    scores : expressions of linear predictors; pairs (label, expression) without a response"""
     if family.name == "none":
         return dict(scores)
     if levels is None:

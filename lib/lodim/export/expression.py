@@ -162,10 +162,11 @@ def lookup(source, levels, values, default):
 def piecewise(x, breaks, coefs):
     """Return q piecewise polynomials of the expression x, as expressions.
 
-    breaks : (m + 1,) increasing; the first and last polynomials also hold beyond them
-    coefs : (m, d + 1, q), lowest power first, for x scaled to [-1, 1] between two breaks"""
+    breaks : (m + 1,) ends of the pieces
+    coefs : (m, d + 1, q) coefficients, lowest power first, for x scaled to [-1, 1] per piece"""
     low, high = breaks[:-1], breaks[1:]
     u = [scaled(x, 0.5 * (a + b), 0.5 * (b - a)) for a, b in zip(low, high, strict=True)]
+    # The first and last polynomials also hold beyond the breaks.
     conditions = tuple(call("lt", x, b) for b in high[:-1])
     out = []
     for of_column in coefs.transpose(2, 0, 1):

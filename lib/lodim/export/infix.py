@@ -33,12 +33,11 @@ def alike(template, names):
 
 
 class Infix:
-    """Base class of writers that turn the symbolic expressions of an Equation into code.
+    """Base class of writers that turn an Equation (a fit's predictions) into code.
 
-    An Equation has a fit's predictions. Expressions with a label or several uses get names.
-    functions : dict name -> (template such as "{} + {}", its operator precedence, precedence below
-        which an argument gets brackets: a number, or a tuple with one number per argument)"""
+    functions : dict name -> (template such as "{} + {}", its precedence, that of its arguments)"""
 
+    # Arguments below the last precedence get brackets; a tuple has one number per argument.
     functions: Mapping[str, tuple] = MappingProxyType({})
     taken: frozenset = frozenset()  # names that must not be used for nodes
 
@@ -49,6 +48,7 @@ class Infix:
         uses = Counter(id(part) for node in self.order for part in node.parts)
         uses.update(map(id, equation.roots))
         repeated = {id(part) for node in self.order for part in self.repeated(node)}
+        # Expressions with a label or several uses get names.
         named = [n for n in self.order if n.label or uses[id(n)] > 1 or id(n) in repeated]
         self.named = {id(node) for node in named if not isinstance(node, Constant)} | columns
 

@@ -46,10 +46,7 @@ def _log(pole="0e0", plus="", divisor=""):
 
 
 def _within(condition, function):
-    """Return SQL of `function` if `condition` holds, else NULL, and two operator precedences.
-
-    condition, function : templates such as "{0} >= 0e0" and "sqrt({0})", with {0} for the argument
-    The precedences are that of the SQL, and the one below which the argument gets brackets."""
+    """Return an entry of `functions`: SQL of `function` if `condition` holds, else NULL."""
     return (f"(CASE WHEN {condition} THEN {function} END)", ATOM, SUM)
 
 

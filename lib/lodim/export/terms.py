@@ -31,11 +31,11 @@ PERIODS = 1e8  # largest number of periods from 0; beyond it, languages round re
 
 
 class Inputs:
-    """Columns that a fit reads, and features computed from them, as symbolic expressions.
+    """Columns that a fit reads, and its features, as symbolic expressions.
 
-    complete : dict column -> expression in which missing values are imputed
-    refusals : list of (condition, message, expression to show), where predict() raises an error
-    unknown : list of conditions where predict() returns a missing value"""
+    complete : dict column -> expression with imputed values
+    refusals : list of (condition, message, expression to show) for errors of predict()
+    unknown : list of conditions under which a prediction is missing"""
 
     def __init__(self, design, new_levels):
         self.design = design
@@ -368,8 +368,8 @@ class _Translation:
 def _between(breaks, degree, values):
     """Return the coefficients of q piecewise polynomials, (m, degree + 1, q), lowest power first.
 
-    breaks : (m + 1,) ends of the pieces; values : function of x (n,), returns polynomials (n, q)
-    The coefficients are for x scaled to [-1, 1] within each piece."""
+    breaks : (m + 1,) ends of the pieces, each scaled to [-1, 1]
+    values : function of x (n,); returns values of the polynomials (n, q)"""
     u = np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
     into = np.linalg.inv(np.vander(u, increasing=True))
     pieces = itertools.pairwise(breaks)
