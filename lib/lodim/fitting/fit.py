@@ -265,10 +265,10 @@ class Fit(Delegates):
         return mean, (name if mean.ndim == 1 else list(self.levels))
 
     def _in_all_rows(self, batch, values, names):
-        """Return values of the complete rows as a Series or frame of all rows, with NaN elsewhere.
+        """Return values of the complete rows as a Series or frame of all rows.
 
-        values : (n,) or (n, columns); if they are objects, other rows get None instead of NaN
-        batch : Batch of the complete rows; names : name of the Series, or list of column names"""
+        values : (n,) or (n, columns)
+        batch : Batch of the complete rows; other rows are NaN, or None among objects"""
         gap = None if values.dtype == object else np.nan
         full = np.full((len(batch.index), *values.shape[1:]), gap)
         full[batch.rows] = values

@@ -205,10 +205,12 @@ class Model:
         return self.run(problem)
 
     def run(self, problem, selection=None, *, warm_start=None, for_path=False, found=None):
-        """Fit the model to a problem whose settings are all fixed; return the fit.
+        """Fit the model with fixed settings; return the fit.
 
-        selection : table of tried settings, or None; warm_start : estimates to start from, or None
-        for_path : True omits slow results; found : (estimates, log) to make the fit of, or None"""
+        selection : table of tried settings, or None
+        warm_start : estimates to start from, or None
+        for_path : whether to leave out slow results
+        found : finished (estimates, log), or None"""
         if found is None:
             counted = self.counts_stages(problem.settings)
             n_stages = getattr(problem.settings, self.stage_setting) if counted else 1
@@ -232,9 +234,8 @@ class Model:
     def fit_stages(self, batch, family, settings, eval_batch=None) -> Iterator[tuple]:
         """Estimate in stages; yield (estimates, log, linear predictors) after each.
 
-        A stage is, for example, one more learner (only its estimates are yielded) or the next
-        penalty. Many models have a single stage. The log is a dict of further results. Linear
-        predictors are those of the rows of `eval_batch`, None without it."""
+        A stage is, for example, the next penalty, or one more learner (only its estimates).
+        The log is a dict of further results. Linear predictors are for `eval_batch`, or None."""
         raise NotImplementedError
 
     def combine(self, parts: list[tuple]) -> tuple:

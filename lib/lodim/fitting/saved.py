@@ -89,14 +89,14 @@ def read_state(kind: str, state: dict[str, Any], where: str, sizes: dict[str, in
 
 
 def _read_design(value, where, sizes):
-    """Read a fit's Design (formula and coding of the data) from a file; add entries to `sizes`.
+    """Read a fit's Design (formula and coding of the data) from a file; add lengths to `sizes`.
 
-    value : dict with the saved fields; where : name of this part of the file in errors
-    sizes : dict symbol -> array length. New entries are K (linear predictors), S (those with
-        coefficients: a reference class has none), C (classes, 0 for numbers), "boundaries" (of
-        ordered classes, else 0) and "functions" (of features: 1 for ordered classes, else K)"""
+    value : dict with the saved fields
+    where : name of this part of the file, for errors
+    sizes : dict symbol -> array length"""
     design = forms.part(Design).read(value, where, sizes)
     family = families.family_of(design)
+    # K: linear predictors; S: those with coefficients; C: classes, 0 for numbers
     sizes |= {"K": family.n_scores, "S": family.n_linear, "C": len(design.levels or ())}
     sizes["functions"] = family.n_functions
     sizes["boundaries"] = family.n_scores if family.shared_slopes else 0

@@ -141,10 +141,10 @@ def _offset_array(offset):
 
 
 def _with_offsets(source, wanted, offset):
-    """Read a Source; yield (Chunk, offset) with the keyword argument `offset` for the chunk's rows.
+    """Read a Source in chunks; yield each Chunk with a dict of its rows' offset.
 
-    wanted : columns to read, in addition to `offset` if it is the name of a column
-    offset : array, column name or None; what is yielded is {"offset": values} for an array, else {}
+    wanted : columns to read
+    offset : array, column name or None; unless an array, the dict is empty
     Raise DataError unless an array has one value per row."""
     wanted = {*wanted, offset if isinstance(offset, str) else None}
     # A chunk without columns would have no rows.
@@ -220,11 +220,12 @@ def _lazily(call, data):
 
 
 def _of_partition(data, *, fit, name, given, like, partition_info=None, **keywords):
-    """Return what a fit's method, called `name`, returns for one partition of Dask data.
+    """Call a fit's method for one partition of Dask data.
 
-    given, keywords : other arguments of the method
-    like : pandas frame or Series, whose types the result gets
-    partition_info : dict from Dask whose "number" is shown in errors"""
+    name : name of the method
+    given, keywords : its other arguments
+    like : pandas object with the types of the result
+    partition_info : dict from Dask with the partition's number"""
     try:
         answers = getattr(fit, name)(data, *given, **keywords)
     except DataError as error:

@@ -69,10 +69,10 @@ class Source:
 
 
 def read_source(data: Any, check: Callable[[list[str]], Any] | None = None) -> Source | None:
-    """Return a Source that reads data in chunks, for data not in memory; None for other data.
+    """Return a Source that reads data in chunks; None for data in memory.
 
     data : path, pattern, folder, list of these, pyarrow Dataset, LazyFrame, Dask frame or Source
-    check : function that raises errors about the column names, before rows of CSV files are read"""
+    check : function that raises errors about the column names of CSV files"""
     if isinstance(data, Source):
         return data
     if is_path(data):

@@ -257,10 +257,11 @@ def read_dataset(dataset: Any) -> Source:
 
 
 def _pieces(fragment: Any, place: str, schema: Any, rows: Any) -> Iterator[FragmentPiece]:
-    """Divide a part of a dataset, such as a file, into pieces of about 65,536 rows; yield them.
+    """Divide a part of a dataset, such as a file, into pieces; yield them.
 
-    A fragment not in Parquet is one piece. place : name of the fragment in messages
-    schema : column types; rows : filter expression, or None"""
+    place : name of the part, for messages
+    schema : column types
+    rows : filter expression, or None"""
     file = None
     if path := getattr(fragment, "path", None):
         local = type(fragment.filesystem).__name__ == "LocalFileSystem"

@@ -184,10 +184,10 @@ def header(file: FileState, dialect: Dialect) -> tuple[list[str], list[str]]:
 def _frames(
     file: FileState, dialect: Dialect, text: dict[str, Any], dtypes: dict[str, Any] | None = None
 ) -> Iterator[pd.DataFrame]:
-    """Yield the rows of a CSV file, or of a part, as DataFrames of at most 65,536 rows.
+    """Yield the rows of a CSV file, or of a part, as DataFrames.
 
-    text : arguments for pandas.read_csv: the path, or the bytes of the part and column names
-    dtypes : dict column -> dtype of the columns to read; None to infer the types of all columns"""
+    text : arguments of pandas.read_csv that name the text and its columns
+    dtypes : dict column -> dtype of the columns to read; None for all columns"""
     some = {} if dtypes is None else {"usecols": list(dtypes), "dtype": dtypes}
     options = {**dialect.options(), **text, **some, "low_memory": False}
     with reading(file, CSV), _text(options.pop("filepath_or_buffer")) as opened:
