@@ -49,10 +49,10 @@ class Candidate:
 def candidates(models, baselines, family, has_gaps=False):
     """Return a list of Candidates, the models and baselines that compare() fits.
 
-    models : list of models, or dict label -> model; None means all for this family, except glm
-    baselines : whether to add baselines, such as the null model, that `models` lacks
+    models : list of models, or dict label -> model; None for all except glm
+    baselines : whether to add missing baselines, such as the null model
     family : name of the response's family
-    has_gaps : whether features have missing values; glm then uses missing="indicator" by default"""
+    has_gaps : whether features have missing values"""
     if models is None:
         ours = [(name, model_function(name)) for name in MODELS if name != LINEAR]
         chosen = [Candidate(n, "model", f) for n, f in ours if family in model_of(f).families]
@@ -138,11 +138,11 @@ def has_peers():
 
 
 def peer_scores(name, X, y, weights, new, n_classes, family, seed, threads):
-    """Fit a scikit-learn model to the training rows X, y, weights; predict the rows `new`.
+    """Fit a scikit-learn model to the rows X, y; predict the rows `new`.
 
-    Return linear predictors (m, K) for classes, or predicted values (m, 1) for a numeric y.
-    name : "boosting" or "forest"; new : (m, p) features of the rows to predict
-    n_classes : number of classes, 0 for a numeric y; family : Family of the response"""
+    name : "boosting" or "forest"
+    n_classes : number of classes, 0 for a numeric y
+    Return linear predictors (m, K) for classes, or predicted values (m, 1) for a numeric y."""
     from sklearn import ensemble
 
     threads = 1 if len(X) <= FEW_ROWS else threads

@@ -227,10 +227,10 @@ def _answers(fit, task, test):
 
 
 def _peer(name, task, train, test):
-    """Fit the scikit-learn model `name` to rows `train`; predict rows `test`.
+    """Fit the scikit-learn model `name` to some rows of a Task; predict other rows.
 
-    Return linear predictors (m, K), and a function that raises an error if data have new levels.
-    task : Task (data and settings); train, test : positions of rows in the batch of the task"""
+    train, test : positions of rows in the task's batch
+    Return linear predictors (m, K), and a function that raises errors about new levels."""
     if task.batch.offset is not None:
         raise DataError("models of scikit-learn cannot use an offset")
     how = {"family": task.design.family, "parameters": task.parameters, "missing": "indicator"}

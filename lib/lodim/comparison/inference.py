@@ -51,11 +51,11 @@ def means(losses, rows):
 
 
 def explained(losses, null, rows):
-    """Return the share of the null model's loss that q models explain, and standard errors, (q,).
+    """Return the share of loss that each of q models explains, and standard errors, (q,) each.
 
     losses : (n, q) losses of the models
-    null : (n,) losses of the intercept-only model; the results are NaN if their mean is zero
-    rows : Rows, with the weights, folds and groups of the n rows"""
+    null : (n,) losses of the null model; if all are 0, results are NaN
+    rows : Rows, with weights, folds and groups"""
     total = rows.weight @ null
     if total <= 0:
         return np.full(losses.shape[1], np.nan), np.full(losses.shape[1], np.nan)
@@ -65,10 +65,11 @@ def explained(losses, null, rows):
 
 
 def auc_of_folds(positive, score, rows):
-    """Return the AUC over pairs of rows of the same fold, and each row's influence on it (n,).
+    """Return the AUC within folds, and each row's influence on it (n,).
 
-    positive : (n,) bool; score : (n,) predictions; rows : Rows, with weights and folds
-    The influences give the AUC's SE. All results are NaN if no fold has both classes."""
+    positive : (n,) bool
+    rows : Rows, with weights, folds and groups
+    The results are NaN if no fold has both classes."""
     # Influences as in DeLong et al. (1988).
     in_order, pairs = np.zeros(len(score)), np.zeros(len(score))
     for k in range(rows.fold.max() + 1):

@@ -358,8 +358,7 @@ def inflation(X):
 def near_copies(X, sources):
     """Find pairs of columns of X that are nearly copies; return a list of (i, j, correlation).
 
-    sources : set of data columns from which each column of X is computed; None skips the column
-    Pairs with a common data column are left out."""
+    sources : per column of X, the set of its data columns; None to skip the column"""
     spread = X.std(axis=0)
     use = np.flatnonzero((spread > 1e-9) & np.array([s is not None for s in sources], bool))
     Z = (X[:, use] - X[:, use].mean(axis=0)) / spread[use]
@@ -368,6 +367,7 @@ def near_copies(X, sources):
         r = Z[:, a] @ Z[:, a + 1 :] / len(Z)
         for b in np.flatnonzero(np.abs(r) >= SAME) + a + 1:
             i, j = int(use[a]), int(use[b])
+            # Columns computed from the same data column are no copies.
             if not sources[i] & sources[j]:
                 found.append((i, j, float(r[b - a - 1])))
     return found

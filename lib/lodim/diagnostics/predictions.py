@@ -46,9 +46,10 @@ def overfit(subject):
 
 
 def _explained(subject, before):
-    """Return the share of null deviance explained in given rows, and the SE of share - `before`.
+    """Return the share of deviance explained in a subject's rows, and the SE of its change.
 
-    subject : Subject, the fit and the rows; before : share explained in the training rows
+    subject : Subject, the fit and the rows
+    before : share explained in the training rows
     Return None if rows are few or the share is undefined."""
     fit, batch = subject.fit, subject.answered
     weight, family = batch.weight, subject.fit.family
@@ -203,13 +204,12 @@ FIFTHS = "lowest", "second", "middle", "fourth", "highest"
 
 
 def recalibration(residual, predictor, n_training, variance=None):
-    """Test whether intercept + slope * predictor would predict better than the predictor alone.
+    """Test whether predictions need an intercept and a slope; return chi-square and p-value.
 
-    residual : response minus mean; predictor : the mean, or the logit of a probability
-    n_training : number of rows to which the model was fitted; few rows reduce chi-square
-    variance : variances of the responses, or None; if given, chi-square is the smaller of two: with
-        these variances, and with the squared residuals
-    Return chi-square and its p-value."""
+    residual : response minus mean
+    predictor : the mean, or the logit of a probability
+    n_training : number of training rows
+    variance : variances of the responses, or None"""
     # The test has 2 degrees of freedom (Davidson and MacKinnon 1993, Sect. 13.7). Few training rows
     # reduce chi-square.
     centred = predictor - predictor.mean()
@@ -217,6 +217,7 @@ def recalibration(residual, predictor, n_training, variance=None):
     slope = centred / size if size > 1e-12 else np.zeros_like(centred)
     A = np.stack([np.ones(len(residual)), slope], axis=1)
     score = A.T @ residual
+    # The smaller of two statistics: with squared residuals, and with the given variances.
     variances = (v for v in (residual**2, variance) if v is not None)
     statistics = [score @ np.linalg.pinv((A * v[:, None]).T @ A) @ score for v in variances]
     statistic = float(min(statistics)) / (1.0 + len(residual) / n_training)
@@ -236,10 +237,10 @@ def worst_fifth(residual, predicted, variance):
 
 
 def why_dominant(n, levels, explained):
-    """Return why a few rows can have much of the deviance even in a good fit; "" if no reason.
+    """Return why a few rows can dominate the deviance of a good fit; "" if no reason.
 
-    n : number of rows; levels : classes of the response, or None for a number
-    explained : share of the null deviance that the fit explains"""
+    levels : classes of the response, or None for a number
+    explained : share of deviance explained by the fit"""
     if n < MIN_ROWS:
         return f"fewer than {MIN_ROWS} rows"
     if levels is not None and explained > NEARLY_ALL:
@@ -255,11 +256,11 @@ def dominant(deviance, weight):
 
 
 def is_lost(explained_before, explained_now, error):
-    """Return whether a fit explains less than half as much deviance in other rows as in training.
+    """Return whether a fit explains far less deviance in other rows than in training.
 
-    explained_before : share of the deviance of the training rows that the fit explains
-    explained_now : share in the other rows; error : standard error of the difference
-    The result is False for differences within chance, and if the first share is near 0."""
+    explained_before : share explained in the training rows
+    explained_now : share explained in the other rows
+    error : standard error of the difference"""
     gap = explained_before - explained_now
     least = max(LOST * explained_before, ERRORS * error)
     return bool(explained_before >= LEAST_EXPLAINED and gap > least)

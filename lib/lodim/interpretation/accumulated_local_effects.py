@@ -30,11 +30,11 @@ def accumulate(difference, bin_of, weight, n_bins):
 
 
 def by_levels(up, down, code, weight, n_levels):
-    """Return the centred accumulated local effect of a feature with ordered levels, (n_levels, K).
+    """Return the centred accumulated local effect of ordered levels, (n_levels, K).
 
-    code : (n,) level of each row
-    up : (n, K) change of predictions from a row's level to the next; NaN if there is none
-    down : (n, K) change of predictions from the previous level to the row's; NaN if none"""
+    up : (n, K) change of predictions to the next level, or NaN
+    down : (n, K) change of predictions from the previous level, or NaN
+    code : (n,) level of each row"""
     total = np.bincount(code, weight, n_levels)
     step = np.zeros((n_levels, up.shape[1]))
     for k in range(n_levels - 1):
@@ -46,11 +46,11 @@ def by_levels(up, down, code, weight, n_levels):
 
 
 def second_order(difference, cell, weight, shape):
-    """Return the centred accumulated local interaction effect of two features at grid points.
+    """Return the centred accumulated local interaction of two features at grid points.
 
-    difference : (n, K) second difference of each row's K predictions over the corners of its cell
-    cell : (n, 2) each row's cell in a grid of `shape`; weight : (n,) of the rows
-    The grid has one more point than cells per feature; result : (shape[0] + 1, shape[1] + 1, K)."""
+    difference : (n, K) second difference of predictions over each row's cell
+    cell : (n, 2) each row's cell
+    shape : numbers of cells; the result is (shape[0] + 1, shape[1] + 1, K)"""
     # Eqs. 17 to 20 of Apley and Zhu (2020)
     bins, K = shape[0] * shape[1], difference.shape[1]
     flat = cell[:, 0] * shape[1] + cell[:, 1]

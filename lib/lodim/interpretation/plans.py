@@ -27,8 +27,8 @@ class Plan:
 def local_effects(rows, feature, others):
     """Return a Plan (rows to predict, function of predictions) for an accumulated local effect.
 
-    rows : Rows with the data; feature : Feature (a column) whose effect it is
-    others : list of the other Features; levels without order are sorted by similarity in these"""
+    feature : Feature, the column to change
+    others : list of other Features, to sort levels by similarity"""
     rows, x, at = known_rows(rows, feature)
     if feature.levels is not None:
         used, code = np.unique(x.astype(int), return_inverse=True)

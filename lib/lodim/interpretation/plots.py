@@ -104,9 +104,9 @@ def _draw(effects, ax, term, *, explain, label):
 def _levels(ax, frames, shares, labels):
     """Draw effects of levels as points with confidence intervals.
 
-    frames : list of frames with a row per level, one frame per entry of the legend
-    labels : texts of the entries
-    shares : dict level -> share of rows, shown as the size of the point"""
+    frames : per entry of the legend, a frame with a row per level
+    labels : entries of the legend
+    shares : dict level -> share of rows, the size of the point"""
     names = list(dict.fromkeys(value for frame in frames for value in frame["value"]))
     for k, (frame, label) in enumerate(zip(frames, labels, strict=True)):
         place = np.array([names.index(value) for value in frame["value"]])

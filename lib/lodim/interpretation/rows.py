@@ -74,10 +74,12 @@ class Rows:
 
 
 def read_rows(fit, data, offset, response=False, by=None, replicates=()):
-    """Read rows of positive weight; return Rows, and {column: Feature} for the fit's columns.
+    """Read rows of positive weight; return Rows, and a dict column -> Feature.
 
-    offset : argument of predict(), or None; response : whether to read the response, too
-    by : name of another column to read, or None; replicates : fits whose columns to read, too"""
+    offset : argument of predict(), or None
+    response : whether to read the response, too
+    by : name of another column to read, or None
+    replicates : further fits whose columns to read"""
     design, frame = fit._reader, read_frame(data)
     beside = [name for one in replicates for name in one._reader.features]
     beside += factors.columns_of(design.response.key) if response else []
