@@ -17,12 +17,12 @@ MOST_THREADS = 1024
 
 
 def check(record: Any, name: str, kind: Any, allowed: Any, words: str) -> None:
-    """Raise ArgumentError unless a field of a frozen dataclass has a valid value.
+    """Raise ArgumentError unless a field of a dataclass has a valid value.
 
-    record, name : object and name of the field
-    kind : type of valid values; bools match only `bool`
-    allowed : function that returns whether a value is valid
-    words : valid values in words, for the message"""
+    name : name of the field of `record`
+    kind : type of valid values (a bool is no int)
+    allowed : function that tests a value
+    words : description of valid values"""
     value = getattr(record, name)
     right = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
     _require(right and allowed(value), name, words, value)

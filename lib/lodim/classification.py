@@ -6,11 +6,11 @@ Z = 1.959963984540054  # normal quantile of a 95% interval
 
 
 def pairs_in_order(positive, score, weight):
-    """Compare the score of each row with all rows of the other class, to compute an AUC.
+    """Count pairs in which a positive row has a higher score than a negative row, for an AUC.
 
-    positive : (n,) bool. A pair is a positive and a negative row, weighted by the product of their
-    weights. It is in order if the positive row scores higher; equal scores count half.
-    Return the total weight of the row's pairs in order, and of all its pairs, (n,) each."""
+    positive : (n,) bool
+    Return each row's weighted number of such pairs, and of all its pairs, (n,) each."""
+    # A pair weighs the product of its rows' weights; equal scores count half.
     in_order, pairs = np.zeros(len(score)), np.zeros(len(score))
     for here, sign in ((positive, 1.0), (~positive, -1.0)):
         order = np.argsort(sign * score[~here], kind="stable")
@@ -47,13 +47,12 @@ def wilson(share, n):
 
 
 def reliability(probability, hit, weight, bins):
-    """Compare predicted and observed shares of a class in groups of rows with similar predictions.
+    """Compare predicted and observed shares of a class in groups of similar predictions.
 
     probability : (n,) predicted probability of the class
-    hit : (n,) bool, whether the row has the class; weight : (n,) weight of the row
+    hit : (n,) bool, whether the row has the class
     bins : largest number of groups
-    Return a dict of arrays with an entry per group: "predicted", mean probability; "observed",
-    share of rows with the class; "low" and "high", its 95% limits; and "rows", number of rows."""
+    Return a dict of arrays: "predicted", "observed", its 95% limits "low", "high", and "rows"."""
     # Bins are between quantiles of the probability; the limits are Wilson's.
     how = {"weights": weight, "method": "inverted_cdf"}
     cuts = np.quantile(probability, np.arange(1, bins) / bins, **how)

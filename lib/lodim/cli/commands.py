@@ -148,11 +148,9 @@ def read_csv(name: str, sep: str, decimal: str) -> pd.DataFrame:
 
 
 def write_predictions(answers: Iterable[pd.DataFrame], name: str, escape: bool = False) -> None:
-    """Write frames of predictions to one file, with a first column `row` of row labels or numbers.
+    """Write frames of predictions to one file, with row labels or numbers as first column.
 
-    answers : frames of successive rows
-    name : path of the file
-    escape : whether to put an apostrophe before texts that a spreadsheet would run as formulas"""
+    escape : whether to make texts safe to open in a spreadsheet"""
     n_before = 0
     with output_file.writing(name, other=output_file.CSV) as append:
         for frame in answers:

@@ -240,12 +240,11 @@ def _slope(time, x, weight):
 
 
 def _truth(rng, plan, columns, carriers):
-    """Draw features and their coefficients; return them, and the response without noise, (n,).
+    """Draw features and coefficients; return them in a dict, and the response without noise (n,).
 
-    plan : list of _Node, all features, each with the numbers of the signals that it is made of
+    plan : list of _Node, all features
     columns : dict feature -> values (n,)
-    carriers : numbers of three signals; the drawn features are made only of these
-    The first result is a dict: "informative" (names), "coefficients" (by name) and "intercept"."""
+    carriers : numbers of the three signals on which the response depends"""
     names = []
     for k, size in enumerate(CARRIED):
         known = set(carriers[: k + 1])
