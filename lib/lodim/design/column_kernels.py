@@ -73,7 +73,7 @@ def moments(x, rows, weights):
 
 
 def merge_moments(parts):
-    """Merge moments (..., 5) of row ranges: weight sum, mean, squared deviations, min and max."""
+    """Merge `parts`, (..., 5) of row ranges: weight sum, mean, squared deviations, min and max."""
     parts = iter(parts)
     total, mean, spread, least, greatest = np.moveaxis(np.asarray(next(parts)), -1, 0)
     for part in parts:

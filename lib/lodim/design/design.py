@@ -197,7 +197,7 @@ class Design:
     def rows_to_show(self, data, *, offset=None, needs_response=False):
         """Convert the complete rows of positive weight of new data to a Batch.
 
-        The data may lack the column of weights and, unless needed, the response: y is then NaN."""
+        The data may lack the column of weights and, unless needs_response, y, which is then NaN."""
         frame = read_frame(data)
         design = self if self.weights in frame.names else replace(self, weights=None)
         response = needs_response or design.has_response(frame)
@@ -363,7 +363,7 @@ class Design:
 def _read_rows(parsed, chosen, data, given, family, missing, reading):
     """Read the training rows, code the response and summarize the columns.
 
-    chosen : the response to use, or None
+    parsed : Formula; chosen : the response to use, or None
     data : Frame (in memory) or Source (such as a file)
     given : the user's RowInputs (weights etc.)
     missing : "drop", "keep" or "indicator", for features

@@ -185,7 +185,7 @@ def _value(node, scope):
 
 
 def _numbers(node, scope):
-    """Return the value of a syntax tree `node` as float64; raise DataError if the value is text."""
+    """Return the value of a syntax tree in a _Scope as float64; raise DataError if it is text."""
     array = np.asarray(_value(node, scope))
     if array.dtype.kind in "OUS":
         name = language.column_name(node)
@@ -195,7 +195,7 @@ def _numbers(node, scope):
 
 
 def _single(node, scope):
-    """Return a syntax tree's value, (n,) or a number; raise FormulaError for several columns."""
+    """Return a node's value in a _Scope, (n,) or number; raise FormulaError for several columns."""
     value = _numbers(node, scope)
     if value.ndim > 1:
         what = f"{scope.code}: {ast.unparse(node)} has several columns"
@@ -204,7 +204,7 @@ def _single(node, scope):
 
 
 def _truth(node, scope):
-    """Return a syntax tree's value, bool or (n,) bools; raise FormulaError for other types."""
+    """Return a node's value in a _Scope, bool or (n,) bools; raise FormulaError for other types."""
     value = np.asarray(_value(node, scope))
     if value.dtype != bool:
         what = f"{scope.code}: & | ~ need comparisons, such as (x > 1) & (z < 2)"
@@ -272,7 +272,7 @@ def _days(name, scope):
 
 
 def _data(node, scope):
-    """Return the value of an argument (`node`) such as x in bs(x): finite, (n,) or (n, k)."""
+    """Return the value in a _Scope of an argument such as x in bs(x): finite, (n,) or (n, k)."""
     value = _numbers(node, scope)
     if value.ndim == 0 or len(value) != scope.table.n:
         raise FormulaError(f"{scope.code}: {ast.unparse(node)} must have one value for each row")

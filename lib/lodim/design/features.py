@@ -138,6 +138,7 @@ def write_features(design, prepared, X):
 def learn_moments(terms, prepared, *, wanted, limits):
     """Return the weight sum, mean, squared deviations, minimum and maximum per feature, (p, 5).
 
+    terms : tuple of terms, which make p features
     prepared : Prepared, a Table of the rows plus a cache
     wanted : (p,) bool, features to compute
     limits : dict feature position -> (lower, upper, replacement of outliers)"""
@@ -170,6 +171,7 @@ def raw_features(terms, table, p):
 def learn_tails(terms, prepared, *, wanted, size):
     """Return a dict feature position -> Tails (`size` smallest and largest values).
 
+    terms : tuple of terms, which make p features
     prepared : Prepared, a Table of the rows plus a cache
     wanted : (p,) bool, features to examine"""
     found = {}
@@ -287,7 +289,7 @@ class Features:
 def columns_within(summaries, parts):
     """Return a list of a Summary per column, with moments after replacing outliers.
 
-    summaries : dict column -> Summary (statistics)"""
+    summaries : dict column -> Summary (statistics); parts : Chunks of the rows"""
     numbers = [name for name, known in summaries.items() if known.moments is not None]
     columns = Features(tuple((factors.Numeric(name),) for name in numbers), (), parts, "keep")
     within = zip(numbers, columns.moments(numbers, summaries)[0], strict=True)

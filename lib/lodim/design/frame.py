@@ -282,7 +282,7 @@ def _as_series(key, value):
 
 
 def _narwhals_series(nw, frame, name):
-    """Return a column of a narwhals frame as a Series; non-null numbers are not copied."""
+    """Return a column of a frame of narwhals (nw) as a Series; non-null numbers are not copied."""
     column, native = frame[name], frame.to_native()
     dtype = column.dtype
     if column.null_count() == len(column):
@@ -415,7 +415,7 @@ def _check_dates(subject, name, levels, answer):
     """Raise DataError if nearly all texts of a column are dates.
 
     subject : words for the column in the error, such as "the response 'y'"
-    answer : whether the column is the response"""
+    levels : distinct texts of the column; answer : whether it is the response"""
     others = [level for level in levels if not columns.ISO_DATE.fullmatch(level)]
     if len(levels) <= SOME_LEVELS or _are_many(levels, others):
         return

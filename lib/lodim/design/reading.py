@@ -187,7 +187,7 @@ class _FirstPass:
             self.starts.append(start)
 
     def add(self, found, read):
-        """Add a chunk of rows: its Scan (missing values etc.), and `read`, dict name -> Column."""
+        """Add a chunk: `found`, its Scan (missing values etc.), and `read`, dict name -> Column."""
         start, stop, weights = self.n, self.n + found.n, self.inputs.weights
         stretch = {name: read[name] for name in self.request.names}
         if isinstance(weights, str):
@@ -219,7 +219,7 @@ class _FirstPass:
     def rows(self, source, inputs):
         """Return the complete rows of all added chunks as Rows (response, weights etc.).
 
-        inputs : RowInputs (weights, offset etc.) of all rows"""
+        source : Source of the chunks; inputs : RowInputs (weights, offset etc.) of all rows"""
         if not self.n:
             raise DataError("the data has no rows")
         if len(self.open):

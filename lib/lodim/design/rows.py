@@ -419,6 +419,7 @@ def class_weights(y, response, rows, size):
     """Return weights of all rows, (size,), with which each class has the same total weight.
 
     y : codes of the classes, NaN if unknown (weight 1)
+    response : Response with the classes; otherwise, as for None, DataError is raised
     rows : position of each row of y among all rows"""
     if response is None or response.levels is None:
         name = "there is none" if response is None else f"{response.name!r} is numeric"
@@ -481,7 +482,7 @@ def _values(source, rows, family):
 
 
 def _infer_family(source, rows):
-    """Return the family, such as "binomial", that these rows of a response (a Column) suggest."""
+    """Return the family, such as "binomial", that rows of a response (Column `source`) suggest."""
     if source.kind == "level":
         return "binomial" if len(columns.used_levels(source, rows)) <= 2 else "multinomial"
     values = columns.take(source.values, rows)

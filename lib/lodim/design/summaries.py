@@ -254,7 +254,7 @@ class Tails:
 
     @classmethod
     def merged(cls, parts, size):
-        """Join the Tails of chunks, a list; keep the `size` smallest and `size` largest values."""
+        """Join `parts`, Tails of chunks; keep the `size` smallest and `size` largest values."""
         low = np.sort(np.concatenate([part.low for part in parts]))[:size]
         high = np.sort(np.concatenate([part.high for part in parts]))[-size:]
         return cls(sum(part.n for part in parts), low, high)

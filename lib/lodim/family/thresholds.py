@@ -12,7 +12,7 @@ STEPS, HALVINGS, SETTLED = 50, 30, 1e-12  # limits of Newton's method; its last 
 
 
 def threshold_names(levels):
-    """Return names of the thresholds between ordered classes, such as "low|high"."""
+    """Return names of the thresholds between ordered classes `levels`, such as "low|high"."""
     return [f"{a}|{b}" for a, b in pairwise(levels)]
 
 

@@ -69,7 +69,7 @@ def _cut(text):
 
 
 def _summands(tree):
-    """Return a list of (sign, part) for the parts that a side of a formula adds or subtracts."""
+    """Return a list of (sign, part) for what `tree`, a side of a formula, adds or subtracts."""
     if isinstance(tree, Joined) and tree.operators[-1] in ("+", "-"):
         return list(zip(tree.operators, tree.parts, strict=True))
     return [("+", tree)]

@@ -134,7 +134,7 @@ def _b_splines(x, state, include_intercept=False, lower_bound=None, upper_bound=
     """Return patsy's B-spline basis bs(x, ...) with the knots in `state`, (n, k).
 
     Outside the training range, the outer polynomials continue, as in R.
-    Raise NotImplementedError if x is outside the bounds of the call."""
+    Raise NotImplementedError if x is outside `lower_bound` or `upper_bound`."""
     from scipy.interpolate import BSpline
 
     x, knots, order = x.reshape(len(x)), state["_all_knots"], state["_degree"] + 1
