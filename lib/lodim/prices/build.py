@@ -28,7 +28,7 @@ class Graph:
     sources: dict = field(default_factory=dict)  # from series to its interchangeable nodes
 
     def add(self, name, *, columns=(), needs=(), priced=False):
-        """Add an item; or add columns of X, needs or a price to the item of this name."""
+        """Add an item, or give it more columns of X and needs; `priced` if it has a price."""
         self.columns[name] = (*self.columns.get(name, ()), *columns)
         self.needs[name] = tuple(dict.fromkeys((*self.needs.get(name, ()), *needs)))
         if priced:
@@ -38,6 +38,7 @@ class Graph:
 def make_network(design, settings, columns):
     """Return the Network of all items that a model's terms need, with prices.
 
+    Items are columns, terms and other purchases; the Network has what each item needs.
     settings : Settings with costs, depends_on, alternatives; columns : names of data columns"""
     graph = Graph()
     _add_terms(graph, design, _squeezed({*_priced(settings), *_mentioned(settings)}))

@@ -78,8 +78,9 @@ def _path_solver(settings):
 
 
 def _frontier(batch, family, settings, path, draws):
-    """Return the best model at each price that the search rules find, as a CostFrontier.
+    """Return the CostFrontier: at each price, the best model that a rule in `settings` proposes.
 
+    path : PenaltyPath of the group penalty
     draws : number of random divisions into folds"""
     large = family.n_scores > 1 and batch.n * batch.X.shape[1] * family.n_scores > LARGE
     if large and settings.criterion == "cv" and set(settings.rules) > {"lasso"}:
@@ -142,7 +143,7 @@ def _rule_results(batch, family, settings, path=None, lambdas=None):
 
 
 def _scores(eval_batch, family, models, k):
-    """Return linear predictors (n, K) of model k in `models`, a PenaltyPath or CostFrontier."""
+    """Return linear predictors (n, K) of a Batch by model k of a PenaltyPath or CostFrontier."""
     on = np.flatnonzero(models.coef[k].any(axis=1))
     data = SearchData.from_batch(eval_batch, family)
     step = np.vstack([models.intercept[k], models.coef[k][on]]).T

@@ -68,6 +68,7 @@ def newton_steps(span, groups, H, slope, w, lam, d, eps):
     """Minimize a quadratic loss plus a group penalty over the nonzero entries of w, in place.
 
     span : (lo, hi, g0, g1): only columns lo to hi - 1 and groups g0 to g1 - 1 count
+    groups, lam : GroupArrays and factor of the penalty
     slope : (K, A) minus the gradient of the loss; updated
     d : work array, shaped like w
     eps : decrease of the objective at which to stop"""
@@ -84,6 +85,7 @@ def _newton_step(span, groups, H, slope, w, lam, d):
 
     Return the decrease of the objective, and whether a group became zero.
     span : (lo, hi, g0, g1): only columns lo to hi - 1 and groups g0 to g1 - 1 count
+    groups, lam : GroupArrays and factor of the penalty
     slope : (K, A) minus the gradient of the loss; updated
     d : work array, shaped like w"""
     lo, hi, g0, g1 = span
@@ -178,8 +180,11 @@ def _minimize_block(b, groups, H, slope, w, dual, lam, L, spaces, eps):
     """Minimize a quadratic loss plus a group penalty over block b of w, in place.
 
     Return the largest squared step, times L.
+    groups, lam : GroupArrays and factor of the penalty
+    H : (K, K, A, A) Hessian of the loss
     slope : (K, A) minus the gradient of the loss; updated
     dual : (K, members) dual vectors of the groups; updated
+    spaces : three work arrays, shaped like w
     L : upper bound of H's eigenvalues in the block
     eps : squared step, times L, at which to stop"""
     u, d, old = spaces
@@ -228,12 +233,13 @@ def _minimize_block(b, groups, H, slope, w, dual, lam, L, spaces, eps):
 def minimize(groups, H, slope, w, dual, lam, lipschitz, target, radius, max_sweeps):
     """Minimize a quadratic loss plus a group penalty over w, in place; return the sweeps made.
 
+    groups, lam : GroupArrays and factor of the penalty
     H : (K, K, A, A) Hessian of the loss
     slope : (K, A) minus the gradient of the loss; updated
     w : (K, A) coefficients, a row per score (linear predictor)
     dual : (K, members) dual vectors of the groups; updated
     lipschitz : upper bound of H's eigenvalues in each block (groups that share coefficients)
-    target : duality gap at which to stop
+    target, max_sweeps : duality gap at which to stop; largest number of sweeps
     radius : upper bound of penalty / lam at the minimum"""
     K, A = w.shape
     u, d, old = np.empty((K, A)), np.empty((K, A)), np.empty((K, A))

@@ -12,7 +12,7 @@ from lodim.models.costnet.penalty.prox import GroupArrays
 class Groups:
     """Penalized groups of coefficients, which may overlap; inner groups come before outer ones.
 
-    A column of X has one coefficient per node (column or other purchase) with it; they add up."""
+    A column of X has one coefficient for each node of the Network that owns it; they add up."""
 
     def __init__(self, feature, cost_of, sign):
         """Sort the groups by size, so that inner groups come before outer ones.
@@ -38,7 +38,7 @@ class Groups:
 
     @classmethod
     def from_network(cls, network, dependents="all", p=None, monotone=None):
-        """Return the Groups of a dependency graph: one per node (column or purchase) with a price.
+        """Return the Groups of a Network: one per node (column, term or purchase) with a price.
 
         dependents : "all" or "direct" dependents of a node have their columns in its group
         p : number of columns of X
@@ -118,7 +118,8 @@ class Layout(GroupArrays):
         """Make a Layout from its coefficients and groups, both sorted by block.
 
         block, block_of_group : block of each coefficient and of each group
-        size : number of coefficients of each group"""
+        size : number of coefficients of each group
+        nested : bool per number in `block`; other arguments are fields of GroupArrays"""
         kept, width = np.unique(block, return_counts=True)
         _, n_groups = np.unique(block_of_group, return_counts=True)
         block, first, start = (np.cumsum(np.r_[0, count]) for count in (width, n_groups, size))

@@ -50,7 +50,7 @@ def derivatives(X, y, weight, f, *, loss, columns, curvatures, step, threads):
 
 
 def padded(values, n_tiles, spread=1.0):
-    """Return values (n,) or (n, K) / spread in `n_tiles` blocks of 64 rows, padded with zeros."""
+    """Return values (n,) or (n, K), in units of `spread`, as n_tiles zero-padded 64-row blocks."""
     if values.ndim == 1:
         return tiles.pad(values if spread == 1.0 else values / spread, n_tiles)
     out = np.empty((n_tiles, values.shape[1], TILE))

@@ -175,11 +175,15 @@ class ReducedQuadratic:
         return (slope - self._multiply(free_slope, self.elimination.T)) * self.alone
 
     def free_step(self, free_slope, step):
-        """Return the best step (J, F) of the unpenalized coefficients if the others make `step`."""
+        """Return the best step (J, F) of the unpenalized coefficients if the others make `step`.
+
+        free_slope : (J, F) minus the gradient in the unpenalized coefficients"""
         return self._multiply(free_slope, self.inverse) - self._multiply(step, self.elimination)
 
     def decrement(self, free_slope):
-        """Return twice the decrease of the loss by the unpenalized coefficients' best step."""
+        """Return twice the decrease of the loss by the unpenalized coefficients' best step.
+
+        free_slope : (J, F) minus the gradient in the unpenalized coefficients"""
         return float((free_slope * self._multiply(free_slope, self.inverse)).sum())
 
     def _multiply(self, v, matrix):

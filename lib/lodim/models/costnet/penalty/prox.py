@@ -64,7 +64,7 @@ def prox_overlapping(u, dual, t, lam, groups, g0, g1, tol):
 
     dual : (K, members) dual vectors of the groups; starting values, updated
     t : step length of the proximal map
-    groups : GroupArrays; only groups g0 to g1 - 1 count
+    groups, lam : GroupArrays and factor of the penalty; only groups g0 to g1 - 1 count
     tol : largest change of the dual vectors at which to stop"""
     K, start, member, cost = u.shape[0], groups.start, groups.member, groups.cost
     for g in range(g0, g1):
@@ -88,10 +88,10 @@ def prox_overlapping(u, dual, t, lam, groups, g0, g1, tol):
 def _dual_ascent(u, dual, t, lam, on, groups, g0, g1, tol):
     """Choose the dual vectors of overlapping groups, in place, so that ||u|| is smallest.
 
-    u : (K, A) a constant minus t times the sum of the dual vectors; updated
-    dual : (K, members) dual vectors of the groups, of norm up to lam * cost; updated
+    u : (K, A) v - t * (sum of the dual vectors), for a constant v; updated
+    dual : (K, members) dual vectors, one group after another, of norm up to lam * cost; updated
     on : (g1 - g0,) bool, groups whose dual vectors may change
-    groups : GroupArrays; only groups g0 to g1 - 1 count
+    groups, lam : GroupArrays and factor of the penalty; only groups g0 to g1 - 1 count
     tol : largest change of the dual vectors at which to stop"""
     start, member, cost = groups.start, groups.member, groups.cost
     K, i0, i1 = u.shape[0], start[g0], start[g1]
@@ -196,7 +196,7 @@ def _dual_residual(w, dual, lam, groups, g0, g1, u, tol):
 
     u : (K, A) minus the gradient of the loss at w; updated
     dual : (K, members) dual vectors of the groups; updated
-    groups : GroupArrays; only groups g0 to g1 - 1 count
+    groups, lam : GroupArrays and factor of the penalty; only groups g0 to g1 - 1 count
     tol : precision of the dual vectors, relative to the smallest cost of a group"""
     start, member, cost = groups.start, groups.member, groups.cost
     K, zero, least = w.shape[0], np.empty(g1 - g0, np.bool_), np.inf

@@ -88,7 +88,7 @@ class MomentSolver:
 def dual_norm(groups, slope):
     """Return the smallest lam at which all penalized coefficients are zero, and the dual vectors.
 
-    slope : (K, A) minus the gradient of the loss if they are zero"""
+    slope : (K, A) minus the gradient of the loss if they are zero; groups : GroupArrays"""
     nothing, w, lam = np.zeros_like(slope), np.empty_like(slope), 0.0
     dual = np.zeros((len(slope), len(groups.member)))
     for _ in range(100):
@@ -270,7 +270,8 @@ class NewtonSolver:
 
         dw, db : steps of the penalized (K, A) and unpenalized (K, F) coefficients
         bound : largest possible decrease of the model's objective
-        lam, ridge : factors of the group norms and of |w|^2 / 2"""
+        lam, ridge : factors of the group norms and of |w|^2 / 2
+        target : desired duality gap"""
         # The model may use a thousandth of the target.
         model, reduced = self._model, self._model.reduced
         # compress() keeps rows contiguous, unlike indexing by a mask.
@@ -315,6 +316,7 @@ def penalty_path(
     """Return the PenaltyPath of models for decreasing penalties.
 
     lambdas : decreasing penalties; None to choose up to n_lambda of them
+    lambda_min_ratio : smallest over largest penalty; None for 1e-4, or 1e-2 if n <= p
     l1_ratio : share of the group norms in the penalty, in (0, 1]; the rest is ridge
     tol : allowed duality gap, relative to the loss without penalized coefficients
     make_solver : function of a problem and its number of rows; None for lodim's own solvers"""

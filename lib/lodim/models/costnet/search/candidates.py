@@ -115,7 +115,7 @@ def with_free_columns(network, p):
 
 
 def _sources(network, nodes):
-    """Return which node supplies each of S quantities to each of `nodes`, (n, S); -1 if none."""
+    """Return which node of a Network supplies S quantities to each of `nodes`, (n, S), or -1."""
     numbers = np.unique(network.series[network.series >= 0])
     out = np.full((len(nodes), len(numbers)), -1)
     for s, number in enumerate(numbers):
@@ -136,7 +136,9 @@ class Criterion:
     # "hq": Hannan and Quinn 1979; "ebic": Chen and Chen 2008
 
     def __init__(self, name, data, null_deviance, p):
-        """Make the criterion called `name`, such as "bic", for rows `data` and p columns."""
+        """Make the criterion called `name`, such as "bic", for rows `data` and p columns.
+
+        null_deviance : mean deviance of the null model"""
         self.n = n = data.total_weight
         hq, bic = 2.0 * np.log(np.log(max(n, 3))), np.log(n)
         # 2 gamma log p = 2 log p - log n, so that "ebic" is the larger of log n and 2 log p.

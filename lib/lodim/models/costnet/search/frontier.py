@@ -39,7 +39,7 @@ class CostFrontier:
 
     @classmethod
     def from_candidates(cls, search, network, candidate_models, held_out=None, error=None):
-        """Make a CostFrontier of CandidateModels that are sorted by price.
+        """Make a CostFrontier of `candidate_models`, CandidateModels sorted by price.
 
         search : Search that found them; network : Network of the user's items and prices
         held_out : (models, D) held-out deviances for D divisions into folds, or None

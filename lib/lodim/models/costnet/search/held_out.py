@@ -15,7 +15,7 @@ STEP = 3  # every third penalty of a path is tried
 
 
 class RuleResults:
-    """Models that search rules, such as "greedy", find in some of the rows.
+    """Models found in some of the rows by search rules, such as "greedy".
 
     search : Search in these rows; paths : dict from rule to PenaltyPath
     listed : CandidateModels, the best models by increasing price"""
@@ -46,6 +46,7 @@ class RuleResults:
 def counterpart(model, results):
     """Return the counterpart of `model` in `results`, which costs no more; None without one.
 
+    It is on the same path if `model` is on one, null if it is null, else the best within its price.
     model : CandidateModel; results : RuleResults of other rows, such as all but one fold"""
     if model.rule == "null":
         return replace(model, state=results.search.state(model.state.used))

@@ -121,7 +121,9 @@ def local_search(search, state, budget):
 
 
 def _best_move(search, state, budget):
-    """Return the best model one move away from `state` within a budget; None if none is better."""
+    """Return the best model one move away from `state` within a budget; None if none is better.
+
+    search : Search; state, result : SearchState; budget : highest price"""
     moves = Moves(search, state, budget)
     order = np.argsort(moves.value, axis=None)
     # A user's cost function is called for at most 200 moves.

@@ -67,7 +67,7 @@ class Refits:
         return self._models[key]
 
     def open(self, on):
-        """Return the columns `on` except those whose coefficients are 0 by sign constraints."""
+        """Return those columns `on` (positions) that sign constraints leave open, not at 0."""
         return on[self(on).coef.any(axis=1)] if self.data.sign.any() else on
 
     def rank(self, on):

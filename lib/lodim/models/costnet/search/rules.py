@@ -84,7 +84,7 @@ def choices_of_sources(space, used):
 
 
 def computable_from(space, choice):
-    """Return which candidates need no other source than the chosen ones, (m,) bool.
+    """Return which candidates of a SearchSpace need no source except the chosen ones, (m,) bool.
 
     choice : tuple, node that supplies each of S quantities (its source), or -1"""
     return ((space.source == np.array(choice, int)) | (space.source < 0)).all(axis=1)
@@ -96,7 +96,8 @@ def computable_from(space, choice):
 def canonicalize_duplicates(path, search):
     """Move coefficients of duplicate columns to the first by name; return the new PenaltyPath.
 
-    Duplicates are multiples of each other with equal prices and needs."""
+    Duplicates are multiples of each other with equal prices and needs.
+    search : Search with these columns and terms"""
     space, gram, sign = search.space, search.refits.at_null.gram, search.refits.data.sign
     moves = [
         (space.columns[first], space.columns[other], gram[first, other] / gram[first, first])
@@ -135,7 +136,7 @@ def _twins(space, gram):
 
 
 def _exchangeable(space, first, other):
-    """Return whether candidates number `first` and `other` have equal prices and requirements."""
+    """Return whether two candidates (positions) of a SearchSpace have equal prices and needs."""
     network = space.network
     if network.set_cost is not None or (space.source[first] != space.source[other]).any():
         return False
