@@ -119,7 +119,7 @@ def _add(out, a, u):
 def _direction(slope, S, Y, pairs, newest, alpha, out):
     """Write the L-BFGS direction of a minimization to `out`.
 
-    slope : (d,) gradient
+    slope : (d,) gradient; alpha : (memory,) work array
     S, Y : (memory, d) ring buffers of steps and gradient changes
     pairs, newest : number of stored steps, row of the last one"""
     # Nocedal & Wright (2006), algorithm 7.4.
@@ -219,7 +219,7 @@ def _shorter(step, gain, rise):
 def _outlook(falls, n_iter):
     """Predict the gain of the next ten steps of a minimization; inf if it has too few steps so far.
 
-    falls : (10,) ring buffer of the gains of the last ten steps"""
+    falls : (10,) ring buffer of the gains of the last ten steps; n_iter : number of all steps"""
     last, before, every = 0.0, 0.0, 0.0
     for back in range(min(n_iter, OUTLOOK)):
         fall = falls[(n_iter - 1 - back) % OUTLOOK]
@@ -237,7 +237,7 @@ def advance(active, value, at, stops, search):
 
     active : positions of the minimizations that still run
     value, at : (q,) values and (q, d) gradients at the trial points
-    search : Search, changed in place"""
+    stops : Stops, with the L1 penalty; search : Search, changed in place"""
     l1, precision, resolution = stops.l1, stops.precision, stops.resolution
     trial, theta, slope, direction = search.trial, search.theta, search.slope, search.direction
     best, promise, step, history = search.best, search.promise, search.step, search.history
@@ -306,14 +306,17 @@ def lbfgs(
     """Minimize q smooth functions with an L1 penalty from theta (q, d); return a Minimum.
 
     objective : called as objective(theta, active); returns values (q,) and gradients (q, d)
-        It has attributes l1 (d,), precision (relative error of a value) and scaled (bool).
+        `active` has the positions of the unfinished functions; others are not used.
+        It has attributes l1 (d,), precision (relative error of a value) and scaled (bool, whether
+        Hessians are near the identity).
     max_iter : largest number of calls of `objective`
     tol : largest absolute gradient of a finished function, with the L1 penalty
     ftol : relative decrease below which two steps in a row finish a function
     resolution : predicted gain of ten steps below which a function is finished
+    memory : number of steps that are stored per function
     best_only : whether to give up functions that will not have the lowest value
     spacing : if positive, trial points are rounded to multiples of it"""
-    # Orthant-wise L-BFGS (Andrew & Gao 2007). `scaled`: Hessians are near the identity.
+    # Orthant-wise L-BFGS (Andrew & Gao 2007).
     search = new_search(np.array(theta, dtype=np.float64), memory)
     penalty = objective.l1, objective.precision, objective.scaled
     stops = Stops(*penalty, float(tol), float(ftol), float(resolution), float(spacing))
@@ -403,6 +406,7 @@ def _projected(theta, gradient, lower, S, Y, pairs, newest):
     """Choose the search direction of a minimization with lower bounds.
 
     Return (slope, direction, largest absolute slope, whether L-BFGS gave the direction).
+    theta, lower : (d,) parameters and their lower bounds
     slope : (d,) gradient, 0 where a bound holds
     S, Y : (memory, d) ring buffers of steps and gradient changes
     pairs, newest : number of stored steps, row of the last one"""
