@@ -12,14 +12,13 @@ PREFIXES = 9  # lengths of the fixed and of the random order
 
 
 def by_rule(policy, X, y, kinds, trade_offs):
-    """Simulate buying features of test rows X (n, p) under several rules; yield a tuple per run.
+    """Simulate buying columns for test rows X (n, p) under several rules; yield a tuple per run.
 
-    kinds : list of "policy"; "myopic", a policy that compares single columns; "fixed" and "random",
-        one order for all rows or one per row, a run per number of columns; "all", every column
-    y : (n,) standardized numbers, or class codes
-    trade_offs : loss that one unit of price must save; a run of "policy" and "myopic" for each
-    The tuple has rule, trade-off or NaN, price, loss (log-loss, or squared error in original units)
-    and hit (1 if the likeliest class is right, else 0; NaN for numbers), the last three (n,)."""
+    y : (n,) class codes, or standardized numbers
+    kinds : names of rules: "policy", "myopic", "fixed", "random", "all"
+    trade_offs : loss that one unit of price must save, one run each
+    Each tuple is (rule, trade-off or NaN, price, loss, hit), the last three (n,).
+    loss is log-loss, or squared error in original units; hit is 1 if the class is right."""
     oracle, n, G = policy._oracle, len(X), len(policy._oracle.items)
     rng = np.random.default_rng(policy.seed)
     for kind in kinds:
@@ -44,10 +43,9 @@ def by_rule(policy, X, y, kinds, trade_offs):
 def frontier_by_row(policy, fit, data, rows, y):
     """Yield price and losses on test rows for each model of a costnet fit, one tuple per model.
 
-    policy : Policy with the same response as `fit`; rows : positions of the n test rows in `data`
-    y : (n,) responses of the test rows: class codes, or numbers in original units
-    The tuple is ("frontier", NaN, price, loss, hit), the last three (n,). loss is log-loss, or
-    squared error. hit is 1 if the likeliest class is right, else 0; NaN for numbers."""
+    rows : positions of the n test rows in `data`
+    y : (n,) class codes, or numbers in original units
+    Each tuple is like a tuple of `by_rule`: ("frontier", NaN, price, loss, hit)."""
     if getattr(fit, "name", None) != "costnet" or fit.levels != policy.levels:
         raise ArgumentError(
             f"frontier must be a costnet fit of the same response {policy.design.response.name!r}"
@@ -70,10 +68,10 @@ def summary(runs):
 
 
 def _losses(levels, answers, y):
-    """Return each row's log-loss or squared error, and whether its predicted class is right.
+    """Return each row's log-loss and whether its class is right, or its squared error and NaN.
 
-    levels : classes, or None if y has numbers; then the second result is NaN
-    answers : probabilities of the classes (n, K), or predicted means in the first column"""
+    levels : classes, None for numbers
+    answers : (n, K) probabilities, or (n, 1) predicted means"""
     if levels:
         loss = -np.log(np.maximum(answers[np.arange(len(y)), y.astype(int)], LEAST))
         return loss, (answers.argmax(axis=1) == y).astype(float)

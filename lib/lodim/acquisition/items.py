@@ -68,10 +68,10 @@ class Items:
         return np.append(np.asarray(self.price(paid))[..., None], paid @ self.use.T, axis=-1)
 
     def pay(self, paid, sets):
-        """Return the purchases that are paid after buying a set of columns, for each set by itself.
+        """Return the paid purchases after buying each set of columns, (sets, purchases) bool.
 
-        paid : (purchases,) bool, those paid before; sets : (sets, columns) bool
-        The result is (sets, purchases) bool. The cheapest way to get a column is paid."""
+        paid : (purchases,) bool, paid before
+        sets : (sets, columns) bool"""
         options, first = self._options
         count, single, needs = self._single
         paid = paid | ((sets[:, single].astype(np.float32) @ needs) > 0.0)
@@ -83,11 +83,11 @@ class Items:
         return paid
 
     def after_buying(self, measured, paid, sets):
-        """Return which columns are known and which purchases are paid after buying sets of columns.
+        """Return known columns and paid purchases after buying each set of columns, a row per set.
 
-        measured, paid : (columns,) and (purchases,) bool, columns known and purchases paid before
-        sets : (sets, columns) bool; each set is bought alone, and has a row in both results
-        Columns that now cost nothing and use no resource, such as time, count as known."""
+        measured : (columns,) bool, known before
+        paid : (purchases,) bool, paid before
+        sets : (sets, columns) bool"""
         first = self._options[1]
         paid = self.pay(paid, sets)
         free = ((~paid).astype(np.float32) @ self._priced) == 0.0

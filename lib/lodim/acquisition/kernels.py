@@ -11,12 +11,12 @@ LOG2 = np.log(2.0)
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def condition(x, known, rest, mixture):
-    """Condition a mixture of Z Gaussians on a row's known values; return the conditional moments.
+    """Condition a Gaussian mixture on a row's known values; return the conditional moments.
 
-    known : positions of the known features; rest : positions of those that may become known
-    mixture : `Mixture.arrays`, a tuple of the mixture's parameters
-    Return the number of known features, then arrays (Z, ...): log density of the known values (but
-    for a constant), mean and covariance of the rest, covariance with y, mean and variance of y."""
+    x : (features,) values of the row
+    known, rest : positions of known features, and of features that may become known
+    mixture : `Mixture.arrays`
+    Return the argument `given` of `extend` and `candidate_losses`."""
     log_share, mean, cov, cross, y_mean, y_var, _ = mixture
     Z, s, numeric = len(log_share), len(known), len(cross) > 0
     density, centre, residual = np.zeros(Z), y_mean.copy(), y_var.copy()
@@ -55,18 +55,19 @@ def condition(x, known, rest, mixture):
                 for r in range(s):
                     total -= A[i, r] * A[j, r]
                 left[z, i, j] = total
+    # Number of known features, their log density up to a constant, moments of the rest and of y.
     return s, density, shifted, left, slope, centre, residual
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def extend(V, columns, given, mixture, joint, centre, residual):
-    """Condition a Gaussian mixture on the values of t more features; fill the last three arguments.
+    """Condition a Gaussian mixture on more features; fill the last three arguments.
 
-    V : (t, rows) values of these features in each row; columns : (t,) positions of these features
-    given : result of `condition`: the mixture given other known values, the same in all rows
-    mixture : `Mixture.arrays`, a tuple of the mixture's parameters
-    joint : (components, rows), log share + factor (at most 1) * log density of all known values
-    centre : (components, rows) means of a numeric response; residual : (components,) variances"""
+    V, columns : (features, rows) values of these features, and their positions
+    given : result of `condition`, from values known before
+    mixture : `Mixture.arrays`
+    joint : (components, rows) log(share * density)
+    centre, residual : means (components, rows) and variances (components,) of a numeric response"""
     # `mixture[-1]` determines the factor of log densities, which is at most 1.
     log_share, scales = mixture[0], mixture[-1]
     s, density, mean, cov, cross, y_mean, y_var = given
@@ -124,10 +125,11 @@ def to_shares(joint, log_share, contamination):
 def observed_losses(joint, centre, y, label, log_share, contamination, out):
     """Fill `out` (rows,) with log-losses of class codes y (rows,), or squared errors of numbers y.
 
-    joint : (components, rows) log(prior share of the component * density of the row); overwritten
-    centre : (components, rows) means of a numeric y given the row's known features
-    label : (components,) class, -1 for a numeric y; log_share : (components,) log of prior shares
-    contamination : probability that a row's features say nothing about its component"""
+    joint : (components, rows) log(share * density), overwritten
+    centre : (components, rows) means of a numeric y
+    label : (components,) class, -1 for a numeric y
+    log_share : (components,) log of shares of all rows
+    contamination : share of outliers"""
     to_shares(joint, log_share, contamination)
     for k in range(joint.shape[1]):
         total = 0.0
@@ -153,10 +155,11 @@ def _log(v):
 def expected_losses(joint, centre, residual, label, log_share, contamination, out):
     """Fill `out` (rows,) with expected losses: entropy of the classes, or variance of a numeric y.
 
-    joint : (components, rows) log(component's share of all rows * density of the row); overwritten
-    centre : (components, rows) means of a numeric y; residual : (components,) its variances
-    label : (components,) class, -1 for a numeric y; log_share : (components,) log of their shares
-    contamination : share of outliers, whose features say nothing about their component"""
+    joint : (components, rows) log(share * density), overwritten
+    centre, residual : means (components, rows) and variances (components,) of a numeric y
+    label : (components,) class, -1 for a numeric y
+    log_share : (components,) log of shares of all rows
+    contamination : share of outliers"""
     to_shares(joint, log_share, contamination)
     m = len(out)
     out[:] = 0.0
@@ -177,13 +180,13 @@ def expected_losses(joint, centre, residual, label, log_share, contamination, ou
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def candidate_losses(V, columns, start, given, mixture, label):
-    """Return a row's expected loss if a set of features becomes known, (sets, possibilities).
+    """Return a row's expected loss after each purchase, (sets of features, possible rows).
 
-    The loss is the entropy of the predicted classes, or the variance of a numeric response.
-    V : (features, possibilities) values that the row may have, one possibility per column
-    columns, start : set c has the features at positions columns[start[c]:start[c + 1]]
-    given : result of `condition`: the mixture given the values known so far
-    mixture : parameters, `Mixture.arrays`; label : class of each component, -1 for a numeric y"""
+    V : (features, possible rows) values that the row may have
+    columns, start : features of set c are columns[start[c]:start[c + 1]]
+    given : result of `condition`, from values known before
+    mixture : `Mixture.arrays`
+    label : (components,) class, -1 for a numeric response"""
     C, Z, m, contamination = len(start) - 1, len(label), V.shape[1], mixture[-1][2]
     out = np.empty((C, m))
     joint, centre, residual = np.empty((Z, m)), np.empty((Z, m)), np.empty(Z)

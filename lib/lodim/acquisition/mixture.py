@@ -73,11 +73,11 @@ class Mixture:
         return np.column_stack([np.interp(*column) for column in columns])
 
     def refit(self, X, y, weight, seed, settings):
-        """Fit a Mixture to other rows; keep this one's temperature, repetition and contamination.
+        """Fit a Mixture to other rows; keep temperature, repetition and contamination.
 
-        X : (n, p) features as returned by `features`; y : (n,) class codes or numbers
-        settings : dict of per_class (components per class), pooling and independence (shrinkage of
-            covariances towards their mean, and towards zero)"""
+        X : (n, p) features as returned by `features`
+        y : (n,) class codes or numbers
+        settings : dict of per_class, pooling and independence, the arguments of `learn`"""
         n_classes = max(self.label.max() + 1, 0)
         kept = {name: settings[name] for name in TRIED}
         fit = learn(X, y, weight, n_classes, seed, **kept)
@@ -97,10 +97,8 @@ class Mixture:
     def losses(self, V, y, columns, scales=None):
         """Return log-losses of class codes y, or squared errors of numbers y, (scales, rows).
 
-        V : (t, rows) values of t known features, which predict y; columns : their positions
-        scales : list of (temperature, repetition, contamination); None for the mixture's own.
-            temperature / (1 + repetition (t - 1)) multiplies the log density of the t features;
-            contamination is the probability that they say nothing about a row's component"""
+        V, columns : (features, rows) known values, and positions of these features
+        scales : list of (temperature, repetition, contamination), by default the mixture's own"""
         scales = scales or self.arrays[-1:]
         density, centre, _ = self.scaled(1.0, 0.0)._conditional(V, columns)
         share, out = self.log_share[:, None], np.empty((len(scales), V.shape[1]))
@@ -124,11 +122,10 @@ class Mixture:
         return np.vstack([mean, np.sqrt(variance)])
 
     def surprise(self, V, y, columns, n_classes):
-        """Return how much each row's loss exceeds the loss that the mixture expects, (rows,).
+        """Return each row's loss minus the loss that the mixture expects, (rows,).
 
-        The loss is log-loss for class codes y, or squared error / predicted variance for numbers y.
-        V : (t, rows) values of t known features; columns : positions of these features
-        n_classes : number of classes, 0 for numbers y"""
+        V, columns : (features, rows) known values, and positions of these features
+        y : (rows,) class codes, or numbers if n_classes is 0"""
         answer = replace(self, contamination=0.0).predict(V, columns, n_classes)
         if not n_classes:
             return (y - answer[0]) ** 2 / np.maximum(answer[1] ** 2, 1e-12) - 1.0
@@ -174,12 +171,12 @@ def group(X, y, weight, n_classes, seed, per_class):
 
 
 def _shrink_differences(label, common, share, rows, mean, cov):
-    """Shrink differences between matching clusters of different classes; return shares and means.
+    """Make matching clusters of different classes more similar; return their shares and means.
 
-    Clusters match if k-means started them at the same centre, relative to the mean of their class.
-    label : (clusters,) class; common : (clusters,) number of the starting centre
-    share : (clusters,) share of the total row weight; rows : (clusters,) number of rows
-    mean : (clusters, q) means; cov : (clusters, q, q) covariance matrices"""
+    label : (clusters,) class
+    common : (clusters,) number shared by matching clusters
+    share, rows : (clusters,) share of the row weights, and number of rows
+    mean, cov : (clusters, q) and (clusters, q, q) moments"""
     same_class, same_cluster = label[:, None] == label, common[:, None] == common
     equal = (same_class @ share) * (same_cluster @ share)
     found = rows.sum() * ((share - equal) ** 2 / equal).sum()
@@ -202,11 +199,10 @@ def _signal(found, noise):
 
 
 def shrink(parts, p, pooling, independence):
-    """Make a Gaussian mixture of p features from clusters, with shrunken covariances.
+    """Make a Gaussian mixture of p features from Clusters, with shrunken covariances.
 
-    parts : Clusters, with means and covariance matrices
-    pooling : number of rows that the mean covariance matrix counts for in each cluster
-    independence : covariances, but not variances, are multiplied by 1 - independence"""
+    pooling : number of rows that the mean covariance matrix counts for
+    independence : shrinkage of covariances towards zero, 0 to 1"""
     share, count = parts.share, parts.rows[:, None, None]
     cov = (count * parts.cov + pooling * np.tensordot(share, parts.cov, 1)) / (count + pooling)
     diagonal = np.eye(cov.shape[1]) * cov
@@ -232,20 +228,21 @@ def shrink(parts, p, pooling, independence):
 def learn(X, y, weight, n_classes, seed, per_class, pooling, independence):
     """Fit a Gaussian mixture of the features to each class of y; return a Mixture.
 
-    n_classes : 0 for a numeric y; per_class : largest number of components per class
-    pooling : number of rows that the mean covariance matrix counts for in each component
-    independence : covariances, but not variances, are multiplied by 1 - independence"""
+    n_classes : number of classes, 0 for a numeric y
+    per_class : largest number of components per class
+    pooling : number of rows that the mean covariance matrix counts for
+    independence : shrinkage of covariances towards zero, 0 to 1"""
     parts = group(X, y, weight, n_classes, seed, per_class)
     return shrink(parts, X.shape[1], pooling, independence)
 
 
 def choose(X, y, weight, fold, n_classes, item_of, seed):
-    """Fit Gaussian mixtures to features X, and to X transformed to normality; return the better.
+    """Fit Gaussian mixtures to features X (n, p), as they are and as normal scores.
 
-    Return the Mixture of lower held-out loss, and a dict of its settings and held-out results.
-    X : (n, p) features; y : (n,) class codes, or numbers if n_classes is 0
-    fold : (n,) number of the fold that holds out each row, -1 for none
-    item_of : (p,) number of each feature's data column; its features become known together"""
+    y : (n,) class codes, or numbers if n_classes is 0
+    fold : (n,) fold that holds out each row, -1 for none
+    item_of : (p,) number of each feature's data column
+    Return the better Mixture, and a dict of its settings and held-out results."""
     # The features are used as they are or as normal scores.
     rest = y, weight, fold, n_classes, item_of, seed
     plain = _choose(X, *rest)
@@ -265,11 +262,12 @@ def choose(X, y, weight, fold, n_classes, item_of, seed):
 
 
 def _choose(X, y, weight, fold, n_classes, item_of, seed):
-    """Return a Mixture with settings chosen by cross-validation, and a dict of these and the loss.
+    """Fit a Gaussian mixture to features X (n, p), with settings chosen by cross-validation.
 
-    X : (n, p) features; y : (n,) class codes, or numbers if n_classes is 0
-    fold : (n,) number of the fold that holds out each row, -1 for none
-    item_of : (p,) number of each feature's data column; its features become known together"""
+    y : (n,) class codes, or numbers if n_classes is 0
+    fold : (n,) fold that holds out each row, -1 for none
+    item_of : (p,) number of each feature's data column
+    Return the Mixture, and a dict of its settings and held-out results."""
     rng = np.random.default_rng([seed, 1])
     rows = np.flatnonzero(fold >= 0)
     rows = rows if len(rows) <= ROWS else np.sort(rng.choice(rows, ROWS, replace=False))
@@ -288,11 +286,10 @@ def _choose(X, y, weight, fold, n_classes, item_of, seed):
         return [group(X[i], y[i], weight[i], n_classes, seed, per_class) for i in train]
 
     def predictors(per_class, pooling, independence):
-        """Yield (Mixture, rows, V, columns): held-out rows, and features that predict them.
+        """Yield (Mixture, rows, V, columns): held-out rows, and known values to predict them from.
 
-        rows : positions of the rows; columns : positions of the features
-        V : (features, rows) values of these features in these rows
-        per_class : components per class; pooling, independence : shrinkage of covariances"""
+        per_class, pooling, independence : settings of `learn`
+        V : (features, rows) values of the features at positions `columns`"""
         for parts, test in zip(clusters(per_class), held_out, strict=True):
             fit = shrink(parts, X.shape[1], pooling, independence)
             for m in np.unique(shown[test]):
@@ -327,12 +324,11 @@ def _choose(X, y, weight, fold, n_classes, item_of, seed):
 
 
 def recent_surprises(mixture, X, y, n_classes, earlier, settings):
-    """Return loss minus expected loss of each of the last 100 rows, to detect drift.
+    """Return loss minus expected loss of each recent row; if they show drift, warn and return none.
 
-    X, y : new rows; n_classes : 0 for a numeric y
-    earlier : the result of this function for the rows before them
-    settings : dict with "surprise" and "surprise_sd", the mean and SD of such differences in
-        held-out rows. If the new mean is significantly higher, warn, and return an empty array."""
+    X, y : new rows; n_classes is 0 for numbers y
+    earlier : result for the rows before them
+    settings : dict with "surprise" and "surprise_sd", mean and SD for held-out rows"""
     found = []
     for x, v in zip(mixture.features(X), y[:, None], strict=True):
         columns = np.flatnonzero(~np.isnan(x))

@@ -23,9 +23,9 @@ class State:
     """What is known about one row while its columns are bought one by one.
 
     x : (features,) values, NaN if unknown
-    measured : (columns,) bool, data columns that are measured
-    paid : (purchases,) bool, purchases that are paid
-    own : position if it is a training row, which cannot be its own neighbour; or -1"""
+    measured : (columns,) bool, known data columns
+    paid : (purchases,) bool
+    own : position among the training rows, -1 for a new row"""
 
     x: np.ndarray
     measured: np.ndarray
@@ -126,8 +126,9 @@ class Oracle:
     def decide(self, state, trade_off, limit=None, myopic=False):
         """Choose the column to buy next for a row, or to stop; return a Decision.
 
-        state : State, what is known of the row; trade_off : loss that one unit of price must save
-        limit : remaining budgets (price, resources) or None; myopic : try only single columns"""
+        trade_off : loss that one unit of price must save
+        limit : remaining budgets (price, resources) or None
+        myopic : whether to compare single columns instead of sets"""
         points, weight = self.points(state)
         search = _Search(self, state, points, weight, trade_off, limit)
         rest = np.flatnonzero(~state.measured)
@@ -155,8 +156,8 @@ class Oracle:
 class _Search:
     """Search for the best set of columns to buy for a row.
 
-    sets : (sets, columns) bool, the sets tried so far; alone : the sets of one column each
-    total : expected loss + trade-off * price of each set in `sets`; infinite above budget"""
+    sets : (sets, columns) bool, tried so far
+    total : (sets,) expected loss + trade-off * price, infinite above budget"""
 
     def __init__(self, oracle, state, points, weight, trade_off, limit):
         self.oracle, self.state, self.weight = oracle, state, weight
@@ -229,10 +230,10 @@ class _Search:
 
 
 def _candidates(rest, total, G, rng):
-    """Return sets of columns to try, (sets, G) bool: pairs of the best columns, and random sets.
+    """Return sets of G columns to try, (sets, G) bool: pairs of good columns, and random sets.
 
-    rest : positions of the unknown columns among all G columns
-    total : per column in `rest`, expected loss + trade-off * price if it is bought alone"""
+    rest : positions of the unknown columns
+    total : expected loss + trade-off * price of buying each of them alone"""
     top = rest[np.argsort(total, kind="stable")[:PAIRED]]
     i, j = np.triu_indices(len(top), 1)
     n = RANDOM if len(rest) > 1 else 0

@@ -26,10 +26,10 @@ class Played:
 def play(oracle, X, trade_off, *, own=None, limit=None, myopic=False):
     """Simulate a policy that buys columns for each row of X one by one; return a list of Played.
 
-    oracle : Oracle, which chooses purchases; X : (n, p) features with all values of the rows
-    trade_off : a set of columns is only bought if it saves this much loss per unit of price
-    own : (n,) position of each row among the training rows; -1, the default, for new rows
-    limit : most that a row may spend, an array of price and each resource, or None
+    X : (n, p) all features of the rows
+    trade_off : loss that one unit of price must save
+    own : (n,) position among the training rows, -1 (default) for a new row
+    limit : budgets (price, resources) or None
     myopic : whether to compare single columns instead of sets"""
     own, known = np.full(len(X), -1) if own is None else own, {}
 
@@ -55,9 +55,9 @@ def play(oracle, X, trade_off, *, own=None, limit=None, myopic=False):
 def play_within(mean_price, oracle, X, own, limit):
     """Simulate purchases for rows X at a mean price of up to `mean_price`; return a list of Played.
 
-    oracle : Oracle, which chooses purchases; X : (n, p) features with all values of the rows
-    own : positions of the training rows on which the trade-off of loss and price is tuned
-    limit : most that a row may spend, an array of price and each resource, or None"""
+    X : (n, p) all features of the rows
+    own : positions of training rows, to tune the trade-off of loss and price
+    limit : budgets (price, resources) or None"""
     trade_offs = [1e-9, 1e6]  # loss of the standardized response per unit of price
     prices = [np.inf, 0.0]
     for _ in range(HALVINGS):
@@ -76,9 +76,9 @@ def play_within(mean_price, oracle, X, own, limit):
 def choose_contamination(oracle, fold, settings, trade_off):
     """Choose the share of outliers that a Gaussian mixture assumes, by held-out loss; return it.
 
-    oracle : Oracle, which predicts by the mixture; settings : dict of the mixture's settings
-    fold : (n,) fold that holds out each row, or -1 for none
-    trade_off : loss that one unit of price must save, else nothing is bought"""
+    fold : (n,) fold that holds out each row, -1 for none
+    settings : dict of the mixture's settings
+    trade_off : loss that one unit of price must save"""
     # Outliers offset overconfidence: a policy stops buying if a prediction looks certain by chance.
     rows = np.random.default_rng(oracle.seed).permutation(np.flatnonzero(fold >= 0))[:HELD_OUT]
     scales = [(*oracle.mixture.arrays[-1][:2], share) for share in CONTAMINATIONS]

@@ -38,10 +38,10 @@ def tree(tree, ax=None):
 
 
 def _place(node, column, row, places):
-    """Set the plot positions of a tree's node and of all nodes below; return the next free row.
+    """Fill `places` with (column, row) of a node and of all nodes below; return the next free row.
 
-    column : column of `node` in the plot; row : first free row of the plot
-    places : dict id(node) -> (column, row), which is filled"""
+    column, row : plot column of `node`, and first free row of the plot
+    places : dict id(node) -> (column, row)"""
     start = row
     for _, branch in node.branches:
         row = _place(branch, column + 1, row, places)

@@ -113,11 +113,11 @@ class _Growing:
         return bought[k] if k < len(bought) else -1
 
     def node(self, rows, bought, depth, questions=QUESTIONS):
-        """Build the tree of the next purchases for some rows; return its top Node.
+        """Build the tree of the next purchases for rows at positions `rows`; return its top Node.
 
-        rows : positions of these rows; depth : largest number of further purchases on a path
-        bought : numbers of the columns that all these rows have bought, in this order
-        questions : largest number of successive splits by known values before the next purchase"""
+        bought : columns that all these rows have bought, in this order
+        depth : largest number of further purchases on a path
+        questions : largest number of splits before the next purchase"""
         k = len(bought)
         actions = np.array([self.action(r, k) for r in rows])
         item, count = Counter(actions.tolist()).most_common(1)[0]
@@ -148,11 +148,11 @@ class _Growing:
         return Node("buy", items, price, answer=answer, branches=tuple(below), **size)
 
     def _branches(self, rows, bought, actions):
-        """Split rows by the bought column that best separates their next purchases into branches.
+        """Split rows at positions `rows` by a bought column that separates their next purchases.
 
-        rows : positions of the rows; bought : numbers of the columns to choose from
-        actions : number of the column that each row buys next, -1 for none
-        A branch is a pair (text such as "age below 50", positions in `rows`)."""
+        bought : columns to choose from
+        actions : column that each row buys next, -1 for none
+        Return branches, pairs (text such as "age below 50", positions in `rows`)."""
         coded = pd.Series(actions).astype("category").cat.codes.to_numpy()
         # What follows counts most; the prediction separates branches that go on alike.
         spread = max(self.answers.std(), 1e-9)
@@ -168,10 +168,10 @@ class _Growing:
     def _cut(self, rows, item, target):
         """Find the best split of rows by one data column; return (impurity, item, groups, cuts).
 
-        item : position of the column; target : (rows, q) values to be similar within a branch
-        impurity : mean squared distance of the rows of `target` to the mean of their branch
-        groups : sorted list of (level or range of numbers, positions in `rows`)
-        cuts : positions in `groups` where branches start, except the first branch"""
+        item : position of the column
+        target : (rows, q) values to be similar within a branch
+        groups : result of `_groups`
+        cuts : positions in `groups` where further branches start"""
         groups, cuts = self._groups(rows, np.flatnonzero(self.items.column_item == item)), []
         least = max(2, int(LEAST_SHARE * len(self.X)))
         now = _impurity(target, groups, cuts, 0)
@@ -185,11 +185,10 @@ class _Growing:
         return now, item, groups, cuts
 
     def _groups(self, rows, columns):
-        """Group rows by the values of one data column; return a sorted list of groups.
+        """Group rows at positions `rows` by the values of one data column.
 
-        rows : positions of the rows; columns : positions of the features made from the data column
-        A group is a pair (level or (least, greatest number), positions in `rows`). Groups are
-        sorted by number, missing ones last, or by the mean prediction for the rows of a level."""
+        columns : features made from the data column
+        Return sorted pairs (level or range of numbers, positions in `rows`)."""
         design = self.policy.design
         levels = getattr(design.terms[design.term_of[columns[0]]][0], "levels", None)
         X = self.X[np.ix_(rows, columns)] * design.scale[columns] + design.mean[columns]
@@ -230,11 +229,11 @@ class _Growing:
 
 
 def _impurity(target, groups, cuts, least):
-    """Return the mean, over rows of `target` (rows, q), of the squared distance to the branch mean.
+    """Return the mean squared distance of rows of `target` (rows, q) to the mean of their branch.
 
-    groups : sorted list of (level or range of numbers, positions of the group's rows in `target`)
-    cuts : positions in `groups` where branches (runs of groups) start, except the first branch
-    least : number of rows that each branch needs; if one has fewer, the result is inf"""
+    groups : list of (level or range of numbers, positions in `target`)
+    cuts : positions in `groups` where further branches start
+    least : number of rows that each branch needs, else the result is inf"""
     total, ends = 0.0, [0, *sorted(cuts), len(groups)]
     for lo, hi in pairwise(ends):
         at = np.concatenate([g[1] for g in groups[lo:hi]])

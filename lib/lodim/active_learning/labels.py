@@ -12,9 +12,8 @@ from lodim.text import counted, join_words
 def check_frames(response, labelled, pool, test):
     """Raise DataError unless data frames given to an active learner can be used together.
 
-    response : column that all rows of `labelled` and `test` need
-    labelled, test : data frames, or None
-    pool : data frame of unlabelled rows, with unique row labels that `labelled` does not have"""
+    labelled, test : data frames without missing values of `response`, or None
+    pool : data frame of unlabelled rows"""
     for name, frame in (("labelled", labelled), ("pool", pool), ("test", test)):
         if not isinstance(frame, pd.DataFrame) and not (frame is None and name != "pool"):
             kind = f"{type(frame).__module__}.{type(frame).__name__}".removeprefix("builtins.")
@@ -53,8 +52,7 @@ def declare_levels(response, *frames):
     """Give each text column the same categories in several data frames; return the frames.
 
     response : column that stays unchanged
-    frames : data frames or None, the training rows first
-    A column changes only if a later frame has new levels or another type."""
+    frames : data frames or None, the training rows first"""
     known = [frame for frame in frames if frame is not None]
     new = {}
     for name in known[0].columns.drop(response, errors="ignore"):
@@ -117,8 +115,7 @@ def check_labels(labels, learner, new):
     """Check labels given to an active learner; return the classes as a Series by row label.
 
     labels : classes of rows in the learner's pool
-    new : whether to accept new classes; a learner without fit always does
-    Raise DataError for other rows, missing labels, and new classes if not accepted."""
+    new : whether to accept new classes"""
     labels = to_series(labels, learner.response)
     unknown = labels.index.difference(learner.pool.index)
     if len(unknown):

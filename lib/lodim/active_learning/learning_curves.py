@@ -337,7 +337,7 @@ def winloss(frame, ax=None, *, of, runs):
 
     of : name of this run
     frame : result of wins(of), with a column per other run
-    runs : names of all runs, whose positions determine the colours"""
+    runs : names of all runs, for the colours"""
     ax = ensure_axes(ax)
     ends, x = {}, frame.index.to_numpy()
     for name in frame:
