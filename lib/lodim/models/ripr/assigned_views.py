@@ -26,9 +26,9 @@ class AssignedViews(Ensemble):
     def nearest(self, j, X=None, k=None):
         """Find the k nearest training rows of each row in view (feature set) j.
 
-        X : rows, or None for the training rows, which are then not their own neighbours
+        X : rows, or None for the training rows, each without itself
         k : number of neighbours, by default that of the fit
-        Return distances and positions, (rows, k); a position of -1 stands for no neighbour."""
+        Return distances and positions, (rows, k); position -1 if there is no neighbour."""
         refs, (X, own) = self.references, self.queried(X)
         k = min(k or self.k, max(1, len(refs)))
         distance, position = nearest(X, self.X[refs], self.views[j], k, like=self.y[refs], own=own)
@@ -50,10 +50,9 @@ class ClassViews(AssignedViews):
     def evidence(self, X=None, threads=1):
         """Return two measures of how each view (feature set) supports each class: ratio and vote.
 
-        Both are (rows, views, classes). X : rows, None for the training rows, each left out
-        ratio : number of features * log(own / other), with the distances to the k-th nearest row of
-            the class and of other classes; infinite if a feature is missing
-        vote : log of the class's share among the k nearest rows, with a row added to each class"""
+        X : rows, or None for the training rows, each without itself
+        ratio : (rows, views, classes) log distance ratios, small if the class is near
+        vote : (rows, views, classes) log shares of the classes among the k nearest rows"""
         how = {"n_classes": self.n_classes, "balanced": self.balanced, "threads": threads}
         counted = self.weight > 0
         ratio = losses.class_ratios(

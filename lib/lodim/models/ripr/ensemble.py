@@ -45,11 +45,11 @@ class Answers:
 
 @forms.record
 class Ensemble:
-    """Feature sets (views) of a fit, and the n training rows that predict new rows in them.
+    """Views (feature sets) of a fit, and the n training rows that predict new rows in them.
 
-    A view is a small set of axes. An axis is a number, or a factor with all its levels.
-    `features` are the axes in some view; `axis_of` is the axis of each design matrix column."""
+    A view is a small set of axes. An axis is a number, or a factor with all its levels."""
 
+    # axes in some view
     features: np.ndarray = forms.ascending(forms.whole("a", most="p - 1"), strictly=True)
     # axes of each view, as positions among `features`, padded with -1; largest share first
     views: np.ndarray = forms.whole("r", "D", least=-1, most="a - 1")
@@ -64,6 +64,7 @@ class Ensemble:
     n_classes: int = forms.size("C")
     n_scores: int = forms.size("K")  # number of linear predictors of the family; 1 for two classes
     k: int = forms.whole(least=1, most="max(n, 10000)")  # a file may have fewer rows than k
+    # axis of each design matrix column
     axis_of: np.ndarray = forms.ascending(forms.whole("p", most="p - 1"))
 
     def __len__(self):

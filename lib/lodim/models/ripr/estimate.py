@@ -86,10 +86,9 @@ def largest_lambda(batch, family, settings):
 
 
 def cv_grid(problem, n):
-    """Return the grid of cv(), {"lambda_": penalties}, and None, as there is no fit to reuse.
+    """Return the grid of cv(), {"lambda_": up to n penalties and None}, and None (no fit to reuse).
 
-    The penalties are n numbers, and None to let the model choose. If the user gives lambda_, or
-    with method="vote", the only one is that of the call. problem : Problem, settings and data"""
+    problem : Problem, settings and data"""
     lambda_ = problem.arguments["lambda_"]
     if lambda_ is not None or problem.settings.method == VOTE:
         return {"lambda_": [lambda_]}, None
@@ -201,9 +200,8 @@ def _common_fields(search, X, views):
 def calibrate(evidence, y, weight):
     """Fit factors t (2,), so that class probabilities are softmax(t[1] * vote - t[0] * ratio).
 
-    evidence : (ratio, vote), arrays (training rows, views, classes). ratio : log ratio of the
-        distances to the class and to others; vote : log share of the class among neighbours
-    Each row uses the view with its smallest ratio. y, weight : (rows,) class codes, and weights"""
+    evidence : (ratio, vote), each (rows, views, classes), as returned by `ClassViews.evidence`
+    y, weight : (rows,) class codes, and weights"""
     ratio, vote = evidence
     view = nearest_view(ratio)
     known = np.flatnonzero((view >= 0) & np.isfinite(y) & (weight > 0))

@@ -177,9 +177,8 @@ def one_row(fit, row):
 def _view_frame(fit, answers, X):
     """Return a frame with one row per view (feature set), for the explanation of one prediction.
 
-    answers : predictions of the fit for X (1, features), the row to explain
-    Columns: "view" (name); "weight" in the prediction, or "loss"; "says", what the view predicts;
-    "serves", whether this view predicts the row, or has most weight if all views vote."""
+    answers : predictions for X (1, features), the row to explain
+    Columns: "view", "weight" or "loss", "says" (prediction), "serves" (predicts the row)."""
     e, value, loss = fit.estimates, answers.value[0], answers.loss[0]
     if e.task == CLASSES:
         value = by_code(fit.levels, value).tolist()

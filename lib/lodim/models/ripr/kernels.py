@@ -165,13 +165,13 @@ def window(rows, start, stop, x, reach):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def kth_squared(rows, start, stop, x, k, member, guess, d):
-    """Find the k nearest rows of a point x in a view: squared distance to the k-th, and a range.
+    """Find the squared distance nu from a point x to its k-th nearest row in a view (feature set).
 
-    Return (nu, first, length): squared distance nu to the k-th row (or the farthest, if there are
-    fewer; 1e30 if none is complete), and the range of rows, from `first` on, with all neighbours.
-    rows : ViewRows, of which rows start to stop - 1 are searched; x : values of the view's features
-    member : 1 if x is one of the rows, which is then left out, else 0
-    guess : nu of a similar point; d : filled with squared distances in the range"""
+    rows, start, stop : ViewRows, and the range to search
+    member : 1 if x is one of the rows, to leave it out, else 0
+    guess : nu of a similar point
+    d : filled with squared distances to the returned range of rows
+    Return (nu, first, length): nu (1e30 if none), and the range with all neighbours."""
     k = k + member
     reach = max(guess, LEAST)
     while True:
@@ -227,8 +227,8 @@ def rounding_error(x, dim):
 def log_ratio(own, other, dim, prior, x):
     """Return dim * log(a / b) + prior, where a and b are the distances of a point x to two rows.
 
-    own : a^2; other : b^2; dim : number of features; prior : constant, such as for class sizes
-    x : values of the point; if a and b differ only by their rounding, the logarithm counts as 0"""
+    own, other : a^2 and b^2
+    dim : number of features"""
     one, two = math.sqrt(own), math.sqrt(other)
     if abs(one - two) <= rounding_error(x, dim) + TIE * max(one, two):
         return prior
@@ -240,12 +240,12 @@ def log_ratio(own, other, dim, prior, x):
 def pair_ratio(rows, starts, pair, x, k, member, guess, d):
     """Return the log ratio of the distances from x to the k-th nearest rows of two groups.
 
-    The ratio is infinite if a group has no complete row. If a distance is zero, it compares how
-    many rows of each group equal x. x : values of the view's features
-    rows, starts : ViewRows, of which rows starts[g] to starts[g + 1] - 1 are group g
-    pair : (numerator's group, denominator's group, constant that is added to the log ratio)
-    member : (groups,), 1 if x is itself a row of the group; this row is then left out
-    guess : (groups,), expected squared distances, updated; d : work space (rows + 1,)"""
+    rows, starts : ViewRows, whose rows starts[g] to starts[g + 1] - 1 are group g
+    pair : (own group, other group, constant that is added to the log ratio)
+    x : values of the view's features
+    member : (groups,), 1 if x is a row of the group, to leave it out, else 0
+    guess : (groups,) expected squared distances, updated
+    d : work space (rows + 1,)"""
     a, b, prior = pair
     lo, hi = starts[a], starts[a + 1]
     nu_a, _, m = kth_squared(rows, lo, hi, x, k, member[a], guess[a], d)
@@ -265,17 +265,16 @@ def pair_ratio(rows, starts, pair, x, k, member, guess, d):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def log_ratios(lo, hi, out, views, dims, groups, X, member, pairs, k, pair):
-    """Fill out[lo:hi], views lo to hi - 1, with log ratios of each row's distances to two groups.
+    """Fill out[lo:hi] with log ratios of each row's distances to two groups, in views lo to hi - 1.
 
-    A distance is that to the k-th nearest row of the group in a view (feature set).
-    out : (views, rows, pairs) for all pairs of groups, or (views, rows, 1) for the smallest ratio
-    views : positions of the features of each view; dims : number of features of each view
+    out : (views, rows, pairs), or (views, rows, 1) for the smallest ratio
+    views, dims : (views, dims) positions of features, and number of features per view
     groups : (refs, starts, level_gap); group g is refs[:, starts[g]:starts[g + 1]], sorted by the
-        first feature of the views; level_gap : (features,), squared distance of a factor's levels
-    X : (features, rows); a row has infinite ratios in a view if one of its features is missing
-    member : (rows, groups), 1 if the row belongs to the group; it is never its own neighbour
-    pairs : (own, other, prior), (pairs,) each: groups in a ratio own / other, and a number to add
-    pair : (rows,) position of the only pair to compute for a row, or -1 to compute all pairs"""
+        first feature of the views; level_gap : (features,) squared distance of two levels
+    X : (features, rows)
+    member : (rows, groups), 1 if the row belongs to the group, to leave it out, else 0
+    pairs : (own groups, other groups, constants that are added to the log ratios)
+    pair : (rows,) the only pair to compute for a row, -1 for all"""
     refs, starts, level_gap = groups
     n, d = X.shape[1], np.empty(refs.shape[1] + 1, np.float32)
     x, guess = np.empty(views.shape[1], np.float32), np.full(member.shape, np.float32(0.01))
@@ -296,11 +295,11 @@ def log_ratios(lo, hi, out, views, dims, groups, X, member, pairs, k, pair):
 
 @njit(cache=True, inline="always")
 def widened_window(rows, x, bounds, start, m, d):
-    """Extend a range of sorted rows to all that tie with the k-th neighbour of a point x.
+    """Extend a range of ViewRows to all that tie with the k-th neighbour of a point x.
 
-    rows : ViewRows; start, m : start and length of the range. Return those of the new range
-    bounds : (low, high), between which squared distances count as equal to that of the k-th
-    d : squared distances from x to the rows in the range, computed again if the range changes"""
+    bounds : (low, high) squared distances of rows that tie
+    start, m : start and length of the range; the new range is returned
+    d : squared distances to the rows in the range, updated"""
     # Rounding must not exclude rows at the ends of the window, or x itself.
     reach = max(bounds[1] * np.float32(1.001), LEAST)
     n, base, stop = rows.refs.shape[1], rows.refs[rows.features[0]], start + m
@@ -319,12 +318,12 @@ def widened_window(rows, x, bounds, start, m, d):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def find_nearest(i, X, rows, own, k, reach, x, d):
-    """Find the k nearest of `rows` (ViewRows, one feature set) to row i of X (features, rows).
+    """Find the k nearest of `rows` (ViewRows) to row i of X (features, rows).
 
-    Return (nu, (low, high), start, length): squared distance nu to the k-th, 1e30 if none; limits
-    of squared distances that count as equal to nu; the range of `rows` with all neighbours.
-    own : position of row i in `rows`, to exclude it, or -1; reach : first guess of nu
-    x : filled with row i; d : filled with squared distances to the rows in the range"""
+    own : position of row i in `rows`, to leave it out, or -1
+    reach : first guess of the squared distance nu to the k-th neighbour
+    x, d : filled with row i, and squared distances to the returned range of rows
+    Return nu (1e30 if none), bounds of ties with nu, and start and length of the range."""
     n, zero, member = rows.refs.shape[1], np.int64(0), np.int64(1 if own >= 0 else 0)
     if not load_row(X, i, rows, x):
         return FAR, (FAR, FAR), zero, zero
@@ -345,13 +344,13 @@ def find_nearest(i, X, rows, own, k, reach, x, d):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def neighbour_sums(lo, hi, out, X, rows, own, k, values, weighting):
-    """Fill rows lo to hi - 1 of `out` with sums of `values` over the k nearest reference rows.
+    """Fill rows lo to hi - 1 of `out` with sums of `values` over each row's k nearest of `rows`.
 
-    out : (rows of X, columns); X : (features, rows of X)
-    rows : ViewRows, the references; values : (references, columns)
-    weighting : 0 for equal weights, 1 for 1 - squared distance / (1.1 squared k-th distance), 2 for
-        1 / distance. If too many references tie at the k-th distance, all count with less weight
-    own : (rows of X,) positions among the references, or -1; a row is not its own neighbour"""
+    X : (features, rows to fill)
+    rows : ViewRows, the references
+    own : position of each row of X among the references, to leave it out, or -1
+    values : (references, columns)
+    weighting : 0 for equal weights, 1 for weights falling with distance, 2 for 1 / distance"""
     d, x = np.empty(rows.refs.shape[1] + 1, np.float32), np.empty(rows.dim, np.float32)
     reach = np.float32(0.01)
     for i in range(lo, hi):
@@ -384,9 +383,9 @@ def neighbour_sums(lo, hi, out, X, rows, own, k, values, weighting):
 def nearest_rows(lo, hi, out, X, rows, own, k, rank):
     """Find the k nearest of `rows` (ViewRows) to each row lo to hi - 1 of X (features, rows).
 
-    out : (rows of X, k), filled with positions in `rows`, -1 if there are fewer than k neighbours
-    own : (rows of X,) position of each row in `rows`, to exclude it, or -1
-    rank : ranks of `rows`; if too many tie for the last places, evenly spaced ranks are taken"""
+    out : (rows of X, k), filled with positions in `rows`, -1 if there are fewer neighbours
+    own : position of each row of X in `rows`, to leave it out, or -1
+    rank : ranks of `rows`, to choose evenly among rows that tie for the last places"""
     d, x = np.empty(rows.refs.shape[1] + 1, np.float32), np.empty(rows.dim, np.float32)
     reach = np.float32(0.01)
     for i in range(lo, hi):

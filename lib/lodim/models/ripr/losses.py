@@ -24,11 +24,12 @@ def default_k(n):
 def class_losses(X, y, views, k=None, *, alpha=ALPHA, balanced=False, threads=1):
     """Return losses (rows, views), small if the nearest rows in a view have the row's class.
 
-    A view is a set of d features. A loss is (a / b)^(d (1 - alpha)), with the distances a and b
-    to the k-th nearest row of the row's class and of others; balanced : correct for class sizes
-    A row without a class (y = -1) has its smallest loss over the classes."""
+    views : (views, dims) positions of features
+    alpha : order of the divergence; a loss is a distance ratio to the power 1 - alpha
+    balanced : whether to correct for class sizes"""
     # Fiterau (2014), Eq. 2.5; Eq. 2.3 if `balanced`.
     groups = ReferenceGroups.from_classes(y, balanced=balanced)
+    # A row without a class (-1) gets its smallest loss over the classes.
     ratios = log_ratios(X, X, groups, views, k, leave_out=True, threads=threads, pair=y)[:, :, 0]
     ratios *= 1.0 - alpha
     return np.exp(ratios, out=ratios)
@@ -38,10 +39,10 @@ def class_losses(X, y, views, k=None, *, alpha=ALPHA, balanced=False, threads=1)
 class ReferenceGroups:
     """Groups of rows, such as classes, and pairs of groups whose distances to a row are compared.
 
-    own, other : (pairs,) numbers of two groups, whose distances to a row form a ratio own / other
-    prior : (pairs,) constant that is added to the log ratio, for example to correct for group sizes
-    members : list of the positions of each group's rows
-    n_known : number of rows, whose square root is the default number of neighbours"""
+    members : positions of each group's rows
+    own, other : (pairs,) the two groups of each pair
+    prior : (pairs,) constant that is added to the log distance ratio own / other
+    n_known : number of rows in groups"""
 
     members: list
     own: np.ndarray
@@ -53,8 +54,8 @@ class ReferenceGroups:
     def from_classes(cls, y, n_classes=None, balanced=False, eligible=None):
         """Group rows by class, to compare distances to each class with those to all other classes.
 
-        y : (n,) class codes, -1 for none; n_classes : by default max(y) + 1
-        balanced : whether log ratios of distances are corrected for group sizes
+        y : (n,) class codes, -1 for none
+        balanced : whether to correct for class sizes
         eligible : (n,) bool, rows that can be neighbours; by default all rows with a class"""
         eligible = (y >= 0) & (True if eligible is None else eligible)
         K, n_known = int(n_classes or y.max() + 1), np.count_nonzero(eligible)
@@ -71,9 +72,8 @@ class ReferenceGroups:
 def cluster_losses(X, views, k=None, *, alpha=ALPHA, seed=0, n_samples=N_SAMPLES, threads=1):
     """Return losses (rows, views), small for rows in dense regions of a view (feature set).
 
-    A loss is (a / b)^(d (1 - alpha)) up to a factor per view of d features, with the distances a to
-    the k-th nearest row and b to the k-th nearest of as many uniform random points.
-    n_samples : number of samples of random points; the logs of their losses are averaged"""
+    alpha : order of the divergence; a loss is a distance ratio to the power 1 - alpha
+    n_samples : number of random samples to compare the rows with"""
     # Fiterau (2014), Ch. 2.2.2: the geometric mean over samples, with d features, of
     # ((nu / nu_random)^d / volume)^(1 - alpha).
     volumes, how = reference_volumes(X, views), {"seed": seed, "n_samples": n_samples}
@@ -84,8 +84,7 @@ def cluster_losses(X, views, k=None, *, alpha=ALPHA, seed=0, n_samples=N_SAMPLES
 def regression_losses(X, y, views, k=None, *, weight=None, threads=1):
     """Return losses (rows, views): errors of nearest-neighbour prediction around each row.
 
-    In a view (feature set), each row's y is predicted by its k neighbours, sqrt(rows) by default.
-    The loss of a row is the mean of its own squared error and those of its k neighbours."""
+    k : number of neighbours, by default sqrt(rows)"""
     weight = np.ones(len(y)) if weight is None else np.asarray(weight, np.float64)
     k = k or default_k(len(y))
     z = (y - y.mean()) / (y.std() or 1.0)
@@ -95,6 +94,7 @@ def regression_losses(X, y, views, k=None, *, weight=None, threads=1):
         total, mean = near.sums(views[some], k, own, INVERSE, threads).transpose(2, 0, 1)
         known = total > 0.0
         error = np.where(known, z - mean / np.where(known, total, 1.0), 0.0) ** 2
+        # The loss is the mean of a row's own squared error and those of its neighbours.
         own = weight[:, None] * np.stack([np.ones(error.shape), error], axis=2)
         total, mean = (near.sums(views[some], k, own, EQUAL, threads) + own).transpose(2, 0, 1)
         L[:, some] = np.where(known, mean / total, np.inf).T
@@ -104,13 +104,11 @@ def regression_losses(X, y, views, k=None, *, weight=None, threads=1):
 def log_ratios(X, references, groups, views, k=None, *, leave_out=False, threads=1, pair=None):
     """Return log ratios (rows, views, pairs) of the distances from rows X to two groups of rows.
 
-    A ratio is d log(a / b) + constant in a view of d features, with the distances a and b to the
-    k-th nearest row of each group. By default k is the square root of the number of rows.
-    groups : ReferenceGroups: rows of `references` in each group, pairs of groups and constants
+    groups : ReferenceGroups of rows in `references`
     views : (views, dims) positions of features, padded with -1
-    leave_out : True if `references` begin with the rows X; no row is then its own neighbour
-    pair : (rows,) the one pair to compute for each row, -1 for the pair of smallest ratio; the
-        result is then (rows, views, 1). None for all pairs"""
+    k : which nearest row of a group to use, by default the square root of the number of rows
+    leave_out : True if `references` begin with the rows X; each row is then left out
+    pair : (rows,) the one pair to compute, -1 for the smallest ratio; None for all pairs"""
     n_columns, pair = (len(groups.own), np.full(len(X), -1)) if pair is None else (1, pair)
     among = np.unique(np.concatenate(groups.members))  # other rows do not count, nor for the unit
     rows, refs = single_precision(X, references[among])
@@ -146,8 +144,8 @@ def log_ratios(X, references, groups, views, k=None, *, leave_out=False, threads
 def uniform_references(X, rows, seed, draw=0):
     """Return X, followed by as many uniform random points as `rows`, to compare their densities.
 
-    rows : positions in X of the rows to compare; the points are drawn in the bounding box of these
-    Values that occur repeatedly in `rows` are moved at random. draw : number of the sample"""
+    rows : positions in X
+    draw : number of the random sample"""
     spread, sample, order, seen = X.copy(), np.empty((len(rows), X.shape[1])), None, {}
     for f in by_content(X[rows]):
         known = rows[~np.isnan(X[rows, f])]
@@ -210,23 +208,23 @@ def value_cells(x):
 
 
 def class_ratios(Q, X, y, views, k=None, *, threads=1, **groups):
-    """Return log ratios of distances, (rows of Q, views, classes), small if the class is near.
+    """Return log distance ratios, (rows of Q, views, classes), small if the class is near.
 
-    In a view of d features, a ratio is d * log(a / b), with the distances a to the k-th nearest row
-    in X of the class, and b to that of other classes. y : class codes of the rows in X
-    Q : None to use X, each row without itself; views : (views, dims) positions of features
-    groups : n_classes; balanced (corrects for class sizes); eligible (bool, possible neighbours)"""
+    Q : None to use X, each row without itself
+    y : class codes of the rows in X
+    views : (views, dims) positions of features
+    groups : n_classes, balanced and eligible, as in ReferenceGroups.from_classes"""
     groups, rows = ReferenceGroups.from_classes(y, **groups), X if Q is None else Q
     return log_ratios(rows, X, groups, views, k, leave_out=Q is None, threads=threads)
 
 
 def cluster_ratios(Q, X, views, volumes, k=None, *, seed=0, n_samples=1, eligible=None, threads=1):
-    """Return log ratios (rows of Q, views, 1), small where rows X are denser than random points.
+    """Return log distance ratios (rows of Q, views, 1), small where rows X are dense.
 
-    In a view of d features, it is d * log(a / b) - log(volume), with the distances a to the k-th
-    nearest row of X and b to the k-th nearest random point. It is a mean over n_samples samples.
-    volumes : (views,) relative volume of rows X in each view, below 1 if its features correlate
-    Q : None to use X, each row without itself; eligible : (rows of X,) bool, possible neighbours"""
+    Q : None to use X, each row without itself
+    volumes : (views,) relative volume of rows X in each view (feature set)
+    n_samples : number of random samples to compare the rows with
+    eligible : (rows of X,) bool, rows that can be neighbours"""
     rows = np.arange(len(X)) if eligible is None else np.flatnonzero(eligible)
     members = [rows, len(X) + np.arange(len(rows))]  # and as many random points
     groups = ReferenceGroups(members, np.array([0]), np.array([1]), np.zeros(1), len(rows))
@@ -252,11 +250,10 @@ def number_answers(near, y, B, weight=None):
     """Predict each row in the view (feature set) to which most of its neighbours belong.
 
     near : per view, (distances, positions) of the nearest training rows, (rows, k) each
-    y : (training rows,) responses; weight : (training rows,) weights or None
-    B : (training rows, views) to what share each training row belongs to each view
-    Return (view, value, share). `view` is the view of each row, -1 if none. `value` is the mean of
-    y over the neighbours in this view, with weights B * weight / distance. `share` (rows, views) is
-    the mean of B over the neighbours in each view, with weights weight / distance."""
+    y, weight : (training rows,) responses, and weights or None
+    B : (training rows, views) share of each view in the training row
+    Return (view, value, share): the view or -1, the prediction, and the neighbours' mean shares
+    (rows, views)."""
     weight = np.ones(len(y)) if weight is None else weight
     q = len(near[0][0]) if near else 0
     share, value = np.full((2, q, len(near)), np.nan)

@@ -28,10 +28,11 @@ class Neighbours:
 
     @classmethod
     def among(cls, Q, X, category_distance=None, own=None):
-        """Prepare a search for the nearest rows of X to each row of Q; Q = None stands for X.
+        """Prepare a search for the nearest rows of X to each row of Q.
 
+        Q : None to use X, each row without itself
         category_distance : (features,) squared distance of two levels; 0 (the default) for numbers
-        own : position in X of each row of Q, to leave it out, or -1, the default if Q is given"""
+        own : position of each row of Q in X, to leave it out; -1 (the default) for a new row"""
         far = np.zeros(X.shape[1]) if category_distance is None else category_distance
         scale = np.where(far > 0.0, 2.0 * np.sqrt(far), 1.0)  # so that no two levels are close
         refs = X * scale
@@ -60,9 +61,9 @@ class Neighbours:
     def sorted_for(self, view, k):
         """Sort the rows that may be neighbours, for compiled searches; return (args, order).
 
-        view : positions of features, padded with -1; k : number of neighbours
-        args : (query rows, ViewRows of the sorted rows, position of each query row there or -1, k)
-        order[i] : original position of sorted row i"""
+        view : positions of features, padded with -1
+        args : arguments X, rows, own and k of `kernels.nearest_rows`
+        order : original position of each sorted row"""
         at = np.array(sorted(features(view), key=lambda f: (-self.distinct[f], f)), np.int64)
         order = self.order[at[0]]
         place = np.append(np.argsort(order), -1)  # the last is for rows that are not among the refs
@@ -73,12 +74,11 @@ class Neighbours:
 def nearest(Q, X, view, k, category_distance=None, *, like=None, own=None):
     """Find the k nearest rows of X to each row of Q in a view (feature set).
 
-    Return distances and positions, (rows, k); inf and -1 if there are fewer than k rows.
     Q : None to use X, each row without itself
-    like : (rows of X,) values such as responses; if too many rows tie for the last places, they are
-        sorted by these, and evenly spaced ones are taken
     category_distance : (features,) squared distance of two levels; 0 (the default) for numbers
-    own : position in X of each row of Q, which is left out; -1 (the default) if it is new"""
+    like : (rows of X,) values such as responses, to choose evenly among rows that tie
+    own : position of each row of Q in X, to leave it out; -1 (the default) for a new row
+    Return distances and positions, (rows, k); inf and -1 if there are fewer rows."""
     among = Neighbours.among(Q, X, category_distance, own)
     args, order = among.sorted_for(view, k)
     rank = np.empty(len(order), np.int64)

@@ -72,8 +72,8 @@ def _rows(fit, data):
 def _view(fit, j, X, served, star, training):
     """Return a panel of a plot (View) with the rows X in feature set number j.
 
-    served : (n,) number of the feature set that predicts each row; training : X are training rows
-    star : None, or (features, number of the feature set, label) of a row to mark"""
+    served, training : (n,) the set that predicts each row, and whether X are training rows
+    star : None, or (features, number of the set, label) of a row to mark"""
     e = fit.estimates
     at = e.columns(j)
     chosen, near, place = False, None, None

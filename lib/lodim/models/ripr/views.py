@@ -128,9 +128,9 @@ def merit(L, weight=None):
 def screened_views(p, min_dim, max_dim, losses_of, max_views, weight=None):
     """Choose the sets of min_dim to max_dim of p features to compare; return all sets if possible.
 
-    max_views : largest number of sets; if there are more, larger sets extend the best smaller ones
-    losses_of : losses_of(sets) returns losses (rows, sets) by which sets are compared
-    Return the sets, and whether they are all. weight : (rows,), by default ones"""
+    losses_of : function of sets that returns losses (rows, sets)
+    max_views : largest number of sets
+    Return the sets, and whether they are all."""
     max_dim = min(max_dim, p)
     if count(p, min_dim, max_dim) <= max_views:
         return enumerate_views(p, min_dim, max_dim), True
@@ -191,14 +191,13 @@ class Axes:
     def category_distance(self, A, weight):
         """Return the squared distance of two different levels of each axis, (axes,); 0 for numbers.
 
-        A : (rows, axes) level codes of factors, or numbers; weight : (rows,) row weights
-        For unscaled features the result is 1. For scaled ones, two random rows have mean squared
-        distance 2, as for a standardized number."""
+        A : (rows, axes) level codes of factors, or numbers"""
         out = np.zeros(A.shape[1])
         for axis in factors(self.of):
             known = ~np.isnan(A[:, axis])
             mass = np.bincount(A[known, axis].astype(int) + 1, weight[known])
             apart = 1.0 - ((mass / max(mass.sum(), 1e-300)) ** 2).sum()
+            # If scaled, two random rows have mean squared distance 2, as for a standardized number.
             # 1e-6: finite if the rows have one level.
             out[axis] = 2.0 / max(apart, 1e-6) if self.scaled else 1.0
         return out
@@ -214,8 +213,8 @@ def factors(axis_of):
 def axis_values(X, axis_of):
     """Convert rows X of a design matrix to one column per number or factor, (rows, axes).
 
-    A factor becomes the code of its level: the position among the factor's columns, -1 if the
-    level has no column, NaN if missing. axis_of : (p,) axis of each column of X"""
+    A factor becomes the code of its level, -1 for the level without a column, NaN if missing.
+    axis_of : (p,) axis of each column of X"""
     out = X[:, np.flatnonzero(np.diff(axis_of, prepend=-1))]
     for axis in factors(axis_of):
         levels = X[:, axis_of == axis]

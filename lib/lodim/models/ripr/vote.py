@@ -48,8 +48,8 @@ class Voters:
     def from_rows(cls, A, category_distance, y, weight, n_classes):
         """Return Voters (rows that vote) with class codes y, or numbers y if n_classes is 0.
 
-        A : (n, axes) numbers, or codes of a factor's levels; weight : (n,) row weights
-        category_distance : (axes,) squared distance of two levels of a factor; 0 for a number"""
+        A : (n, axes) numbers, or codes of a factor's levels
+        category_distance : (axes,) squared distance of two levels; 0 for numbers"""
         weight = weight / weight.mean()
         if n_classes:
             target = (y[:, None] == np.arange(n_classes)).astype(np.float64)
@@ -69,12 +69,12 @@ class Voters:
         return self.target.shape[1] > 1
 
     def sums(self, views, k, Q=None, threads=1, own=None):
-        """Sum targets over the k nearest training rows of each row, in each view (feature set).
+        """Sum targets over each row's k nearest voters in each view (feature set).
 
-        views : (views, dims) positions of axes; Q : (rows, axes), by default the training rows
-        own : (rows,), position of the training row that is this row and does not count, or -1
-        Return (views, rows, C + 1): weighted sums of C targets (class indicators, or standardized
-        y), then the sum of the weights, which fall with distance."""
+        views : (views, dims) positions of axes
+        Q : (rows, axes), by default the voters
+        own : (rows,) position among the voters, to leave it out, or -1
+        Return (views, rows, C + 1): weighted sums of C targets, then the sum of the weights."""
         values = self.weight[:, None] * np.column_stack([self.target, np.ones(len(self.A))])
         near = Neighbours.among(Q, self.A, self.category_distance, own)
         return near.sums(views, k, values, FALLING, threads)
@@ -82,10 +82,10 @@ class Voters:
     def evidence(self, views, k, Q=None, threads=1, own=None):
         """Return how far the mean target of a row's k neighbours is from `prior`, (views, rows, C).
 
-        For classes this is log(share / share of all rows), for numbers the mean standardized y.
-        Two rows whose target is `prior` are added to the neighbours.
-        views : (views, dims) positions of axes; Q : (rows, axes), by default the training rows
-        own : (rows,), position of the training row that is this row and does not count, or -1"""
+        views : (views, dims) positions of axes
+        Q : (rows, axes), by default the voters
+        own : (rows,) position among the voters, to leave it out, or -1
+        The result is a log ratio of shares for classes, a difference for numbers."""
         sums = self.sums(views, k, Q, threads, own)
         total = sums[..., -1:] + PRIOR_ROWS
         if not self.classes:
@@ -148,12 +148,12 @@ def sample(voters, most, seed):
 
 
 def compare(voters, on, bounds, k, max_views, threads):
-    """Find the feature sets that predict best by themselves, by leave-one-out loss.
+    """Find up to 200 feature sets that predict best by themselves, by leave-one-out loss.
 
-    voters : Voters, the training rows; k : number of neighbours
-    on : positions of the axes (numbers or factors) to combine; bounds : fewest and most in a set
+    on : positions of the axes (numbers or factors) to combine
+    bounds : fewest and most axes in a set
     max_views : largest number of sets to compare; None for 2,000 of each size
-    Return up to 200 sets (sets, axes), padded with -1, and the number of sets compared."""
+    Return the sets (sets, axes), padded with -1, and the number of sets compared."""
     low, high = bounds
     p, room, parents, kept = len(on), max_views, None, []
     total, step = np.zeros_like(voters.target), max(1, 2**22 // voters.target.size)
@@ -184,12 +184,11 @@ def compare(voters, on, bounds, k, max_views, threads):
 
 
 def best_factors(voters, total, new, threads=1):
-    """Find, for each feature set that may be added, the factor t of all evidence with least loss.
+    """Find, for each feature set that may be added, the best factor of the summed evidence.
 
-    If set j is added, Voters predict base + t (total + new[j]): the logs of C class probabilities
-    up to a constant (base is the log prior), or standardized numbers (C = 1, base 0).
-    total : (rows, C) evidence, such as log ratios of class shares, of the sets added before
-    new : (sets, rows, C), evidence of each further set. Return t and the losses, (sets,) each"""
+    total : (rows, C) summed evidence, such as log ratios of class shares, of the sets added before
+    new : (sets, rows, C) evidence of each further set
+    Return the factors and their losses, (sets,) each."""
     weight = voters.weight / voters.weight.sum()
     if voters.classes:
         t, losses, base = np.ones(len(new)), np.empty(len(new)), np.log(voters.prior)
@@ -209,9 +208,9 @@ def best_factors(voters, total, new, threads=1):
 def forward_selection(voters, views, k, most, threads=1):
     """Select up to `most` feature sets one by one, so that the sum of their votes predicts best.
 
-    voters : Voters, the training rows; views : (m, dims) axes of each set; k : number of neighbours
-    Return the positions in `views` of the selected sets, in order of selection, and leave-one-out
-    losses, of the null model and after each selection."""
+    views : (m, dims) axes of each set
+    Return positions in `views` of the selected sets, in order, and leave-one-out losses, first of
+    the null model, then after each selection."""
     evidence = voters.evidence(views, k, threads=threads)
     total, size = np.zeros_like(voters.target), dims(views)
     null = best_factors(voters, total, evidence[:1] * 0.0)[1][0]
@@ -231,12 +230,13 @@ def forward_selection(voters, views, k, most, threads=1):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def class_factors(lo, hi, factor, losses, base, total, new, goal, weight):
-    """Find the factor t of least log-loss if feature set j is added, for j from lo to hi - 1.
+    """Find the best factor of the summed evidence, with each of the sets lo to hi - 1 added.
 
-    Class probabilities are softmax(base + t (total + new[j])); base : (classes,) log priors
-    total : (rows, classes) summed evidence (log ratios of class shares) of the sets selected before
-    new : (sets, rows, classes) evidence of each further set; goal : (rows, classes) targets
-    factor : (sets,) first guesses, replaced by t; losses : (sets,), filled; weight : (rows,)"""
+    factor, losses : (sets,) first guesses of the factors, replaced, and log-losses, filled
+    base : (classes,) log priors
+    total : (rows, classes) summed evidence of the sets added before
+    new : (sets, rows, classes) evidence of each further set
+    goal : (rows, classes) targets"""
     n, K = total.shape
     z = np.empty(K)
     for j in range(lo, hi):

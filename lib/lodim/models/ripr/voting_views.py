@@ -74,9 +74,8 @@ def voters_of(e):
 def evidence_of(e, voters, X=None, threads=1):
     """Return evidence (views, rows, C): how a row's neighbours in a view differ from all rows.
 
-    For C classes it is log(share among neighbours / share of all rows). For numbers (C = 1) it is
-    the difference of means in SDs. e : VotingViews; voters : the training rows of e
-    X : rows; by default the training rows, of which none is its own neighbour"""
+    e : VotingViews
+    X : rows, or None for the training rows, each without itself"""
     X, own = e.queried(X)
     return voters.evidence(e.views, e.k, X, threads, own)
 
@@ -97,11 +96,10 @@ def calibrated(e, threads=1):
 def shares(e, voters, evidence, known):
     """Return the views' shares in each row's prediction, the view of largest share, and the class.
 
-    e : VotingViews, feature sets that vote; voters : the training rows of e, as Voters
-    evidence : (views, rows, C) how a row's neighbours differ from all rows; C classes or a number
-    known : (rows, views) bool, whether the row has all features of the view; others have share 0
-    Shares (rows, views) sum to 1 in a row, and are equal if no known view supports the prediction.
-    The view is -1 if none is known. The class (rows,) is the likeliest, None for numbers."""
+    e : VotingViews
+    evidence : (views, rows, C), as returned by `evidence_of`
+    known : (rows, views) bool, whether the row has all features of the view
+    Shares (rows, views) sum to 1. The view is -1 if none is known, the class None for numbers."""
     code = None
     if voters.classes:
         code = e.best_class(np.log(voters.prior) + e.factor * evidence.sum(axis=0))

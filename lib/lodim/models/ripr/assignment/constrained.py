@@ -66,9 +66,9 @@ class Mixture:
 def solve(L, delta, lambda_, constraints=None, *, weight=None, **solver):
     """Assign rows to views (feature sets) by a convex program; return shares and the objective.
 
-    Minimize squared excess losses over each row's smallest loss, plus lambda_ * penalties.
-    L : losses (rows, views); delta : penalties (views,); constraints : ViewConstraints or None
-    weight : (rows,) or None; solver : keyword arguments of CVXPY's solve()
+    L, delta : (rows, views) losses, and (views,) penalties in units of lambda_
+    constraints : ViewConstraints or None
+    solver : keyword arguments of CVXPY's solve()
     Raise ArgumentError if no shares (rows, views) satisfy the constraints."""
     import cvxpy as cp  # a second and a half to import
 

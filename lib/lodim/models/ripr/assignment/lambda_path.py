@@ -10,10 +10,10 @@ from lodim.models.ripr.views import row_blocks
 def assignment_path(L, unit, least, *, weight=None, threads=1):
     """Assign rows to views (feature sets) for many penalties; return penalties and Assignments.
 
-    L : (rows, views) losses; weight : (rows,) weights or None
-    unit : unit of the returned penalties, the square of the losses' scale
-    least : share of the rows above which a view is selected. Larger penalties are added until only
-        one view is selected, for at most three decades"""
+    L : (rows, views) losses
+    unit : squared scale of the losses, the unit of the returned penalties
+    least : share of the rows above which a view counts as selected
+    weight : (rows,) weights or None"""
 
     def at(penalty):
         return assign(L, unit * penalty, weight=weight, threads=threads)
@@ -36,13 +36,13 @@ def assignment_path(L, unit, least, *, weight=None, threads=1):
 
 
 def select_lambda(L, unit, settings, errors_of, weight=None, threads=1):
-    """Choose the largest penalty whose mean leave-one-out error is close to the lowest.
+    """Choose the largest penalty whose leave-one-out error is close to the lowest.
 
-    An error is close if it exceeds the lowest by at most `settings.tolerance` SE of the difference.
-    Return the penalty / unit, its Assignment of rows to views, and its errors (rows,).
-    L : (rows, views) losses; unit : square of their scale; weight : (rows,) weights or None
-    errors_of : function from a list of pairs (Assignment, the columns of L that it selects) to the
-        leave-one-out errors, (pairs, rows)"""
+    L : (rows, views) losses
+    unit : squared scale of the losses, the unit of the returned penalty
+    errors_of : function of a list of (Assignment, selected columns of L), returns (pairs, rows)
+    weight : (rows,) weights or None
+    Return the penalty, its Assignment of rows to views (feature sets), and its errors (rows,)."""
     grid, path = assignment_path(L, unit, settings.share, weight=weight, threads=threads)
     pairs = [(a, a.selected(settings.share)) for a in path]
     keys = [(tuple(J), a.mass[np.isin(a.views, J)].tobytes()) for a, J in pairs]
@@ -65,10 +65,10 @@ def select_lambda(L, unit, settings, errors_of, weight=None, threads=1):
 
 
 def class_errors(ratios, y):
-    """Return errors (rows,) of predicting the class with a row's smallest ratio among all views.
+    """Return errors (rows,), 0 to 1, of predicting the class with a row's smallest ratio.
 
-    An error is 0 or 1, or a fraction if classes tie; NaN if y is -1 or all ratios are infinite.
-    ratios : (rows, views, classes) log distance ratios; y : class codes"""
+    ratios : (rows, views, classes) log distance ratios
+    y : class codes, -1 for none; the error is then NaN"""
     if not ratios.size:
         return np.ones(len(y))
     share = ties.argmin_shares(ratios.reshape(len(y), -1)).reshape(ratios.shape).sum(axis=1)

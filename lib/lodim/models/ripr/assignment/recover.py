@@ -26,23 +26,24 @@ class Recovery:
 
 
 def clearly_better(rival_errors, best_errors, n_more, weight):
-    """Return whether rival views predict clearly better than the best views so far.
+    """Return whether rival views (feature sets) predict clearly better than the best so far.
 
     rival_errors, best_errors : (rows,) errors of the rival and of the best views
-    weight : (rows,) or None; n_more : number of rival views minus number of best views
-    The sum of errors must fall by more than n_more + 0.5 standard errors of this fall."""
+    n_more : number of rival views minus number of best views
+    weight : (rows,) weights or None"""
     known = ~np.isnan(rival_errors) & ~np.isnan(best_errors)
     w = np.where(known, 1.0 if weight is None else weight, 0.0)
     gain = w * np.where(known, best_errors - rival_errors, 0.0)
+    # In standard errors of the gain.
     margin = max(0.0, 0.5 + n_more)
     return gain.sum() > margin * np.sqrt((gain**2).sum()) + ties.EQUAL
 
 
 def keep_largest(L, search, settings, weight=None):
-    """Keep the views with most rows and assign all rows to them; return columns and Assignment.
+    """Keep the views (feature sets) with most rows in `search`, and assign all rows to them.
 
-    columns : positions of the kept views in losses L (rows, views), most rows first
-    search : Assignment to all views; settings : least share and largest number of kept views"""
+    L : (rows, views) losses
+    Return the columns of L that are kept, most rows first, and the Assignment to them."""
     order = largest(search.mass, settings)
     columns = search.views[order]
     return columns, reassign(L[:, columns], search, search.mass[order], weight)
@@ -60,9 +61,9 @@ def largest(mass, settings):
 def refit(L, columns, lambda_, weight=None):
     """Assign the rows to some of the views (feature sets) only.
 
-    L : (rows, views) losses; a row's penalty is lambda_ * (1 - its view's share of the rows)
-    columns : positions in L of the views to use; weight : (rows,) or None
-    Return the columns, sorted by the number of rows, most first, and the Assignment to them."""
+    L : (rows, views) losses
+    columns : positions in L of the views to use
+    Return the columns, most rows first, and the Assignment to them."""
     own = assign(L[:, columns], lambda_, weight=weight)
     mass = np.zeros(len(columns))
     mass[own.views] = own.mass
@@ -90,8 +91,8 @@ def candidates(L, weight=None, most=60):
 def forward_selection(ratios, y, most, weight=None, tolerance=1.0):
     """Select up to `most` views (feature sets) one by one to predict classes y; return positions.
 
-    ratios : (rows, views, classes) log distance ratios; the class of the smallest is predicted
-    tolerance : selection stops unless errors fall by more than tolerance * sqrt(errors)"""
+    ratios : (rows, views, classes) log distance ratios, small if the class is near
+    tolerance : fall of errors that a further view needs, in units of sqrt(errors)"""
     weight = np.where(y >= 0, 1.0 if weight is None else weight, 0.0)
     weight = weight * np.count_nonzero(weight) / weight.sum()
     own, right = np.maximum(y, 0)[:, None, None], ties.argmin_shares(ratios)

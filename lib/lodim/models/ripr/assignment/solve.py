@@ -61,8 +61,8 @@ def with_log(final, search):
 def next_vertex(row, delta, u, v):
     """Find the next vertex of the lower convex hull of points (loss, penalty), one per view.
 
-    row : (views,) losses of the views in one row; delta : (views,) penalties of the views
-    u : loss of the previous vertex; v : penalty of the previous vertex
+    row, delta : (views,) losses in one row, and penalties
+    u, v : loss and penalty of the previous vertex
     Return the view at the next vertex, or -1, and (fall of penalty) / (rise of loss) to it."""
     at, slope = -1, 0.0
     for j in range(row.size):
@@ -75,11 +75,11 @@ def next_vertex(row, delta, u, v):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def assign_rows(lo, hi, L, delta, lambda_, first, second, share):
-    """Choose one or two views (feature sets) of low loss and penalty for each row lo to hi - 1.
+    """Choose one or two views (feature sets) of low loss and penalty for rows lo to hi - 1.
 
-    L : (rows, views) losses; delta : (views,) penalties, which are multiplied by lambda_
+    L, delta : (rows, views) losses, and (views,) penalties in units of lambda_
     first, second : filled with the views, equal if one is best, -1 if no loss is finite
-    share : filled with the share of `second` in the row; `first` has the rest"""
+    share : filled with the share of `second`; `first` has the rest"""
     for i in range(lo, hi):
         row, at = L[i], -1
         for j in range(row.size):
@@ -92,6 +92,7 @@ def assign_rows(lo, hi, L, delta, lambda_, first, second, share):
             continue
         best = row[at]
         while True:
+            # Minimizes (mean loss - best)^2 + lambda_ * mean penalty, with the shares as weights.
             after, slope = next_vertex(row, delta, row[at], delta[at])
             wanted = best + 0.5 * lambda_ * slope
             if after < 0 or wanted <= row[at]:
@@ -105,11 +106,10 @@ def assign_rows(lo, hi, L, delta, lambda_, first, second, share):
 
 
 def solve_rows(L, delta, lambda_, threads=1):
-    """Choose one or two views (feature sets) for each row, with low losses and low penalties.
+    """Choose one or two views (feature sets) of low loss and penalty for each row.
 
-    The choice minimizes (mean loss - smallest loss of the row)^2 + lambda_ * mean penalty, with
-    weighted means over the chosen views. Return the first view, the second (or the first again) and
-    the weight of the second, (rows,) each. L : (rows, views) losses; delta : (views,) penalties"""
+    L, delta : (rows, views) losses, and (views,) penalties in units of lambda_
+    Return both views, equal if one is best, and the share of the second, (rows,) each."""
     n = len(L)
     first, second, share = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
 
@@ -181,8 +181,8 @@ def assign(L, lambda_, *, weight=None, threads=1):
 def reassign(L, search, mass, weight=None):
     """Assign rows to given views (feature sets) with the penalties of an earlier Assignment.
 
-    Return an Assignment. L : (rows, views) losses; search : the earlier Assignment
-    mass : (views,) shares of rows in `search`; a view's penalty is search.lambda_ * (1 - mass)"""
+    L : (rows, views) losses
+    search, mass : the earlier Assignment, and its (views,) shares of rows"""
     rows = solve_rows(_equalize_ties(L, search.lambda_), 1.0 - mass, search.lambda_)
     c = _masses(*rows, np.ones(len(L)) if weight is None else weight, L.shape[1])
     first, second, share = rows
@@ -206,8 +206,8 @@ def _masses(first, second, share, weight, n_views):
 def cheapest_chain(price, switch):
     """Choose a view (feature set) for each row in order of time, with few changes.
 
-    Minimize the sum of prices and costs of changes. Return the views, (rows,).
-    price : (rows, views); a row with only infinite prices gets -1; switch : cost of a change"""
+    price, switch : (rows, views) cost of each view in each row, and cost of a change
+    Return the views (rows,), -1 if all prices of a row are infinite."""
     n, A = price.shape
     came = np.empty((n, A), np.int64)
     total = np.zeros(A)
@@ -234,10 +234,10 @@ def cheapest_chain(price, switch):
 
 
 def assign_in_order(L, lambda_, switch, *, weight=None):
-    """Assign each row to one view (feature set); a change from the row before costs `switch`.
+    """Assign each row to one view (feature set), with few changes; return the Assignment.
 
-    L : (rows, views) losses, by time; a row's penalty is lambda_ * (1 - share of rows in its view)
-    Return the Assignment (Fiterau 2014, Algorithm 2.1.1, Sect. 4.2)."""
+    L : (rows, views) losses, in order of time
+    switch : cost of a change of view"""
     L = _equalize_ties(L, lambda_)
     finite = np.isfinite(L)
     served = finite.any(axis=1)

@@ -164,9 +164,9 @@ class ViewSearch:
     def held_out_errors(self, L, views, pairs):
         """Return leave-one-out errors (pairs, rows) of predictions by some of the `views` only.
 
-        Errors of classes are 0 to 1; those of numbers are squared, with y standardized.
-        pairs : list of (Assignment of rows to `views`, positions in `views` of a subset)
-        L : (rows, views) losses, by which rows are reassigned to the subset to predict numbers"""
+        L : (rows, views) losses
+        pairs : list of (Assignment of rows to `views`, positions in `views` to use)
+        Errors are 0 to 1 for classes, and squared for numbers, with y standardized."""
         (X, y), columns = self.rows_used, np.unique(np.concatenate([J for _, J in pairs]))
         if self.task == CLASSES:
             ratios = self.log_ratios(self.k, views[columns])
@@ -185,10 +185,8 @@ class ViewSearch:
     def recover(self, lambda_, L=None):
         """Select views (feature sets) by Algorithm 2.1.1 of Fiterau (2014); return a Recovery.
 
-        lambda_ : penalty divided by the squared scale of losses. If None, it is 2 for clustering,
-            else chosen by leave-one-out errors. For classes, None also tries forward selection of
-            views, which is used if its errors are clearly smaller
-        L : losses (rows, views); None to compute them"""
+        lambda_ : penalty / squared scale of the losses; None to choose it
+        L : (rows, views) losses; None to compute them"""
         best, errors = self._by_penalty(lambda_, L)
         if self.task == CLASSES and lambda_ is None:
             best = self._by_forward_selection(best, errors, L)
@@ -218,10 +216,10 @@ class ViewSearch:
         return Recovery(self.views[columns], own, k, UNIT_LAMBDA, best.unit, forward=True)
 
     def _by_penalty(self, lambda_, L):
-        """Select views by a penalty; return a Recovery (views and their rows), and errors or None.
+        """Select views (feature sets) by a penalty; return a Recovery, and its errors or None.
 
-        lambda_ : penalty. If None, it is 2 for clustering, else chosen by leave-one-out errors,
-            which are then returned, (rows,). L : losses (rows, views), None to compute them"""
+        lambda_ : penalty / squared scale of the losses; None to choose it
+        L : (rows, views) losses; None to compute them"""
         settings, weight, errors = self.settings, self.weights, None
         L = self.losses() if L is None else L
         unit = (1.0 - settings.alpha) ** 2
@@ -242,10 +240,10 @@ class ViewSearch:
         return Recovery(views[columns], own, self.k, lambda_, unit), errors
 
     def _constrained(self, L, recovery):
-        """Select feature sets (views) under the user's constraints; assign the rows to them.
+        """Select views (feature sets) under the user's constraints, and assign the rows to them.
 
-        Return the views as positions of columns of L, and a Mixture with their shares in each row.
-        L : (rows, views) losses; recovery : result without constraints; its penalty is used"""
+        L, recovery : (rows, views) losses, and Recovery without constraints
+        Return the columns of L that are selected, and a Mixture with their shares in each row."""
         lambda_, rows = recovery.lambda_ * recovery.unit, self.rows[self.used]
         constraints, weight = self.settings.constraints, self.weights
         every = constraints.on_views(self.views, rows)
@@ -260,11 +258,10 @@ class ViewSearch:
         return J[order], own
 
     def _in_order(self, L, recovery):
-        """Select feature sets (views) at a cost for each change of view between successive rows.
+        """Select views (feature sets) with few changes from row to row, and assign the rows.
 
-        Return the views as positions of columns of L, and the Assignment of the rows to them.
-        L : (rows, views) losses; recovery : result without this cost, and its penalty
-        The cost of a change is settings.smooth * this penalty."""
+        L, recovery : (rows, views) losses, and Recovery without costs of changes
+        Return the columns of L that are selected, and the Assignment to them."""
         rank = np.argsort(self.order[self.used], kind="stable")
         weight, lambda_ = self.weights[rank], recovery.lambda_ * recovery.unit
         switch = self.settings.smooth * lambda_
