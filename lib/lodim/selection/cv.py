@@ -168,8 +168,8 @@ def _splits(problem, folds, seed):
 def _held_out(batch, folds, groups, arguments):
     """Return a text about the rows that cross-validation holds out together; "" for single rows.
 
-    folds : number of folds, or the fold of each row; arguments : dict of the model's arguments
-    groups : group of each row, or the name of a column with it; None without groups"""
+    folds : number of folds, or the fold of each row
+    groups : group of each row, or the name of a column with it, or None"""
     if batch.out_of_core:
         what = "as given" if np.ndim(folds) else f"blocks of {BLOCK_ROWS:,} rows"
         return f"{what}; features keep the centre and scale of all rows"

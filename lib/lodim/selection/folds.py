@@ -24,10 +24,10 @@ def as_folds(folds):
 
 
 def assign(batch, folds, classes, seed):
-    """Divide rows into folds for cross-validation; return each row's fold, from 0.
+    """Return each row's fold for cross-validation, from 0; -1 without a response or weight.
 
-    Rows without a response or with weight 0 get -1. Random folds keep groups together.
-    folds : number of random folds, or (n,) array; classes : class names to balance, or None"""
+    folds : number of random folds, or (n,) the fold of each row
+    classes : class names to balance, or None"""
     some = with_positive_weight(batch)
     if np.ndim(folds) == 1:
         if batch.groups is not None:
@@ -131,11 +131,10 @@ def count_units(batch):
 
 
 def _whole_units(batch, folds, key, of_class, seed):
-    """Divide rows into folds, balanced by class, that keep groups whole; return them (n,), from 0.
+    """Divide rows into class-balanced folds that keep groups whole; return each row's fold.
 
-    The result does not depend on the order of rows and classes.
-    batch : Batch of the rows; its `units` are the groups
-    key, of_class : (n,) and (n_classes,) numbers that identify rows and classes by their content"""
+    key : (n,) numbers that identify rows by their content
+    of_class : (n_classes,) numbers that identify classes by their content"""
     names, code = np.unique(batch.units, return_inverse=True)
     size, C, main = np.bincount(code), len(of_class), np.zeros(len(names), np.int64)
     if C and batch.y is not None:  # main : the most frequent class of each group

@@ -95,9 +95,9 @@ def summarize(problem, points, settings, losses, stage, draws=1):
     """Return a frame with mean and SE of the held-out loss per grid point, and the chosen Settings.
 
     points : list of dicts setting -> value
-    settings : Settings per point, in which the number of stages (such as learners) may be None
-    stage : number of stages per point, which replaces None in the chosen Settings
+    settings : Settings per point
     losses : per point (stages, folds, 3): mean loss, weight, SE
+    stage : number of stages (steps of a fit) per point, used if Settings have None
     draws : number of random divisions into folds"""
     stages = problem.model.stage_setting
     rows, chosen = [], []

@@ -72,8 +72,8 @@ def cv_curve(cv, ax=None):
 def _several_series(ax, cv, frame, place, others, numeric):
     """Draw held-out losses of a CV, in a colour per combination of values of settings `others`.
 
-    frame : rows of cv.frame to draw; place : Series, position of each row on the x axis
-    numeric : whether positions are numbers, so that lines connect the points"""
+    frame, place : rows of cv.frame to draw, and Series of their positions on the x axis
+    numeric : whether to connect the points by lines"""
     series = list(frame.groupby(others, sort=False))
     for k, (values, part) in enumerate(series):
         x, mean = place[part.index], part["mean"]

@@ -32,10 +32,10 @@ LOSSES = {"class": misclassified, "mae": absolute}
 def grid_losses(problem, splits, points, loss, n_jobs, draws=1, runs=None):
     """Cross-validate each point (Settings) of a grid; return a list (stages, folds, 3) per point.
 
-    A stage is a step of a fit, such as one learner added. The last axis has mean loss, weight, SE.
-    splits : a pair of Batches (training, held out) per fold, for `draws` divisions into folds
+    splits : a pair of Batches (training, held out) per fold, for `draws` divisions
     loss : "deviance", "class" or "mae"
-    runs : dict Settings -> StageLosses, whose results are reused and to which new ones are added"""
+    runs : dict Settings -> StageLosses, to reuse and extend
+    The result has mean loss, weight and SE after each stage (step of a fit)."""
     model, pairs, served = problem.model, [], {}
     for point in points:  # those that differ only in the setting `name`, such as m, share one fit
         name = model.stage_setting if model.counts_stages(point) else model.shared_setting
@@ -113,8 +113,8 @@ def ordered(values, down=False):
 class StageLosses:
     """Fits to all folds with the same settings, and their held-out losses after each stage.
 
-    A stage is a step of a fit, such as one learner added. If `n_stages` is None, stages follow
-    until losses stop falling. rows[stage][fold] is a tuple (mean loss, weight, standard error)."""
+    A stage is a step of a fit. If `n_stages` is None, stages follow until losses stop falling.
+    rows : per stage and fold, (mean loss, weight, SE)"""
 
     def __init__(self, problem, splits, settings, n_stages, loss, draws):
         self.patient, self.patience = n_stages is None, problem.model.patience
@@ -214,8 +214,8 @@ def fold_means(rows):
 def standard_error(row, mean, draws=1):
     """Return the standard error of a mean held-out loss, from the differences between folds.
 
-    row : (draws * K, 3), mean loss, weight and standard error per fold; mean : mean loss
-    draws : number of random divisions of the rows into K folds; K = 1 returns the fold's error"""
+    row : (folds of all draws, 3), mean loss, weight and standard error
+    draws : number of random divisions into folds"""
     K = len(row) // draws
     if K == 1:
         return float(row[0, 2])

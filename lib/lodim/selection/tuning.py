@@ -35,9 +35,9 @@ def quick_splits(problem, draws=1, folds=FOLDS):
 def fold_splits(batch, levels, seed, standardize, draws=1, folds=FOLDS):
     """Divide rows into folds to tune settings; return (training, held-out) Batches per fold.
 
-    At most 20,000 rows are used; with over 4000, only each division's first fold is returned.
-    levels : classes, or None; standardize : whether to divide by training standard deviations
-    draws : number of random divisions into folds; folds : largest number of folds per division"""
+    levels : classes, or None
+    standardize : whether to divide by training standard deviations
+    draws, folds : number of random divisions into folds, and largest number of folds in each"""
     if batch.n > SPAN_ROWS:
         some = min(MOST_ROWS, batch.n_positive)
         batch = subset(batch, np.sort(row_keys.sample_of(batch, some, seed)))
@@ -68,13 +68,13 @@ def count_draws(batch, most=None):
 
 
 def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs=None):
-    """Choose settings by held-out deviance; return the Problem with them, and a frame of the grid.
+    """Choose settings, as a mean of grid points weighted by held-out deviance.
 
-    The settings are a mean of the grid points, weighted so that points of low loss count most.
-    grid : dict setting -> values; most_draws : largest number of random divisions into folds
-    spread, tie : weights are exp(-(loss - lowest) / max(tie, spread * SE of the lowest loss))
-    parts : mean penalties are rounded to 1 / parts of a step of the grid, on the log scale
-    runs : dict Settings -> StageLosses (fits to all folds) to reuse and extend"""
+    grid, most_draws : dict setting -> values, and largest number of random divisions into folds
+    spread, tie : excess loss that divides a weight by e: spread * SE, or tie if larger
+    parts : mean penalties are rounded to 1 / parts of a grid step
+    runs : dict Settings -> StageLosses, to reuse and extend
+    Return the Problem with these settings, and a frame of the grid."""
     grid = {name: values_of(name, values, problem.model) for name, values in grid.items()}
     points = points_of(grid, problem.model)
     draws = count_draws(problem.batch, most_draws)
@@ -105,10 +105,10 @@ def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs
 def weights(losses, draws, stages_open, spread=0.5, tie=0.0):
     """Weigh the stages (steps of a fit) of all grid points by loss; return one array per point.
 
-    All weights together sum to one. They are proportional to exp(-(loss - lowest loss) / s), where
-    s is `spread` times the standard error of the lowest loss, or `tie` if that is larger.
-    losses : per point (stages, folds, 3): mean loss, weight and standard error of each fold
-    draws : number of divisions into folds; stages_open : False to weigh only last stages"""
+    losses : per point (stages, folds, 3): mean loss, weight, SE
+    draws : number of random divisions into folds
+    stages_open : False to weigh only last stages
+    spread, tie : excess loss that divides a weight by e: spread * SE, or tie if larger"""
     means = [fold_means(rows) for rows in losses]
     if not stages_open:
         means = [np.where(np.arange(len(m)) < len(m) - 1, np.inf, m) for m in means]
@@ -134,9 +134,9 @@ def central_count(weight):
 def centre(grid, weight, penalties, parts=2):
     """Return the index of the grid point nearest to the weighted mean, and a dict of penalties.
 
-    grid : dict setting -> values; weight : (points,), where the last setting varies fastest
-    penalties : names of the penalties; the dict has the mean of each that lies between grid values
-    parts : these means are rounded to 1 / parts of a step of the grid, on the log scale"""
+    grid, weight : dict setting -> values, and (points,), where the last setting varies fastest
+    penalties : names of settings whose mean may lie between grid values, then in the dict
+    parts : mean penalties are rounded to 1 / parts of a grid step"""
     shape = [len(values) for values in grid.values()]
     nearest, between = [], {}
     for (name, values), where in zip(grid.items(), np.indices(shape), strict=True):
