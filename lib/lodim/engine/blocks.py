@@ -109,7 +109,7 @@ def _pool(pid):
 def for_blocks(kernel, n_blocks, *args, threads=1, runs=None):
     """Call a compiled loop kernel(lo, hi, *args) in threads, for ranges of blocks of rows.
 
-    kernel : processes blocks lo to hi - 1 of 4,096 rows; must release the GIL
+    kernel : processes blocks lo to hi - 1 of n_blocks (4,096 rows each); must release the GIL
     runs : ranges (lo, hi) of the blocks to process, None for all"""
     threads = min(threads, n_blocks, _most_threads.get() or threads)
     if runs is not None:
@@ -172,8 +172,8 @@ def over_rows(kernel, tiles, *args, threads=1, runs=None):
 def sum_blocks(kernel, tiles, shape, *args, threads=1, runs=None):
     """Return the sum over all rows that a compiled loop computes, such as a gradient.
 
-    kernel : kernel(lo, hi, partials, tiles, *args) sets partials[lo:hi], sums of 4,096 rows
-    tiles : array in tiles of 64 rows, (n_tiles, ..., 64)
+    kernel : kernel(lo, hi, partials, tiles, *args) sets partials[lo:hi], a sum per 4,096 rows
+    tiles : array in tiles of 64 rows, (n_tiles, ..., 64); shape : shape of the sum
     runs : ranges (lo, hi) of the blocks to process, None for all"""
     if not on_host(tiles):
         return tiles.sum_blocks(kernel, shape, *args)

@@ -119,7 +119,7 @@ LINE = 64  # size of a cache line in bytes
 
 @intrinsic
 def prefetch(typingctx, array, offset):
-    """Prefetch memory, `offset` bytes after the start of an array, from compiled code."""
+    """Prefetch memory `offset` bytes after the start of an array; Numba passes `typingctx`."""
 
     def codegen(context, builder, signature, args):
         byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)

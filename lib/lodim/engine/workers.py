@@ -50,14 +50,15 @@ class WorkerTiles(OnWorkers):
     def over_rows(self, kernel, *args):
         """Run a compiled loop on Dask workers; add its result to args[-1], (n_tiles, ..., 64).
 
-        kernel(lo, hi, tiles, *args) adds to it the values of blocks lo to hi - 1 (4,096 rows)"""
+        kernel(lo, hi, tiles, *args) adds to args[-1] in blocks lo to hi - 1 (4,096 rows each)"""
         *args, out = args
         out += self.add(kernel, out.shape[1:], *args).gather()
 
     def sum_blocks(self, kernel, shape, *args):
         """Return the sum over all rows that a compiled loop computes on Dask workers.
 
-        kernel : kernel(lo, hi, partials, tiles, *args) sets partials[lo:hi], sums of 4,096 rows"""
+        kernel : kernel(lo, hi, partials, tiles, *args) sets partials[lo:hi], a sum per 4,096 rows
+        shape : shape of the sum"""
         parts = self.cluster.results(self._run(_span_sums, kernel, shape, *args))
         return reduce(np.add, (span for part in parts for span in part))
 
@@ -221,9 +222,10 @@ def _fill(group, X, name, onto, *args):
 def _span_sums(group, X, name, shape, *args):
     """Return a sum for each 65,536 rows of one Dask worker, (n_sums, *shape).
 
+    group : Group of the worker's rows, not used
     X : features of the worker's rows, in tiles of 64 rows
     name : (module, name) of a compiled loop(lo, hi, partials, X, *args), which sets
-        partials[lo:hi], sums of 4,096 rows"""
+        partials[lo:hi], a sum per 4,096 rows"""
     n_blocks = count_blocks(X)
     partials = np.empty((n_blocks, *shape))
     for_blocks(_find(name), n_blocks, partials, X, *args, threads=available_threads())
@@ -237,7 +239,7 @@ def _by_span(group, X, function, in_tiles, *args):
     group : Group of the worker's rows
     X : features of the worker's rows, in tiles of 64 rows
     function : gets a slice of row positions, and X of these rows
-    in_tiles : bool per item of `args`, whether to cut it to these rows"""
+    in_tiles : bool per item of `args`, whether it is in tiles and cut to these rows"""
     out = []
     for first in range(0, len(X), PART_TILES):
         part, start = slice(first, first + PART_TILES), group.lo * ROWS_PER_CHUNK

@@ -237,7 +237,7 @@ class _Translation:
         self.inputs, self.states = inputs, list(states)
 
     def columns(self, node):
-        """Return the numeric columns that a Python syntax node makes, as a list of expressions."""
+        """Return the numeric columns that a Python syntax node makes, as a list of export Nodes."""
         value = self.value(node)
         return [_number(v) for v in (value if isinstance(value, list) else [value])]
 
