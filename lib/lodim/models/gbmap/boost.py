@@ -119,7 +119,7 @@ def _newton_problem(state):
 def _fit_small_data(state, problem, stage, rng, warm_start):
     """Fit a learner per class to few rows by Newton's method; return (learners, optimizer results).
 
-    state : BoostState, to which the learners are added
+    state : BoostState, to which the learners are added; stage : boosting step, from 1
     warm_start : WeakLearners of another fit to start from, or None"""
     settings, starts, target = state.settings, state.starts, np.arange(state.family.n_functions)
     y, weight = (tiles.pad(v, len(state.X)) for v in (state.y, state.weight))
@@ -147,7 +147,7 @@ def _fit_small_data(state, problem, stage, rng, warm_start):
 def _fit_in_turn(state, stage, rng, warm_start, rejected, X):
     """Fit a learner per class, one class after another; return (learners, optimizer results).
 
-    state : BoostState, to which the learners are added
+    state : BoostState, to which the learners are added; stage : boosting step, from 1
     warm_start : WeakLearners of another fit to start from, or None
     rejected : list, per class (parameters, sign) of the learner not chosen, or None; replaced
     X : features before any rotation"""
@@ -163,9 +163,10 @@ def _fit_in_turn(state, stage, rng, warm_start, rejected, X):
 
 
 def _fit_learner(state, stage, k, rng, warm_start, rejected):
-    """Fit a learner of class k with each sign; return the better, optimizer results and the other.
+    """Fit a learner of class k with each sign; return (learner, optimizer results, rejected one).
 
-    The better is a WeakLearners, the other is (parameters, sign).
+    The learner with the lower loss is a WeakLearners, the rejected one is (parameters, sign).
+    state : BoostState; stage : boosting step, from 1
     warm_start : WeakLearners of another fit to start from, or None
     rejected : (parameters, sign) of the learner not chosen in the last step, or None"""
     penalty = penalize(state.settings, state.X.shape[1], state.p)
@@ -215,7 +216,7 @@ def _warm_starts(warm_start, stage, k, state):
 
 
 def _limits(state):
-    """Return a dict of the optimizer's limits max_iter, tol, ftol, as given or by default."""
+    """Return a dict of the optimizer's limits: max_iter, tol, ftol of a BoostState, or defaults."""
     settings = state.settings
     tol, ftol = (1e-8, 1e-12 if _preconditioned(state) else 1e-8) if state.exact else (1e-5, 1e-6)
     if not settings.softplus:  # estimates of linear models must be accurate
@@ -228,7 +229,7 @@ def _limits(state):
 
 
 def _preconditioned(state):
-    """Return whether L-BFGS is preconditioned by a Hessian, which pays only for few parameters."""
+    """Return whether a Hessian preconditions L-BFGS for a BoostState, as for few parameters."""
     settings = state.settings
     # A Hessian of the row sample pays for at most 512 parameters.
     most = WIDE if settings.low_precision else 512
@@ -242,7 +243,7 @@ def _minimize(objective, curved, state, start, stop):
     The fourth item returned is the (parameters, sign) of the other learner.
     objective : function that returns the BoostObjective for an array of signs
     curved : such a function for the Hessians that speed up the search, or None
-    stop : dict of limits of the optimizer"""
+    stop : dict of limits of the optimizer; start : Start; state : BoostState"""
     settings, sign, null_value = state.settings, start.sign, start.null_value
     preconditioner = None if curved is None else curved(sign)
     end = _refine(objective(sign), preconditioner, start.theta, stop, state)
@@ -278,7 +279,7 @@ def _refine(objective, preconditioner, theta, stop, state):
 
     preconditioner : BoostObjective whose Hessians speed up the search, or None
     theta : (q, d) starting parameters
-    stop : dict of limits of the optimizer"""
+    stop : dict of limits of the optimizer; state : BoostState"""
     exact = state.exact
     way, damping = {"best_only": not exact}, DAMPING
     if state.in_subspace:  # the Hessian is that of few rows

@@ -69,7 +69,7 @@ def project(tile, v, z):
 
 @inlined(cache=True, fastmath=REASSOCIATE)
 def project_ahead(tile, v, z, ahead):
-    """Add v'x to z for 64 rows, in place; if `ahead`, prefetch the next 64 rows in memory."""
+    """Add v'x to z as `project` does for a tile; if `ahead`, prefetch the next 64 rows."""
     p, step = tile.shape[0], TILE * tile.itemsize
     near = ahead and p * step <= PREFETCH_BYTES
     width = 4 if near else max(p, 1)
@@ -129,7 +129,7 @@ def activate(z, beta, activation):
 def add_learner(f, v, b, form, rows):
     """Compute linear predictors of 64 rows with one more learner.
 
-    f : (64,) linear predictors without the learner
+    f : (64,) linear predictors without the learner; form : Form, constants of activation and loss
     v, b : parameters (constant, intercept, weights w) and sign of the learner
     rows : TileRows with the values z = intercept + w'x; gets `score` and `slope`"""
     for i in range(TILE):
@@ -141,7 +141,7 @@ def add_learner(f, v, b, form, rows):
 def add_loss_gradient(tile, y, f, weight, v, b, form, rows, out):
     """Add the loss of 64 rows with one more learner, and its gradient, to out (3 + p,).
 
-    f : (64,) linear predictors without the learner
+    f : (64,) linear predictors without the learner; form : Form, constants of activation and loss
     v, b : parameters (constant, intercept, weights w) and sign of the learner
     rows : TileRows, work arrays"""
     rows.z[:] = v[1]
@@ -173,8 +173,8 @@ def loss_gradient(lo, hi, partials, X, y, f, weight, theta, active, sign, form):
     """Compute losses and gradients of q learners, for blocks lo to hi - 1 of 4,096 rows.
 
     partials : (n_blocks, q, 3 + p) results, each a loss and its gradient
-    f : linear predictors without the learners
-    theta : (q, 2 + p) rows (constant, intercept, weights)
+    f : linear predictors without the learners; form : Form, constants of activation and loss
+    theta, sign : (q, 2 + p) rows (constant, intercept, weights), and (q,) signs
     active : positions of the learners to compute"""
     dtype = X.dtype
     v, b = theta.astype(dtype), sign.astype(dtype)
@@ -227,7 +227,7 @@ def add_hessian(tile, y, weight, b, form, convex, rows, column, H):
 
     rows : TileRows with `score`, `slope`, and `r`, derivatives of the losses by w'x
     convex : whether to omit negative second derivatives of the activation
-    column : (p,) work array"""
+    column : (p,) work array; form : Form, constants of activation and loss"""
     slope, r, z, c, beta = rows.slope, rows.r, rows.z, rows.c, form.beta
     one, zero = slope.dtype.type(1), slope.dtype.type(0)
     tile_curvature(form.loss, y, rows.score, weight, c)
@@ -253,8 +253,8 @@ def hessian(lo, hi, partials, X, y, f, weight, theta, sign, form, convex):
     """Compute Hessians of the losses of q learners, for blocks lo to hi - 1 of 4,096 rows.
 
     partials : (n_blocks, q, 2 + p, 2 + p) lower triangles
-    f : linear predictors without the learners
-    theta : (q, 2 + p) rows (constant, intercept, weights)
+    f : linear predictors without the learners; form : Form, constants of activation and loss
+    theta, sign : (q, 2 + p) rows (constant, intercept, weights), and (q,) signs
     convex : whether to omit negative second derivatives of the activation"""
     v, b, column = theta.astype(X.dtype), sign.astype(X.dtype), np.empty(X.shape[1])
     rows, form = tile_rows(X), Form(X.dtype.type(form.beta), form.activation, form.loss)
@@ -278,9 +278,9 @@ def hessian(lo, hi, partials, X, y, f, weight, theta, sign, form, convex):
 def forward(lo, hi, X, theta, sign, beta, activation, derivative, into, out):
     """Add values of M learners to out (n_tiles, width, 64), for blocks lo to hi - 1 of 4,096 rows.
 
-    theta : (M, 2 + p) rows (constant, intercept, weights)
+    theta, sign : (M, 2 + p) rows (constant, intercept, weights), and (M,) signs
     derivative : whether to add the learners' derivatives instead of their values
-    into : (M,) column of `out` for each learner"""
+    into : (M,) column of `out` for each learner; beta, activation : as in Form"""
     dtype = X.dtype
     v, sharpness = theta.astype(dtype), dtype.type(beta)
     z = np.empty(TILE, dtype)
@@ -301,8 +301,8 @@ def joint_gradient(lo, hi, partials, X, y, offset, weight, theta, sign, target, 
 
     partials : sums of loss and loss^2 in [block, 0, :2], gradients in [block, :, 2:]
     offset : (n_tiles, K, 64) linear predictors without the learners
-    theta : (M, 2 + p) rows (constant, intercept, weights)
-    target : class of each learner"""
+    theta, sign : (M, 2 + p) rows (constant, intercept, weights), and (M,) signs
+    target : class of each learner; beta, loss : as in Form"""
     dtype = X.dtype
     v, b, sharpness = theta.astype(dtype), sign.astype(dtype), dtype.type(beta)
     M, K = len(theta), offset.shape[1]

@@ -39,8 +39,8 @@ def count_blocks(shape, itemsize):
 def loss_gradient(X, y, f, weight, theta, active, sign, form):
     """Return the losses of q learners and then their gradients, (q, 3 + p).
 
-    f : linear predictors without the learners
-    theta : (q, 2 + p) rows (constant, intercept, weights)
+    f : linear predictors without the learners; form : Form, constants of activation and loss
+    theta, sign : (q, 2 + p) rows (constant, intercept, weights), and (q,) signs
     active : positions of the learners to compute"""
     q, d = theta.shape
     groups = -(-active.size // GROUP)
@@ -65,8 +65,8 @@ def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
 
     Sums of loss and loss^2 are in [0, :2], gradients in [:, 2:].
     offset : (n_tiles, K, 64) linear predictors without the learners
-    theta : (M, 2 + p) rows (constant, intercept, weights)
-    target : class of each learner"""
+    theta, sign : (M, 2 + p) rows (constant, intercept, weights), and (M,) signs
+    target : class of each learner; beta, loss : as in Form"""
     (M, d), K = theta.shape, offset.shape[1]
     blocks = count_blocks(X.shape, X.dtype.itemsize)
     learners, target = upload(np.column_stack([sign, theta])), upload(target)
@@ -82,9 +82,9 @@ def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
 def forward(X, theta, sign, beta, activation, derivative, into, out):
     """Add values of M learners to out (n_tiles, width, 64), an array in main memory.
 
-    theta : (M, 2 + p) rows (constant, intercept, weights)
+    theta, sign : (M, 2 + p) rows (constant, intercept, weights), and (M,) signs
     derivative : whether to add the learners' derivatives instead of their values
-    into : (M,) column of `out` for each learner"""
+    into : (M,) column of `out` for each learner; beta, activation : as in Form"""
     there = upload(out)
     add_learners(X, theta, sign, beta, activation, derivative, into, there)
     there.copy_to_host(out)
@@ -93,9 +93,9 @@ def forward(X, theta, sign, beta, activation, derivative, into, out):
 def add_learners(X, theta, sign, beta, activation, derivative, into, out):
     """Add values of M learners to out (n_tiles, width, 64), an array on the GPU.
 
-    theta : (M, 2 + p) rows (constant, intercept, weights)
+    theta, sign : (M, 2 + p) rows (constant, intercept, weights), and (M,) signs
     derivative : whether to add the learners' derivatives instead of their values
-    into : (M,) column of `out` for each learner"""
+    into : (M,) column of `out` for each learner; beta, activation : as in Form"""
     learners = upload(np.column_stack([sign, theta]))
     blocks = max(1, min(16 * PROCESSORS, X.shape[0] // (THREADS // TILE)))
     rest = beta, activation, derivative, upload(into), out
@@ -165,7 +165,7 @@ def _back_project(stage, r, first, size, width, start, partials, slot):
 def _loss_gradient(X, y, f, weight, learners, beta, activation, loss, width, partials):
     """Write the losses of learners and their gradients to `partials`, per group of GPU threads.
 
-    f : linear predictors without the learners
+    f : linear predictors without the learners; beta, activation, loss : as in Form
     learners : rows (sign, constant, intercept, weights); width : number of threads per group
     partials : (groups, learners, 3 + p) results, each a loss and its gradient"""
     # The groups of a thread block share the rows.
@@ -250,7 +250,7 @@ def _joint_gradient(X, y, offset, weight, learners, target, beta, loss, room, pa
 
     offset : (n_tiles, K, 64) linear predictors without the learners
     learners : (M, 3 + p) rows (sign, constant, intercept, weights)
-    target : class of each learner
+    target : class of each learner; beta, loss : as in Form
     room : (blocks, M + 2 K, 64) work array
     partials : sums of loss and loss^2 in [block, 0, :2], gradients in [block, :, 2:]"""
     ends = cuda.shared.array((2, TILE), np.float64)

@@ -16,7 +16,7 @@ from lodim.typing import Data
 
 @dataclass(frozen=True)
 class DriftSplit:
-    """Parts of data split at the median of a feature; the part with large values has drifted."""
+    """Parts of data split at the median of a feature; large values of it simulate drift."""
 
     feature: str
     # train, same, shifted: rows to fit; held-out rows of the same, and of a shifted distribution

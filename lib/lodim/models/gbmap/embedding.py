@@ -14,7 +14,7 @@ KINDS = "difference", "distance"  # kinds of drift indicators
 
 
 def without_offset(batch, link):
-    """Return a Batch's responses, (n,), at an offset of zero; those of classes are unchanged."""
+    """Return a Batch's responses (n,) at an offset of zero, given `link`; classes are unchanged."""
     if batch.offset is None or link not in ("identity", "log"):
         return batch.y
     offset = batch.offset.reshape(-1)
@@ -40,7 +40,7 @@ class Reference:
     def from_batch(cls, learners, batch, link, settings):
         """Return a Reference: training rows (a sample if many) with which new rows are compared.
 
-        link : link of the family; a numeric response is stored without its offset"""
+        learners : WeakLearners; link : link of the family, to remove a numeric response's offset"""
         count, most = batch.n_positive, settings.reference_rows
         rows = slice(None)
         if count > most:
@@ -94,8 +94,8 @@ def path_distances(Z, W, learners, tolerance):
 def _path_length(z0, z1, sign, beta, activation, tolerance):
     """Return the total variation of a sum of M learners on the line between two rows.
 
-    z0, z1 : (M,) values intercept + w'x of the two rows
-    tolerance : largest allowed error"""
+    z0, z1 : (M,) values intercept + w'x of the two rows; sign : (M,) signs times scale
+    tolerance : largest allowed error; beta, activation : as in `cpu_kernels.Form`"""
     # Segments are halved until a bound on the error is small (Lemma 3 of Patron et al. 2024).
     left, right = np.empty(64), np.empty(64)
     left[0], right[0], depth, length = 0.0, 1.0, 1, 0.0

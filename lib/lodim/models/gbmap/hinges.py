@@ -133,7 +133,7 @@ def _hinge(z, side, knot, slope, curvature, level, total, ridge):
 
     z : (n,) projections of the rows; side : 1 or -1
     slope, curvature : (n,) first and second derivatives of the rows' losses
-    total : sum(curvature); level : sum(slope) / total"""
+    total : sum(curvature); level : sum(slope) / total; ridge : the penalty's second derivative"""
     # One Newton step for the hinge and a constant; the mean is weighted by `curvature`.
     centre, square, fall, spread = 0.0, 0.0, 0.0, 0.0
     for i in range(z.size):
@@ -154,7 +154,7 @@ def _hinge(z, side, knot, slope, curvature, level, total, ridge):
 def place_hinges(U, X, slope, curvature, ridge, hinges, n_starts):
     """Return the learners that lower the loss most: rows (constant, intercept, weights), and signs.
 
-    U : (k, p) directions of the weights, scaled in place
+    U : (k, p) directions of the weights, scaled in place; ridge : penalty per squared weight
     slope, curvature : (n,) first and second derivatives of the rows' losses
     hinges : whether learners bend; otherwise they are linear
     n_starts : largest number of learners with each sign, 1 or -1"""

@@ -89,7 +89,7 @@ class WeakLearners:
         return total + self.shift.sum(axis=0) if self.shift.shape[1] else total
 
     def sums(self, tiles, n, threads=1, engine="cpu"):
-        """Return the sum of learners per linear predictor, (n, K), without ordinal thresholds."""
+        """Return the K sums of learners at n rows in `tiles`, (n, K), without thresholds."""
         return self._in_chunks(tiles, n, self.target, self.n_scores, threads, engine)
 
     def embedding(self, tiles, n, threads=1, engine="cpu"):
@@ -168,7 +168,7 @@ def effect_sums(learners, tiles, weight):
     """Return the slopes, activities and absolute gradients of learners, as weighted sums over rows.
 
     Slopes (M,) are derivatives by w'x; activities (M,) count rows with a large slope.
-    Gradients (K, p) are those of the linear predictors by the features."""
+    Gradients (K, p) are those of the linear predictors by the features in `tiles`."""
     slope, active, size = 0.0, 0.0, 0.0
     for rows, part in _chunks(tiles, len(weight), learners.n_scores * tiles.shape[1]):
         w = weight[rows]
@@ -189,7 +189,7 @@ def _chunks(tiles, n, width=1):
 
 
 def score_nodes(learners, features, offset):
-    """Return the K linear predictors, for export, as expressions of `features` and `offset`."""
+    """Return WeakLearners' K linear predictors for export, expressions of `features`, `offset`."""
     bias, parts = [0.0] * learners.n_scores, [([1.0], [offset]) for _ in range(learners.n_scores)]
     for j, theta in enumerate(learners.theta):
         name, size = f"projection {j + 1}", learners.scale * learners.sign[j]

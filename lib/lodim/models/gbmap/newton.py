@@ -87,6 +87,7 @@ def _change_parameters(H, slope, b, beta, intercept, convex):
 
     c : value of the learner at x = 0, instead of the constant a that it adds
     H, slope : Hessian (lower triangle) and gradient of the loss, changed in place
+    b, beta : sign of the learner, and sharpness of the softplus
     convex : whether to omit a negative second derivative of the softplus"""
     # c = a + b softplus(intercept)
     e = math.exp(-abs(beta * intercept))
@@ -111,6 +112,7 @@ def _set_trial(theta, step, b, beta, unit, exact, trial):
 
     theta : parameters (constant, intercept, weights) before the step
     step : decreases of (value of the learner at x = 0, intercept, weights)
+    b, beta : sign of the learner, and sharpness of the softplus
     unit : units of the parameters, powers of two"""
     # Parameters are rounded to multiples of about 2^-12 of the length of the step.
     longest = 1e-150
@@ -148,8 +150,8 @@ def newton(problem, responses, scores, theta, sign, ftol, of_one):
     """Minimize the losses of r learners on few rows by Newton steps; change theta in place.
 
     Return (r, 5): loss, largest derivative, iterations, passes over rows, 1 if converged.
-    scores : (n_tiles, 64) linear predictors without the learner
-    theta : (r, 2 + p) rows (constant, intercept, weights)
+    responses, scores : (n_tiles, 64) responses, and linear predictors without the learner
+    theta, sign : (r, 2 + p) rows (constant, intercept, weights), and (r,) signs
     ftol : relative decrease of the loss that ends a search
     of_one : whether ftol is an absolute decrease for losses from 1e-6 to 1"""
     # Damped steps as in Nocedal & Wright (2006), Sects. 3.4 and 10.3.
@@ -255,7 +257,7 @@ def newton(problem, responses, scores, theta, sign, ftol, of_one):
 def polish(objective, end):
     """Refine one learner's Minimum `end` by Newton steps, up to rounding errors; return a new one.
 
-    objective : function (theta, learners) -> (losses, gradients), with a method `hessian`"""
+    objective : BoostObjective of this learner"""
     theta, one = end.theta, np.arange(1)
     value, gradient = objective(theta, one)
     n_iter, n_eval, promised = 0, end.n_eval + 2, np.inf

@@ -43,7 +43,7 @@ def minimize(objective, theta, state, **options):
     """Minimize `objective` by L-BFGS from each row of theta (q, d); return a Minimum.
 
     theta : starting parameters; a row has those of one learner, or of several
-    options : limits of the optimizer"""
+    options : limits of the optimizer; state : BoostState"""
     scaled = Rescaled(objective, np.tile(state.unit, theta.shape[1] // state.unit.size))
     if state.settings.monotone is None:
         end = lbfgs(scaled, scaled.to(theta), **options)
@@ -75,7 +75,7 @@ def start_by_sample(objective, penalty, state, k, rng, stop, warm_theta, warm_si
     """Return a Start for class k: the best learner of each sign on the sampled rows.
 
     objective : function that returns the BoostObjective for an array of signs
-    stop : dict of limits of the optimizer
+    penalty : ElasticNet; state : BoostState; stop : dict of limits of the optimizer
     warm_theta, warm_sign : parameters and signs of learners of another fit to start from"""
     settings, exact = state.settings, state.exact
     if state.sample is not None:
@@ -101,6 +101,7 @@ def start_in_subspace(objective, penalty, state, k, warm_theta, warm_sign, rejec
     """Return a Start for class k, found in a space of few directions; None if no weight matters.
 
     objective : function that returns the BoostObjective for an array of signs
+    penalty : ElasticNet; state : BoostState
     warm_theta, warm_sign : parameters and signs of learners of another fit to start from
     rejected : (parameters, sign) of the learner not chosen in the last step, or None"""
     # Weights combine principal Hessian directions and weights of the given learners.
@@ -147,7 +148,7 @@ def _start(minimum, sign, theta, n_eval):
 
 
 def _slope_weighted_gram(state, X, y, score, weight):
-    """Return the function v -> X' diag(s) X v, s : first derivatives of the losses by `score`."""
+    """Return the function v -> X' diag(s) X v, s : derivatives of losses of `state` by `score`."""
     # Half the gradient of sum_i slope_i (v'x_i)^2, computed by the kernels for squared loss.
     if isinstance(score, WorkerTiles):
         columns = state.device.gram_problem(y, score, weight)
@@ -197,7 +198,7 @@ def _projected(X, V, threads):
 def draw_starts(X, slope, curvature, key, ridge, hinges, n_starts, rng):
     """Return the learners that lower the loss most: rows (constant, intercept, weights), and signs.
 
-    X : (p, n) centred features
+    X : (p, n) centred features; ridge : penalty per squared weight
     slope, curvature : (n,) first and second derivatives of the rows' losses
     key : (n,) numbers that depend only on the values of a row
     hinges : whether learners bend; otherwise they are linear

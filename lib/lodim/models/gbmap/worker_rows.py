@@ -53,7 +53,7 @@ class WorkerRows:
     def gram_problem(self, y, score, weight):
         """Return the responses, predictors and weights of a least-squares problem, on the workers.
 
-        Its gradient at v is X' diag(s) X v, with s the first derivatives of the rows' losses."""
+        Its gradient at v is X' diag(s) X v; s : first derivatives of the losses by `score`."""
         half = score.map(_half_slope, y, weight, self.loss)
         zero = score.map(np.zeros_like)
         return zero, zero, half
