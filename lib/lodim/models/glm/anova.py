@@ -15,7 +15,7 @@ from lodim.models.glm.inference import fingerprint
 
 
 def compare(one, other):
-    """Test two nested glm fits; return the table of `GlmFit.anova`, with one row per fit."""
+    """Test nested glm fits `one` and `other`; return the table of `GlmFit.anova`, a row per fit."""
     if type(other) is not type(one):
         raise ArgumentError(f"anova needs another fit of glm, not {type(other).__name__}")
     small, large = sorted((one, other), key=lambda fit: fit.df)

@@ -147,7 +147,8 @@ def theta_error(problem, estimates):
 def state_of_residuals(problem, estimates):
     """Return whether most residuals are rounding errors, and whether Huber's limit is unconverged.
 
-    Both are False for families other than quantile and Huber's."""
+    Both are False for families other than quantile and Huber's.
+    estimates : Estimates of the fit"""
     batch, family = problem.batch, problem.family
     if not family.m_estimation:
         return False, False
@@ -166,7 +167,7 @@ def state_of_residuals(problem, estimates):
 def maximize(rows, basis, start, at_null, max_iter):
     """Maximize the likelihood by Newton steps; return Sums at the maximum, converged, iterations.
 
-    basis : Basis of the coefficients
+    rows : Rows of the fit; basis : Basis of the coefficients
     start : Sums at first guesses of the coefficients
     at_null : Sums of the intercept-only model, another starting point"""
     found = start if start.deviance <= at_null.deviance else at_null

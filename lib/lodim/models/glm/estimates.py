@@ -140,7 +140,8 @@ class Diagnostics:
 def score_nodes(estimates, family, features, offset):
     """Return two lists of expressions for export: linear predictors, and conditions.
 
-    A row has no prediction if a condition is true. features : list of expressions"""
+    A row has no prediction if a condition is true.
+    estimates : Estimates of the fit; features : list of expressions"""
     X = [ONE, *features]
     columns = [X[j] for j in estimates.kept]
     linear = [weighted(0.0, [*b, 1.0], [*columns, offset], "score") for b in estimates.coef.T]

@@ -21,7 +21,9 @@ EXACT = 1e-28  # share of squared residuals in squared responses that is roundin
 
 
 def measures(rows, found, df_resid):
-    """Return a dict of a fit's deviance, dispersion etc.; found : Sums at the estimates."""
+    """Return a dict of a fit's deviance, dispersion etc.
+
+    rows : Rows of the fit; found : Sums at the estimates; df_resid : residual degrees of freedom"""
     batch, family = rows.batch, rows.family
     dispersion = 1.0
     if family.dispersed:

@@ -71,7 +71,8 @@ def of_observation(family, score, error, level, df, dispersion, df_resid):
 def _quantile(family, score, error, prob, dispersion):
     """Return the `prob` quantiles (n,) of new responses whose linear predictors are uncertain.
 
-    score : (n,) estimated predictors; error : (n,) SDs of their normal errors"""
+    score : (n,) estimated predictors; error : (n,) SDs of their normal errors
+    dispersion : variance / mean^2 of gamma responses"""
     counts, variance = family.counts, dispersion
     if counts:
         mean = np.exp(np.clip(score, -LARGEST_LOG, LARGEST_LOG))
@@ -109,7 +110,8 @@ def _count(family, score, error, prob):
 def _log_gamma_quantiles(score, error, prob, dispersion):
     """Return logs of `prob` quantiles (n,) of new gamma responses, given uncertain log means.
 
-    score : (n,) estimated log means; error : (n,) standard deviations of their normal errors"""
+    score : (n,) estimated log means; error : (n,) SDs of their normal errors
+    dispersion : variance / mean^2 of gamma responses"""
     shape = 1.0 / dispersion
     log_y = score + np.log(stats.gamma.ppf(prob, shape, scale=dispersion))
     low, high = log_y - WIDE * error, log_y + WIDE * error

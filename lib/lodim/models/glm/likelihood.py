@@ -49,7 +49,9 @@ def joined_blocks(blocks, S):
 
 
 def slopes(family, y, weight, mean):
-    """Return derivatives (n, S) of rows' log-likelihoods by linear predictors, times dispersion."""
+    """Return derivatives (n, S) of rows' log-likelihoods by linear predictors, times dispersion.
+
+    mean : (n,) or (n, K) fitted means"""
     if family.shared_slopes:
         return weight[:, None] * _ordered_slopes(y, mean)[0]
     if family.name == "multinomial":

@@ -17,7 +17,7 @@ IQR = 1.34  # interquartile range of normal numbers per standard deviation, as i
 def fit(rows, basis, combination):
     """Fit a quantile regression; return Estimates and a dict (deviance etc.).
 
-    basis : Basis of the q linearly independent design columns
+    rows : Rows of the fit; basis : Basis of the q linearly independent design columns
     combination : (q, r) matrix that combines them to the r other columns"""
     X, y, weight, offset = rows.in_memory(basis.kept)
     y, X, share = weight * (y - offset[:, 0]), weight[:, None] * X, rows.family.quantile

@@ -104,9 +104,9 @@ class Rows:
         return over_spans(work, self.batch.X, self.batch.n, *arrays, threads=None)
 
     def at(self, basis, coef, work, *arrays, **options):
-        """Call a function of `passes` for each range of 65,536 rows; yield the results.
+        """Call `work`, a function of `passes`, for each range of 65,536 rows; yield the results.
 
-        coef : (S, q) coefficients in S linear predictors
+        basis, coef : Basis, and its (S, q) coefficients in S linear predictors
         arrays : further arguments of the function with an entry per row"""
         model = {"kept": basis.kept, "T": basis.T, "family": self.family, "coef": coef}
         rows = self.batch.y, self.weights, self.batch.offset, *arrays
