@@ -148,7 +148,8 @@ def bound(log_potential, log_volume):
 def overlaps(Z, code, weight, width, potential):
     """Return upper bounds (C, C) of the overlap of the densities of classes A < B.
 
-    The overlap is the integral of the smaller density. Z : (n, k) projected rows
+    The overlap is the integral of the smaller density.
+    Z, code, weight : (n, k) projected rows, (n,) their classes and (n,) weights
     width : (C, k) kernel SDs; potential : (C, C) log integrals of products of two densities"""
     C, boxes, out = len(potential), [], np.zeros_like(potential)
     for c, sd in enumerate(width):

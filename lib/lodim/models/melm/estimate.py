@@ -126,7 +126,9 @@ class ClassRows:
 
     @classmethod
     def from_batch(cls, batch, settings, n_classes):
-        """Return a Batch's ClassRows; raise DataError if they are of one class, or hardly vary."""
+        """Return a Batch's ClassRows; raise DataError if they are of one class, or hardly vary.
+
+        n_classes : number of classes of the response; 1 without a response"""
         code, weight, i = _rows(batch)
         X = np.asarray(tiles.rows(batch.X, i), np.float64)
         present, code = np.unique(code, return_inverse=True)

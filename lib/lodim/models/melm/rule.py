@@ -86,7 +86,7 @@ class Background:
         return cls(mean, root, float(share))
 
     def mixed(self, log_density, Z):
-        """Return the log class densities (n, C) at points Z (n, k), mixed with wide normals."""
+        """Return `log_density`, log class densities (n, C) at Z (n, k), mixed with wide normals."""
         apart = (Z[:, None] - self.mean) @ self.root.T
         unit = np.linalg.slogdet(self.root)[1] - 0.5 * Z.shape[1] * np.log(2.0 * np.pi)
         log_g = unit - 0.5 * (apart**2).sum(axis=2)
@@ -103,7 +103,7 @@ class Estimator:
 
     @classmethod
     def from_rows(cls, estimator, Z, code, weight, n_classes):
-        """Fit a copy of `estimator` to coordinates Z and class codes; return an Estimator."""
+        """Fit a copy of `estimator` to Z and codes of n_classes classes; return an Estimator."""
         copy, arguments = deepcopy(estimator), {}
         if (weight != weight[0]).any():
             arguments["sample_weight"] = weight

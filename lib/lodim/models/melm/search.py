@@ -151,7 +151,7 @@ def _minimize(objective, theta, plan, ftol):
 
 
 def make_objective(sample, plan):
-    """Return a Divergence: minus a Sample's divergence, as a function of the projection."""
+    """Return a Plan's Divergence: minus a Sample's divergence, as a function of the projection."""
     h2 = bandwidths(sample.size, plan.k, plan.gamma)
     share = shares(sample.size, average=plan.divergence == "mean")
     return Divergence(sample, share, h2, plan.k, plan.n_threads, plan.engine)
@@ -221,7 +221,9 @@ def _orthonormal(V):
 
 
 def _principal_components(sample, basis, k, smallest=False):
-    """Return the k first (or last) principal components of the features, as directions (r, k)."""
+    """Return the k first (or `smallest`) principal components of the features, directions (r, k).
+
+    sample : Sample of rows, in coordinates of `basis`"""
     values, vectors = np.linalg.eigh(np.add(*sample.covariances()))
     root = basis.back.T @ (vectors * np.sqrt(np.maximum(values, 0.0)))
     components = np.linalg.eigh(root.T @ root)[1]
