@@ -83,7 +83,7 @@ def _growth(problem):
 
 
 def _cdf_at_response(state, prototypes):
-    """Return P(Y <= y_i) by `prototypes` at training responses y_i, (n,), with row i left out."""
+    """Return P(Y <= y_i) by `prototypes` at a BatchState's responses, (n,), with row i left out."""
     X, n = state.batch.X, state.batch.n
     F = distribution.cdf(prototypes, X, n, state.y, state.threads)
     rows, w = state.prototype_rows(prototypes)

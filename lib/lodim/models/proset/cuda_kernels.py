@@ -38,9 +38,9 @@ def padded_size(J):
 def loss_gradient(X, rows, own, candidates, points, v, w, u, active, order, loss):
     """Return an array: the rows' loss, and its derivatives by u (a number), v (D,) and w (J,).
 
-    X : blocks of 64 rows on the GPU; rows, own, candidates, points : from `upload_rows`
+    X : blocks of 64 rows on the GPU; rows, own, candidates, points : as in `upload_rows`
     v : (D,) feature weights; active : positions of these features
-    w : (J,) weights of candidates, positive first; order : positions of these candidates
+    w : (J,) weights of candidates, positive first; order : their columns in `candidates`
     u : inverse SD of normal densities; loss : CLASSES, SQUARED or DENSITY, the kind of loss"""
     D, J, n_blocks = active.size, order.size, count_blocks(len(X))
     live = np.count_nonzero(w.astype(X.dtype))

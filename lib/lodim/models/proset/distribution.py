@@ -37,7 +37,8 @@ class Calibration:
 def mean_and_variance(prototypes, calibration, X, n, threads):
     """Return mean and variance (n,) of the standardized response for the n rows of X (tiles).
 
-    It is standardized by the null model's mean and SD. calibration : Calibration of the fit"""
+    It is standardized by the null model's mean and SD.
+    prototypes, calibration : Prototypes and Calibration of the fit"""
     density = prototypes.loss == DENSITY
     second = prototypes.y**2 + _widths(prototypes) ** 2 if density else calibration.variance
     values = np.column_stack([response_values(prototypes), second])
@@ -52,6 +53,7 @@ def mean_and_variance(prototypes, calibration, X, n, threads):
 def quantiles(prototypes, calibration, X, n, levels, threads):
     """Return quantiles (n, len(levels)) of the standardized response for n rows of X (in tiles).
 
+    prototypes : Prototypes of the fit
     calibration : Calibration, which corrects `levels` by the errors of training rows"""
     calibrated = np.interp(levels, np.arange(101) / 100, calibration.levels)
     if prototypes.loss != DENSITY:
@@ -85,12 +87,12 @@ def _inverse_cdf(prototypes, W, total, p):
 
 
 def cdf(prototypes, X, n, y, threads):
-    """Return the distribution function (n,) at standardized responses y (n,) of the n rows of X."""
+    """Return the distribution function (n,) by Prototypes at standardized y (n,) of n rows of X."""
     return _mixed(prototypes, X, n, y, threads, lambda z, width: ndtr(z))
 
 
 def density(prototypes, X, n, y, threads):
-    """Return the density (n,) at standardized responses y (n,) of the n rows of X."""
+    """Return the density (n,) by Prototypes at standardized y (n,) of n rows of X."""
 
     def normal(z, width):
         return np.exp(-0.5 * z * z) / ROOT_TAU * (1.0 / width)
@@ -101,6 +103,7 @@ def density(prototypes, X, n, y, threads):
 def _mixed(prototypes, X, n, y, threads, normal):
     """Return the density or distribution function (n,) at y of n mixtures of normals, one per row.
 
+    prototypes : Prototypes of the fit
     normal : the same function for one normal, given (y - mean) / SD and SD
     X : (blocks, p, 64) features; n : number of rows; y : (n,) standardized responses"""
     width, out = _widths(prototypes), np.empty(n)

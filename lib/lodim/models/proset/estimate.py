@@ -63,7 +63,7 @@ def fit_stages(batch, family, settings, eval_batch=None, previous=None):
 
 
 def combine(parts):
-    """Join the pairs (Prototypes, dict of results) of all batches into one; skip (None, None)."""
+    """Join `parts`, pairs (Prototypes, dict of results) per batch, into one; skip (None, None)."""
     fitted = [(part, log) for part, log in parts if part is not None]
     logs = [log for _, log in fitted]
     log = {name: np.array([entry[name] for entry in logs]) for name in logs[0]}

@@ -99,7 +99,7 @@ class Prototypes:
 
 
 def join(parts):
-    """Join Prototypes of one batch each; drop features that have no weight in any of them."""
+    """Join `parts`, Prototypes of one batch each; drop features that have no weight in any part."""
     v = np.concatenate([part.v for part in parts])
     features = np.flatnonzero(v.any(axis=0))
     names = ("y", "w", "row", "member", "member_of", "u")
@@ -256,7 +256,9 @@ class Mixture:
 
 
 def estimates_at(prototypes, x, threads):
-    """Return estimates (n, K) without offset and sums of weighted similarities (n,) of x (n, A)."""
+    """Return estimates (n, K) without offset, and sums of weighted similarities (n,).
+
+    prototypes : Prototypes of the fit; x : (n, A) rows of active features"""
     mixture = Mixture.from_prototypes(prototypes, np.zeros((len(x), len(prototypes.level))))
     active = replace(prototypes, features=np.arange(x.shape[1]))
     values = np.column_stack([mixture.targets, np.ones(len(prototypes))])
@@ -265,7 +267,7 @@ def estimates_at(prototypes, x, threads):
 
 
 def score_nodes(prototypes, features, offset):
-    """Return the linear predictors for export, expressions of `features` and of the `offset`."""
+    """Return linear predictors of Prototypes for export, expressions of `features` and `offset`."""
     t = prototypes
     values = response_values(t)
     sums = [_kernel_sum(t, values[:, q], features) for q in range(values.shape[1])]

@@ -42,7 +42,8 @@ class Explanation:
         The row itself (role "query"), the null model ("prior"), prototypes by decreasing impact,
         and the sum of those not shown ("others"). Columns:
 
-        - batch, row (label in the training data), target
+        - role (see above), batch (in which the prototype was found, from 1)
+        - row (label in the training data), target
         - prototype_weight w, similarity G(x), impact w G(x)
         - dominant: whether the prototype helps to decide the estimate (Ruf 2022, Algorithm 4.1)
         - p[class] or contribution: what is added to each class probability, or to a number
@@ -304,9 +305,11 @@ def _nearest_rows(fit, query, data, on):
 def _table(fit, query, mixture, estimate, impact, dominant, shown):
     """Return the table of an explanation: the row `query`, then the parts of its estimate.
 
-    shown : positions of the prototypes to list; the others are added up
-    mixture : Mixture, weights and values of parts; estimate : (K,) their sum; query : Query
-    impact : (M,) prototypes' weights times similarities; dominant : (M,) bool, whether decisive"""
+    query : Query; mixture : Mixture of the null model and M prototypes
+    estimate : (K,) estimate of the row by `mixture`
+    impact : (M,) prototypes' weights times similarities
+    dominant : (M,) bool, whether the prototype helps to decide the estimate
+    shown : positions of the prototypes to list; the others are added up"""
     t, mass, unknown = fit.estimates, impact.sum(), [None]
     rest = np.setdiff1d(np.arange(len(t)), shown)
     known = None if np.isnan(query.y) else query.y

@@ -150,6 +150,7 @@ def exact_values(value, P):
 def sampled_values(value, P, n_permutations, rng):
     """Estimate Shapley values of P terms from random orders; return them and their SE, (P, K) each.
 
+    n_permutations : number of random orders, each also used in reverse
     value : value(S) returns predictions (C, K) for C sets of terms, the rows of a bool matrix S"""
     pairs = []
     for _ in range(n_permutations):

@@ -66,7 +66,7 @@ def to_excel(
 
 
 def write_explanation(e, path):
-    """Write a workbook with contributions and features of an Explanation e, and a sheet about e."""
+    """Write an Explanation e to workbook `path`: contributions, features, and a sheet about e."""
     frame = e.frame.rename(columns=WORDS)
     parts = [c for c in frame if c not in {*COLUMNS, *FORMATS, *e.features}]
     formats = FORMATS | _formats(frame, parts) | _formats(frame, e.features)
