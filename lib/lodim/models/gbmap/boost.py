@@ -229,7 +229,7 @@ def _limits(state):
 
 
 def _preconditioned(state):
-    """Return whether a Hessian preconditions L-BFGS for a BoostState, as for few parameters."""
+    """Return whether L-BFGS uses a Hessian for a BoostState, which pays only for few parameters."""
     settings = state.settings
     # A Hessian of the row sample pays for at most 512 parameters.
     most = WIDE if settings.low_precision else 512
