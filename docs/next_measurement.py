@@ -182,7 +182,7 @@ ax = policy.plot("curve", test)
 #
 # The policy is the acquisition-conditioned oracle of Valancius, Lennon and Oliva (2024); see also
 # Fiterau (2014, chapter 6). Its predictions come from a mixture of normal distributions for each
-# class, which can predict from any subset of the features. It is estimated in three steps:
+# class, which can predict from any subset of the features. The mixture is estimated in three steps:
 #
 # 1. The rows are clustered, whatever their class. Each class has one component per cluster.
 # 2. In each cluster, the means and shares of the classes differ partly by chance. A James-Stein

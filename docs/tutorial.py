@@ -107,8 +107,9 @@ ax = fit.plot("local", data=test, row=0)
 # ## 6. Quantify the uncertainty
 #
 # A conformal set is a set of classes. For about 90% of new patients it contains the true class. The
-# print of `sets` says which share is guaranteed. The guarantee takes `m` and `lambda_` as given; here
-# the same rows chose them. If a set contains both classes, the model cannot decide at this level.
+# print of `sets` says which share is guaranteed, for fixed settings. Here the same patients also chose
+# `m` and `lambda_`, so the share can be slightly lower. If a set contains both classes, the
+# model cannot decide at this level.
 
 # %%
 chosen = {"m": fit.settings.m, "lambda_": fit.settings.lambda_}
