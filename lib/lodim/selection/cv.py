@@ -268,9 +268,9 @@ class CV(Generic[FitT_co]):
         return self._value((self.budget,), self.index_1se)
 
     def _value(self, names, index):
-        """Return the value, in row `index` of the grid, of the first of `names` that it varies.
+        """Return a setting's value in row `index` of the grid: the first of `names` in the grid.
 
-        If it varies none, return the setting names[0] of the fit `best`, or raise ArgumentError."""
+        If none is in the grid, return names[0] of the fit `best`, or raise ArgumentError."""
         for name in names:
             if name in self.frame:
                 return float(self.frame[name][index])

@@ -13,7 +13,7 @@ BLOCK_ROWS = TILES_PER_BLOCK * TILE
 
 
 def as_folds(folds):
-    """Return the argument `folds`: an int of at least 2, or an array with each row's fold."""
+    """Check and return `folds`: an integer of at least 2, or an array with each row's fold."""
     check_rectangular("folds", folds)
     if np.ndim(folds) == 1:
         return folds
@@ -66,9 +66,9 @@ def assign_by_position(batch, folds, seed):
 
 
 def _in_all_rows(batch, fold):
-    """Return the fold of each row, given that of the rows with positive weight.
+    """Return the fold of each row of a Batch; -1 for rows without a response or weight.
 
-    The fold is -1 for rows without weight or response."""
+    fold : fold of each row with positive weight, in order"""
     out = np.full(batch.n, -1)
     out[batch.positive_weight] = fold
     return out if batch.y is None else np.where(np.isnan(batch.y), -1, out)

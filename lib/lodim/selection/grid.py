@@ -92,12 +92,12 @@ def checked_settings(problem, points):
 
 
 def summarize(problem, points, settings, losses, stage, draws=1):
-    """Return a frame with mean and SE of the held-out loss per grid point, and the chosen Settings.
+    """Return a frame with mean and SE of the held-out loss per grid point, and a list of Settings.
 
     points : list of dicts setting -> value
     settings : Settings per point
     losses : per point (stages, folds, 3): mean loss, weight, SE
-    stage : number of stages (steps of a fit) per point, used if Settings have None
+    stage : number of stages (steps of a fit) per point, for Settings without a number
     draws : number of random divisions into folds"""
     stages = problem.model.stage_setting
     rows, chosen = [], []

@@ -70,8 +70,10 @@ def count_draws(batch, most=None):
 def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs=None):
     """Choose settings, as a mean of grid points weighted by held-out deviance.
 
-    grid, most_draws : dict setting -> values, and largest number of random divisions into folds
-    spread, tie : excess loss that divides a weight by e: spread * SE, or tie if larger
+    grid : dict setting -> values
+    most_draws : largest number of random divisions into folds
+    spread : excess loss, in standard errors, that divides a weight by e
+    tie : smallest excess loss that may do so
     parts : mean penalties are rounded to 1 / parts of a grid step
     runs : dict Settings -> StageLosses, to reuse and extend
     Return the Problem with these settings, and a frame of the grid."""
@@ -103,12 +105,13 @@ def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs
 
 
 def weights(losses, draws, stages_open, spread=0.5, tie=0.0):
-    """Weigh the stages (steps of a fit) of all grid points by loss; return one array per point.
+    """Weigh each stage (step of a fit) of each grid point, low losses most; return arrays.
 
     losses : per point (stages, folds, 3): mean loss, weight, SE
     draws : number of random divisions into folds
-    stages_open : False to weigh only last stages
-    spread, tie : excess loss that divides a weight by e: spread * SE, or tie if larger"""
+    stages_open : False to weigh only the last stage of each point
+    spread : excess loss, in standard errors, that divides a weight by e
+    tie : smallest excess loss that may do so"""
     means = [fold_means(rows) for rows in losses]
     if not stages_open:
         means = [np.where(np.arange(len(m)) < len(m) - 1, np.inf, m) for m in means]
@@ -132,11 +135,13 @@ def central_count(weight):
 
 
 def centre(grid, weight, penalties, parts=2):
-    """Return the index of the grid point nearest to the weighted mean, and a dict of penalties.
+    """Find the grid point nearest to the weighted mean of all points.
 
-    grid, weight : dict setting -> values, and (points,), where the last setting varies fastest
-    penalties : names of settings whose mean may lie between grid values, then in the dict
-    parts : mean penalties are rounded to 1 / parts of a grid step"""
+    grid : dict setting -> values
+    weight : (points,) weights; the last setting varies fastest
+    penalties : names of settings whose mean may lie between grid values
+    parts : mean penalties are rounded to 1 / parts of a grid step
+    Return the index of the point, and a dict of the mean penalties between grid values."""
     shape = [len(values) for values in grid.values()]
     nearest, between = [], {}
     for (name, values), where in zip(grid.items(), np.indices(shape), strict=True):

@@ -103,7 +103,7 @@ class Ensemble:
     def queried(self, X):
         """Return the rows to predict, and their positions in `references` (possible neighbours).
 
-        X : new rows, which get -1; or None for the training rows (-1 if not in `references`)"""
+        X : new rows, or None for the training rows. Position -1: not in `references`"""
         if X is not None:
             return X, np.full(len(X), -1)
         refs, own = self.references, np.full(self.n, -1)

@@ -41,7 +41,7 @@ ASSIGNMENT_DEFAULTS |= {"tolerance": Settings.tolerance, "smooth": Settings.smoo
 def checked(problem):
     """Check the settings of a Problem; return it with method, axes and constraints filled in.
 
-    The method becomes "assignment" if the call requires it. Axes are numbers and factors."""
+    If omitted, the method becomes "assignment" when the data or another argument requires it."""
     s, order, most = problem.settings, problem.batch.order, most_neighbours(problem.batch)
     constraints = s.constraints
     if not isinstance(constraints, dict | Constraints | None):
@@ -86,9 +86,9 @@ def largest_lambda(batch, family, settings):
 
 
 def cv_grid(problem, n):
-    """Return the grid of cv(), {"lambda_": up to n penalties and None}, and None (no fit to reuse).
+    """Return the grid of cv() as a dict, and None because no earlier fit can be reused.
 
-    problem : Problem, settings and data"""
+    n : largest number of penalties; None among them leaves the choice to the fit"""
     lambda_ = problem.arguments["lambda_"]
     if lambda_ is not None or problem.settings.method == VOTE:
         return {"lambda_": [lambda_]}, None
@@ -99,9 +99,9 @@ def cv_grid(problem, n):
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
-    """Fit an Ensemble for each penalty in the settings; yield it, its log and predictions.
+    """Fit an Ensemble for each penalty in the settings; yield (Ensemble, log, predictions).
 
-    Predictions are linear predictors of the rows of eval_batch, or None if it is None."""
+    Predictions are linear predictors of the rows of eval_batch, or None if it is omitted."""
     search = ViewSearch.from_batch(batch, family, settings)
     several = isinstance(settings.lambda_, tuple)
     penalties = settings.lambda_ if several else (settings.lambda_,)

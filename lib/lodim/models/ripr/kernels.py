@@ -195,7 +195,7 @@ def kth_squared(rows, start, stop, x, k, member, guess, d):
 
 @njit(cache=True, forceinline=True)
 def load_row(X, i, rows, x):
-    """Copy to x those features of row i of X that `rows` compare; return whether all are known."""
+    """Copy row i of X to x, only the features `rows.features`; return whether none is missing."""
     complete, view = True, rows.features
     for f in range(rows.dim):
         x[f] = X[view[f], i]
@@ -227,7 +227,7 @@ def rounding_error(x, dim):
 def log_ratio(own, other, dim, prior, x):
     """Return dim * log(a / b) + prior, where a and b are the distances of a point x to two rows.
 
-    own, other : a^2 and b^2
+    own, other : squared distances a^2 and b^2
     dim : number of features"""
     one, two = math.sqrt(own), math.sqrt(other)
     if abs(one - two) <= rounding_error(x, dim) + TIE * max(one, two):
@@ -321,9 +321,11 @@ def find_nearest(i, X, rows, own, k, reach, x, d):
     """Find the k nearest of `rows` (ViewRows) to row i of X (features, rows).
 
     own : position of row i in `rows`, to leave it out, or -1
-    reach : first guess of the squared distance nu to the k-th neighbour
-    x, d : filled with row i, and squared distances to the returned range of rows
-    Return nu (1e30 if none), bounds of ties with nu, and start and length of the range."""
+    reach : first guess of nu, the squared distance to the k-th neighbour
+    x, d : filled with row i, and squared distances to rows start to start + length - 1
+    Return nu (1e30 if none), (low, high), start and length.
+    low, high : squared distances from low to high count as equal to nu
+    start, length : range of `rows` that has all neighbours, with those equally far"""
     n, zero, member = rows.refs.shape[1], np.int64(0), np.int64(1 if own >= 0 else 0)
     if not load_row(X, i, rows, x):
         return FAR, (FAR, FAR), zero, zero

@@ -142,9 +142,10 @@ def log_ratios(X, references, groups, views, k=None, *, leave_out=False, threads
 
 
 def uniform_references(X, rows, seed, draw=0):
-    """Return X, followed by as many uniform random points as `rows`, to compare their densities.
+    """Return X, followed by uniform random points in its range, to compare the two densities.
 
-    rows : positions in X
+    In `rows` of X, repeated values are moved apart at random.
+    rows : positions in X of the rows to compare; as many random points follow
     draw : number of the random sample"""
     spread, sample, order, seen = X.copy(), np.empty((len(rows), X.shape[1])), None, {}
     for f in by_content(X[rows]):
@@ -171,7 +172,7 @@ def uniform_references(X, rows, seed, draw=0):
 def reference_volumes(X, views):
     """Return the relative volume of rows X in each feature set, (views,); below 1 if correlated.
 
-    It is the volume of the rows' box along principal components, divided by one along features."""
+    It is the volume of a box around the rows along principal components / one along features."""
     # Tibshirani, Walther and Hastie (2001).
     out = np.ones(len(views))
     for j, view in enumerate(views):
@@ -191,7 +192,7 @@ def reference_volumes(X, views):
 
 
 def value_cells(x):
-    """Return limits (low, high), (n,) each, between which each value of x may be moved at random.
+    """Return the range (low, high), (n,) each, in which each value of x may be moved to break ties.
 
     Repeated values may move halfway to the next smaller and larger value, others not at all."""
     value, of, count = np.unique(x, return_inverse=True, return_counts=True)
@@ -210,7 +211,7 @@ def value_cells(x):
 def class_ratios(Q, X, y, views, k=None, *, threads=1, **groups):
     """Return log distance ratios, (rows of Q, views, classes), small if the class is near.
 
-    Q : None to use X, each row without itself
+    Q : rows to compare with the classes, or None for the rows X, each without itself
     y : class codes of the rows in X
     views : (views, dims) positions of features
     groups : n_classes, balanced and eligible, as in ReferenceGroups.from_classes"""
@@ -221,7 +222,8 @@ def class_ratios(Q, X, y, views, k=None, *, threads=1, **groups):
 def cluster_ratios(Q, X, views, volumes, k=None, *, seed=0, n_samples=1, eligible=None, threads=1):
     """Return log distance ratios (rows of Q, views, 1), small where rows X are dense.
 
-    Q : None to use X, each row without itself
+    A ratio compares distances to the k-th nearest of rows X and of uniform random points.
+    Q : rows around which to measure, or None for the rows X, each without itself
     volumes : (views,) relative volume of rows X in each view (feature set)
     n_samples : number of random samples to compare the rows with
     eligible : (rows of X,) bool, rows that can be neighbours"""
@@ -252,8 +254,7 @@ def number_answers(near, y, B, weight=None):
     near : per view, (distances, positions) of the nearest training rows, (rows, k) each
     y, weight : (training rows,) responses, and weights or None
     B : (training rows, views) share of each view in the training row
-    Return (view, value, share): the view or -1, the prediction, and the neighbours' mean shares
-    (rows, views)."""
+    Return the view or -1, the prediction, and mean shares of the neighbours (rows, views)."""
     weight = np.ones(len(y)) if weight is None else weight
     q = len(near[0][0]) if near else 0
     share, value = np.full((2, q, len(near)), np.nan)

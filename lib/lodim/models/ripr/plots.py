@@ -72,7 +72,7 @@ def _rows(fit, data):
 def _view(fit, j, X, served, star, training):
     """Return a panel of a plot (View) with the rows X in feature set number j.
 
-    served, training : (n,) the set that predicts each row, and whether X are training rows
+    served : (n,) number of the set that predicts each row; training : whether X are training rows
     star : None, or (features, number of the set, label) of a row to mark"""
     e = fit.estimates
     at = e.columns(j)

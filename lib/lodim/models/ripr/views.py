@@ -111,9 +111,10 @@ def row_blocks(L):
 
 
 def merit(L, weight=None):
-    """Return the mean over rows of max(mean loss of the row - loss of the view, 0), (views,).
+    """Return how far losses of each view are below the mean of a row, averaged over rows, (views,).
 
-    L : (rows, views) losses; infinite ones count as the row's mean; weight : (rows,) or None"""
+    L : (rows, views) losses; those above the mean of their row, or infinite, count as that mean
+    weight : (rows,) weights or None"""
     weight = np.ones(len(L)) if weight is None else weight
     total = np.zeros(L.shape[1])
     for rows in row_blocks(L):
@@ -170,7 +171,7 @@ def extensions(parents, p):
 class Axes:
     """Axes on which feature sets measure distances: each is a numeric feature or a whole factor.
 
-    of : (p,) axis of each feature; scaled : whether features have unit standard deviation"""
+    of : (p,) number of each feature's axis; scaled : whether features have standard deviation 1"""
 
     of: np.ndarray
     scaled: bool

@@ -107,8 +107,7 @@ def smoothed_targets(code, n_classes):
 def choose_views(voters, settings, threads):
     """Choose the feature sets in which the training rows (voters) predict best.
 
-    Return the sets (views, features), padded with -1; the number k of neighbours; and the log of
-    the search. Unless `settings` give k, it is the best of three numbers."""
+    Return the sets (sets, dims), padded with -1; the number of neighbours; and a log (dict)."""
     s, own = settings, voters.at(sample(voters, SAMPLE, settings.seed))
     few = own.at(sample(own, 1000, s.seed))  # single views are compared on fewer rows
     # Axes that vary in the sample; if none does, in all rows; if none does, with known values
@@ -209,8 +208,7 @@ def forward_selection(voters, views, k, most, threads=1):
     """Select up to `most` feature sets one by one, so that the sum of their votes predicts best.
 
     views : (m, dims) axes of each set
-    Return positions in `views` of the selected sets, in order, and leave-one-out losses, first of
-    the null model, then after each selection."""
+    Return positions in `views`, and leave-one-out losses: of the null model, then per selection."""
     evidence = voters.evidence(views, k, threads=threads)
     total, size = np.zeros_like(voters.target), dims(views)
     null = best_factors(voters, total, evidence[:1] * 0.0)[1][0]

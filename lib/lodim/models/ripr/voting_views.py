@@ -83,7 +83,7 @@ def evidence_of(e, voters, X=None, threads=1):
 def calibrated(e, threads=1):
     """Fit the factor of the summed evidence of VotingViews e by leave-one-out loss; return a new e.
 
-    It also has the shares of the views in each training row's prediction, and its main view."""
+    The new e also has each training row's main view, and shares of the views in its prediction."""
     voters = voters_of(e)
     evidence, known = evidence_of(e, voters, threads=threads), e.complete(e.X)
     total = evidence[:, e.references].sum(axis=0)
@@ -94,12 +94,13 @@ def calibrated(e, threads=1):
 
 
 def shares(e, voters, evidence, known):
-    """Return the views' shares in each row's prediction, the view of largest share, and the class.
+    """Measure how much each view (feature set) contributes to each row's prediction.
 
     e : VotingViews
     evidence : (views, rows, C), as returned by `evidence_of`
     known : (rows, views) bool, whether the row has all features of the view
-    Shares (rows, views) sum to 1. The view is -1 if none is known, the class None for numbers."""
+    Return shares (rows, views), which sum to 1 in a row; the view of largest share, or -1; and
+    the class codes, None for numbers."""
     code = None
     if voters.classes:
         code = e.best_class(np.log(voters.prior) + e.factor * evidence.sum(axis=0))

@@ -40,7 +40,7 @@ def select_lambda(L, unit, settings, errors_of, weight=None, threads=1):
 
     L : (rows, views) losses
     unit : squared scale of the losses, the unit of the returned penalty
-    errors_of : function of a list of (Assignment, selected columns of L), returns (pairs, rows)
+    errors_of : function of pairs (Assignment, selected columns of L); returns (pairs, rows)
     weight : (rows,) weights or None
     Return the penalty, its Assignment of rows to views (feature sets), and its errors (rows,)."""
     grid, path = assignment_path(L, unit, settings.share, weight=weight, threads=threads)

@@ -75,7 +75,7 @@ def refit(L, columns, lambda_, weight=None):
 
 
 def single_errors(L, weight=None):
-    """Return per view the share of rows that are nearer to another class: L (rows, views) > 1."""
+    """Return each view's share of rows nearer to another class, with L (rows, views) above 1."""
     weight, out = np.ones(len(L)) if weight is None else weight, np.zeros(L.shape[1])
     for rows in row_blocks(L):
         for end in (1.0 - 1e-8, 1.0 + 1e-8):  # tolerance of a tie
@@ -92,7 +92,7 @@ def forward_selection(ratios, y, most, weight=None, tolerance=1.0):
     """Select up to `most` views (feature sets) one by one to predict classes y; return positions.
 
     ratios : (rows, views, classes) log distance ratios, small if the class is near
-    tolerance : fall of errors that a further view needs, in units of sqrt(errors)"""
+    tolerance : a further view must reduce the m errors so far by tolerance * sqrt(m)"""
     weight = np.where(y >= 0, 1.0 if weight is None else weight, 0.0)
     weight = weight * np.count_nonzero(weight) / weight.sum()
     own, right = np.maximum(y, 0)[:, None, None], ties.argmin_shares(ratios)

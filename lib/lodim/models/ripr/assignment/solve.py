@@ -127,7 +127,8 @@ def solve_rows(L, delta, lambda_, threads=1):
 def eligible_views(L, lambda_):
     """Return the columns of L (positions of views, feature sets) that are smallest in some row.
 
-    L : (rows, views) losses. Closer than 1e-6 sqrt(penalty lambda_) they tie: the first counts"""
+    L : (rows, views) losses
+    lambda_ : penalty; of losses within 1e-6 sqrt(lambda_) of the smallest, the first counts"""
     if not L.shape[1]:
         return np.empty(0, np.int64)
     at = np.concatenate([ties.argmin(L[rows], _loss_tolerance(lambda_)) for rows in row_blocks(L)])
@@ -206,7 +207,7 @@ def _masses(first, second, share, weight, n_views):
 def cheapest_chain(price, switch):
     """Choose a view (feature set) for each row in order of time, with few changes.
 
-    price, switch : (rows, views) cost of each view in each row, and cost of a change
+    price : (rows, views) cost of each view in each row; switch : cost of a change of view
     Return the views (rows,), -1 if all prices of a row are infinite."""
     n, A = price.shape
     came = np.empty((n, A), np.int64)

@@ -142,7 +142,10 @@ class ViewSearch:
         return self.X[self.used], y
 
     def losses(self, k=None, views=None):
-        """Return losses (rows, views) in feature sets by k neighbours; None: self.views, self.k."""
+        """Return the loss of each used row in each view (feature set), (rows, views).
+
+        k : number of neighbours, by default self.k
+        views : (views, dims) feature positions, by default self.views"""
         s, (X, y), how = self.settings, self.rows_used, {"threads": self.threads}
         k, views = k or self.k, self.views if views is None else views
         if self.task == NUMBERS:
