@@ -70,9 +70,9 @@ def assemble(problem, learners, log, selection, for_path):
 
 
 def _calibrate(problem):
-    """Return a dict of percentiles (101,) of held-out rows' drift; None if folds are too small.
+    """Return percentiles (101,) of the drift of held-out rows; None if folds are too small.
 
-    Its keys, "difference" and "distance", are two measures of how unlike training rows a row is."""
+    The result is a dict; "difference" and "distance" measure how unlike training rows a row is."""
     splits, most = quick_splits(problem), problem.settings.reference_rows
     if any(min(len(train.positive_weight), most) < NEIGHBOURS for train, _ in splits):
         return None

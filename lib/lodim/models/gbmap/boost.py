@@ -99,7 +99,8 @@ def with_learners(score, learners, batch, threads):
 def combine(parts):
     """Join the learners and the result dicts of boosting steps; return (learners, result dict).
 
-    parts : pairs, one per step; constant softplus learners are dropped, except those of step 1"""
+    Constant softplus learners are dropped, except those of step 1.
+    parts : pairs (learners, result dict), one per step"""
     learners, logs = zip(*parts, strict=True)
     every = WeakLearners.concatenate(learners)
     keep = every.w.any(axis=1) | (every.stage == 1) | (every.activation == IDENTITY)
@@ -149,7 +150,8 @@ def _fit_in_turn(state, stage, rng, warm_start, rejected, X):
 
     state : BoostState, to which the learners are added; stage : boosting step, from 1
     warm_start : WeakLearners of another fit to start from, or None
-    rejected : list, per class (parameters, sign) of the learner not chosen, or None; replaced
+    rejected : list, per class (parameters, sign) of the learner not chosen in the last step,
+        or None; replaced by those not chosen now
     X : features before any rotation"""
     learners, logs = [None] * state.family.n_functions, [{}] * state.family.n_functions
     with single_blas():
@@ -203,10 +205,11 @@ def _learners(state, theta, sign, target, stage):
 
 
 def _warm_starts(warm_start, stage, k, state):
-    """Return parameters and signs of class k's learners of step `stage` in the fit `warm_start`.
+    """Return parameters and signs of learners of another fit to start from.
 
-    warm_start : WeakLearners or None; their parameters, rows (a, intercept, w), are converted to
-        the (rotated) features of `state`, a BoostState"""
+    Parameters are rows (constant, intercept, weights) for the features of `state`, a BoostState.
+    warm_start : WeakLearners of the other fit, or None for no learners
+    stage, k : boosting step, from 1, and class of the learners to return"""
     if warm_start is None:
         return np.zeros((0, 2 + state.X.shape[1])), np.zeros(0)
     warm = warm_start.select((warm_start.stage == stage) & (warm_start.target == k))
@@ -238,12 +241,12 @@ def _preconditioned(state):
 
 
 def _minimize(objective, curved, state, start, stop):
-    """Fit a learner with each sign; return (parameters, sign, optimizer results) of the better one.
+    """Fit a learner with each sign; return the better learner, optimizer results and the other.
 
-    The fourth item returned is the (parameters, sign) of the other learner.
-    objective : function that returns the BoostObjective for an array of signs
-    curved : such a function for the Hessians that speed up the search, or None
-    stop : dict of limits of the optimizer; start : Start; state : BoostState"""
+    The result is (parameters, sign, results dict, (parameters, sign) of the other learner).
+    objective : function that returns the BoostObjective to minimize, given an array of signs
+    curved : the same for a BoostObjective whose Hessians speed up the search, or None
+    state : BoostState; start : Start; stop : dict of limits of the optimizer"""
     settings, sign, null_value = state.settings, start.sign, start.null_value
     preconditioner = None if curved is None else curved(sign)
     end = _refine(objective(sign), preconditioner, start.theta, stop, state)
@@ -303,7 +306,8 @@ def _refine(objective, preconditioner, theta, stop, state):
 def _descent_bounds(state, k):
     """Return upper limits (p,) of how fast the weights of a new learner change the loss of class k.
 
-    For linear learners, return the loss's derivatives by the weights. state : BoostState so far"""
+    For linear learners, return the derivatives of that loss by the weights instead.
+    state : BoostState, before the new learner"""
     # A bound is sum_i |s_i x_ij| for softplus learners and sum_i s_i x_ij for linear ones, where
     # s_i is the derivative of row i's weighted loss by the row's linear predictor.
     shape = state.loss, state.settings.softplus

@@ -127,11 +127,11 @@ def activate(z, beta, activation):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def add_learner(f, v, b, form, rows):
-    """Compute linear predictors of 64 rows with one more learner.
+    """Write linear predictors of 64 rows with one more learner to `rows.score`.
 
     f : (64,) linear predictors without the learner; form : Form, constants of activation and loss
     v, b : parameters (constant, intercept, weights w) and sign of the learner
-    rows : TileRows with the values z = intercept + w'x; gets `score` and `slope`"""
+    rows : TileRows with `z`, the values intercept + w'x; `slope` is written too"""
     for i in range(TILE):
         g, rows.slope[i] = activate(rows.z[i], form.beta, form.activation)
         rows.score[i] = f[i] + v[0] + b * g
@@ -175,7 +175,7 @@ def loss_gradient(lo, hi, partials, X, y, f, weight, theta, active, sign, form):
     partials : (n_blocks, q, 3 + p) results, each a loss and its gradient
     f : linear predictors without the learners; form : Form, constants of activation and loss
     theta, sign : (q, 2 + p) rows (constant, intercept, weights), and (q,) signs
-    active : positions of the learners to compute"""
+    active : which of the q learners to compute, as positions"""
     dtype = X.dtype
     v, b = theta.astype(dtype), sign.astype(dtype)
     rows, form = tile_rows(X), Form(dtype.type(form.beta), form.activation, form.loss)
@@ -297,7 +297,7 @@ def forward(lo, hi, X, theta, sign, beta, activation, derivative, into, out):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def joint_gradient(lo, hi, partials, X, y, offset, weight, theta, sign, target, beta, loss):
-    """Compute the loss of M learners together and its gradient, for blocks lo to hi - 1 of rows.
+    """Compute loss and gradient of a model of M learners, for blocks lo to hi - 1 of 4,096 rows.
 
     partials : sums of loss and loss^2 in [block, 0, :2], gradients in [block, :, 2:]
     offset : (n_tiles, K, 64) linear predictors without the learners

@@ -41,7 +41,7 @@ def loss_gradient(X, y, f, weight, theta, active, sign, form):
 
     f : linear predictors without the learners; form : Form, constants of activation and loss
     theta, sign : (q, 2 + p) rows (constant, intercept, weights), and (q,) signs
-    active : positions of the learners to compute"""
+    active : which of the q learners to compute, as positions"""
     q, d = theta.shape
     groups = -(-active.size // GROUP)
     width = LANES if X.shape[1] <= LANES else STAGE
@@ -61,7 +61,7 @@ def loss_gradient(X, y, f, weight, theta, active, sign, form):
 
 
 def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
-    """Return the loss of M learners together and its gradient, as an array (M, 4 + p).
+    """Return the loss and gradient of a model of M learners, as one array (M, 4 + p).
 
     Sums of loss and loss^2 are in [0, :2], gradients in [:, 2:].
     offset : (n_tiles, K, 64) linear predictors without the learners
@@ -119,7 +119,7 @@ def _project(X, t, first, size, w, stage, low, high):
     first : position of the first feature
     w : (2, size) weights of two learners
     stage : shared memory, filled with the features
-    low, high : (2,) sums of this thread for one of the first 32 rows, and for the row 32 later"""
+    low, high : (2,) sums of two learners, for row i < 32 of this thread, and for row i + 32"""
     lane, warp = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES
     for k in range(warp, size, WARPS):
         a, b = X[t, first + k, lane], X[t, first + k, lane + LANES]
@@ -141,7 +141,7 @@ def _restage(X, t, first, size, stage):
 def _back_project(stage, r, first, size, width, start, partials, slot):
     """Add the derivatives of two learners' losses by `size` weights to `partials`.
 
-    stage : (size, 64) features of 64 rows; r : (2, 64) derivatives of their losses by w'x
+    stage : (size, 64) features of 64 rows; r : (2, 64) derivatives of the rows' losses by w'x
     first : position of the first weight; slot : position of the first learner
     width : number of threads per group; start : whether to overwrite `partials`"""
     # The groups share the rows.
@@ -246,7 +246,7 @@ def _add_partials(partials, sums):
 
 @cuda.jit(cache=True)
 def _joint_gradient(X, y, offset, weight, learners, target, beta, loss, room, partials):
-    """Write the loss of M learners together and its gradient to `partials`, per GPU thread block.
+    """Write the loss and gradient of a model of M learners to `partials`, per GPU thread block.
 
     offset : (n_tiles, K, 64) linear predictors without the learners
     learners : (M, 3 + p) rows (sign, constant, intercept, weights)

@@ -104,8 +104,9 @@ def find_directions(X, slope, curvature, waves):
 
 @njit(**OPTIONS, inline="always")
 def _to_unit_variance(U, Z, curvature):
-    """Scale directions U (k, p) in place to unit variance of the rows; return how many are left.
+    """Scale directions U (k, p) to unit variance of the rows, in place; return how many are kept.
 
+    Drop directions along which the rows do not vary, unless all are such; kept ones come first.
     Z : (k, n) projections of the rows on U, scaled in place
     curvature : (n,) weights of the rows"""
     deviation, total = np.zeros(len(U)), 0.0
@@ -129,11 +130,12 @@ def _to_unit_variance(U, Z, curvature):
 
 @njit(**OPTIONS, inline="always")
 def _hinge(z, side, knot, slope, curvature, level, total, ridge):
-    """Return how much a hinge h = max(side z - knot, 0) lowers the loss, its coefficient and mean.
+    """Return (decrease of the loss, coefficient, mean) of a hinge max(side z - knot, 0).
 
     z : (n,) projections of the rows; side : 1 or -1
     slope, curvature : (n,) first and second derivatives of the rows' losses
-    total : sum(curvature); level : sum(slope) / total; ridge : the penalty's second derivative"""
+    level, total : sum(slope) / sum(curvature), and sum(curvature)
+    ridge : second derivative of the penalty by the coefficient"""
     # One Newton step for the hinge and a constant; the mean is weighted by `curvature`.
     centre, square, fall, spread = 0.0, 0.0, 0.0, 0.0
     for i in range(z.size):
@@ -152,13 +154,14 @@ def _hinge(z, side, knot, slope, curvature, level, total, ridge):
 
 @njit(**OPTIONS, nogil=True)
 def place_hinges(U, X, slope, curvature, ridge, hinges, n_starts):
-    """Return the learners that lower the loss most: rows (constant, intercept, weights), and signs.
+    """Return the learners that lower the loss most: rows (constant, intercept, w), and signs.
 
-    U : (k, p) directions of the weights, scaled in place; ridge : penalty per squared weight
+    A learner is constant + sign max(intercept + w'x, 0), where w is a multiple of a row of U.
+    U : (k, p) directions, scaled in place; X : (p, n) features
     slope, curvature : (n,) first and second derivatives of the rows' losses
+    ridge : penalty per squared weight
     hinges : whether learners bend; otherwise they are linear
     n_starts : largest number of learners with each sign, 1 or -1"""
-    # A learner with sign b is constant + b max(intercept + w'x, 0).
     Z = np.empty((len(U), slope.size))
     _project(X, U, len(U), Z)
     k = _to_unit_variance(U, Z, curvature)

@@ -68,7 +68,7 @@ def _factor(H, damping, L):
 def _newton_step(H, damping, slope, L, step):
     """Solve (H + damping max(diag H) I) step = slope; return the predicted decrease of the loss.
 
-    Return -1 if the matrix is not positive definite. step : gets the solution; L : work array"""
+    Return -1 if the matrix is not positive definite. L : work array; step : gets the solution"""
     if not _factor(H, damping, L):
         return -1.0
     for k in range(step.size):
@@ -111,7 +111,7 @@ def _set_trial(theta, step, b, beta, unit, exact, trial):
     """Write a learner's parameters after a Newton step to `trial`, rounded unless `exact`.
 
     theta : parameters (constant, intercept, weights) before the step
-    step : decreases of (value of the learner at x = 0, intercept, weights)
+    step : what to subtract from (value of the learner at x = 0, intercept, weights)
     b, beta : sign of the learner, and sharpness of the softplus
     unit : units of the parameters, powers of two"""
     # Parameters are rounded to multiples of about 2^-12 of the length of the step.
@@ -146,14 +146,14 @@ def _tile_rows(kept, tiles, t):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def newton(problem, responses, scores, theta, sign, ftol, of_one):
+def newton(problem, responses, scores, theta, sign, ftol, absolute):
     """Minimize the losses of r learners on few rows by Newton steps; change theta in place.
 
     Return (r, 5): loss, largest derivative, iterations, passes over rows, 1 if converged.
     responses, scores : (n_tiles, 64) responses, and linear predictors without the learner
     theta, sign : (r, 2 + p) rows (constant, intercept, weights), and (r,) signs
     ftol : relative decrease of the loss that ends a search
-    of_one : whether ftol is an absolute decrease for losses from 1e-6 to 1"""
+    absolute : whether ftol is an absolute decrease for losses from 1e-6 to 1"""
     # Damped steps as in Nocedal & Wright (2006), Sects. 3.4 and 10.3.
     X, weight, beta, ridge = problem.X, problem.weight, problem.beta, problem.ridge
     unit, precision, tol = problem.unit, problem.precision, problem.tol
@@ -192,7 +192,7 @@ def newton(problem, responses, scores, theta, sign, ftol, of_one):
                 break
             gain = value - new
             if not started or last or gain > 0.1 * promised:
-                share = min(max(abs(new), 1e-6), 1.0) if of_one else 1.0
+                share = min(max(abs(new), 1e-6), 1.0) if absolute else 1.0
                 enough = ftol * abs(new) / share
                 if started:
                     ratio = 0.0 if leapt else gain / promised

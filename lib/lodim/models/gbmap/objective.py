@@ -95,7 +95,7 @@ def penalize(settings, width, p):
 
 
 def stage_objective(state, rows, penalty):
-    """Return a function of signs (q,); it returns the loss (BoostObjective) of learners with these.
+    """Return a function that, given signs (q,) of learners, returns their BoostObjective (losses).
 
     state : BoostState, which has the settings; penalty : ElasticNet
     rows : X, response, linear predictor and weight, in blocks of 64 rows"""

@@ -76,7 +76,8 @@ def combine(parts):
 def joint_refit(batch, family, settings, learners, log, round_start=True):
     """Optimize the parameters of all `learners` together, signs fixed; return learners and log.
 
-    log : dict, returned with the results added; round_start : whether to round the start values"""
+    log : dict of the boosting steps' results, returned with those of the joint fit added
+    round_start : whether to round the start values"""
     state = BoostState.from_batch(batch, family, settings)
     level, start = np.zeros((len(learners), 1)), learners.theta.copy()
     first = [np.flatnonzero(learners.target == k)[0] for k in range(family.n_functions)]
@@ -134,7 +135,7 @@ def joint_refit(batch, family, settings, learners, log, round_start=True):
 def reweigh(problem, fit):
     """Repeat the joint fit of all learners in `fit` with the row weights of `problem`.
 
-    It starts at the old parameters. Return (learners, results), or None if `fit` is not joint."""
+    Start at the old parameters. Return (learners, results), or None if `fit` is not joint."""
     if not fit.settings.joint:
         return None
     data = problem.batch, problem.family, problem.settings

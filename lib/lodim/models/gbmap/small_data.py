@@ -23,7 +23,7 @@ from lodim.models.gbmap.objective import (
 def prepare_class(y, score, weight, target, table, loss, start_at):
     """Prepare the fit of a learner of class `target`.
 
-    Return responses, linear predictors, first and second derivatives, and the total loss.
+    Return responses, linear predictors, first and second loss derivatives, and the total loss.
     score : (n_tiles, K, 64) linear predictors of the classes
     table : (2, K) response and mean threshold of each ordered class, or (2, 0)
     start_at : positions of the rows whose derivatives are returned"""

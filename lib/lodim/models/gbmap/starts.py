@@ -148,7 +148,7 @@ def _start(minimum, sign, theta, n_eval):
 
 
 def _slope_weighted_gram(state, X, y, score, weight):
-    """Return the function v -> X' diag(s) X v, s : derivatives of losses of `state` by `score`."""
+    """Return the function v -> X' diag(s) X v, where s are loss derivatives by `score`."""
     # Half the gradient of sum_i slope_i (v'x_i)^2, computed by the kernels for squared loss.
     if isinstance(score, WorkerTiles):
         columns = state.device.gram_problem(y, score, weight)
@@ -198,9 +198,9 @@ def _projected(X, V, threads):
 def draw_starts(X, slope, curvature, key, ridge, hinges, n_starts, rng):
     """Return the learners that lower the loss most: rows (constant, intercept, weights), and signs.
 
-    X : (p, n) centred features; ridge : penalty per squared weight
+    X : (p, n) centred features
     slope, curvature : (n,) first and second derivatives of the rows' losses
-    key : (n,) numbers that depend only on the values of a row
+    key : (n,) numbers that depend only on the values of a row; ridge : penalty per squared weight
     hinges : whether learners bend; otherwise they are linear
     n_starts : largest number of learners with each sign, 1 or -1"""
     waves = row_keys.waves(key, MIXTURES, rng)
@@ -211,7 +211,8 @@ def draw_starts(X, slope, curvature, key, ridge, hinges, n_starts, rng):
 def krylov(product, first):
     """Return an orthonormal basis V (p, r) of principal Hessian directions (Li 1992), and V'HV.
 
-    product : function v -> H v with H = X' diag(loss derivatives) X; first : (p,) loss gradient"""
+    product : function v -> H v, where H = X' diag(loss derivatives) X
+    first : (p,) gradient of the loss, the first direction"""
     basis, images = [first / np.linalg.norm(first)], []
     while True:
         images.append(product(basis[-1]))

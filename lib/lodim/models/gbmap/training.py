@@ -206,9 +206,9 @@ class BoostState:
         return self.X, y, self.score.astype(self.X.dtype), weight
 
     def class_table(self):
-        """Return the response and mean threshold of each ordered class, (2, K), or (2, 0).
+        """Return the response and mean threshold of each ordered class, (2, K).
 
-        The response stands for the class in the loss; the mean is of its one or two thresholds."""
+        Other families have an empty array, (2, 0). The response codes the class in the loss."""
         # The mean of a class's one or two thresholds is added to its linear predictors.
         if self.family.shared_slopes:
             return self.family.class_table(self.shift)

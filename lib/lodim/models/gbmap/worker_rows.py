@@ -42,7 +42,8 @@ class WorkerRows:
     def problem(self, k, shift):
         """Return response, linear predictor and weight of the rows to fit a learner of class k.
 
-        Unordered classes: response 1 in class k, else 0. shift : thresholds of ordered classes"""
+        For unordered classes, the response is 1 in class k, else 0.
+        shift : (K - 1,) thresholds of ordered classes, otherwise empty"""
         to = {"shape": (tiles.TILE,), "dtype": self.X.dtype}
         columns = [
             self.score.map(_margin_tiles, self.y, self.family, k, shift, i, self.X.dtype, **to)
@@ -53,7 +54,7 @@ class WorkerRows:
     def gram_problem(self, y, score, weight):
         """Return the responses, predictors and weights of a least-squares problem, on the workers.
 
-        Its gradient at v is X' diag(s) X v; s : first derivatives of the losses by `score`."""
+        The problem's gradient at v is X' diag(s) X v, where s are loss derivatives by `score`."""
         half = score.map(_half_slope, y, weight, self.loss)
         zero = score.map(np.zeros_like)
         return zero, zero, half
@@ -66,9 +67,10 @@ class WorkerRows:
         return self.score.take(rows)
 
     def margin_spans(self, function, k, shift, *args):
-        """Call `function` on the workers' rows, to fit a learner of class k; return the results.
+        """Call `function` on the workers, once per range of rows; return the list of results.
 
-        function : called with (X, responses, linear predictors, weights, *args) of a range of rows
+        function : called as function(X, responses, linear predictors, weights, *args)
+        k : class of the learner to fit, on which responses and linear predictors depend
         shift : (K - 1,) thresholds of ordered classes, otherwise empty"""
         columns = self.y, self.score, self.weight
         return self.X.spans(_of_margin, *columns, self.family, k, shift, function, args)
@@ -78,7 +80,7 @@ class WorkerRows:
         return reduce(np.add, self.score.spans(_deviance, self.y, self.weight, self.family, shift))
 
     def threshold_sums(self, boundaries):
-        """Return each threshold's loss and two derivatives, (K - 1, 3); boundaries : (K - 1,)."""
+        """Return the loss, slope and curvature at each threshold in `boundaries`, (K - 1, 3)."""
         rest = self.y, self.weight, boundaries
         return reduce(np.add, self.score.spans(_threshold_sums, *rest))
 
