@@ -112,15 +112,16 @@ class Batch:
 def split(batch, held_out, standardize):
     """Split a batch into training and held-out rows, both centred by the means of training rows.
 
-    held_out : (n,) bool; standardize : whether to divide by standard deviations of training rows"""
+    held_out : (n,) bool
+    standardize : whether to divide by standard deviations of training rows"""
     return split_and_scaling(batch, held_out, standardize)[0]
 
 
 def split_and_scaling(batch, held_out, standardize):
-    """Split a batch, scaled by its training rows; return both parts, means and scales (p,).
+    """Split a batch, scaled by its training rows; return (training, held-out), mean and scale.
 
     held_out : (n,) bool
-    standardize : whether scales are standard deviations, not 1"""
+    standardize : whether scale (p,) has the standard deviations, not 1"""
     train, test = np.flatnonzero(~held_out), np.flatnonzero(held_out)
     X = tiles.unpack(batch.X, batch.n)
     mean, sd = _moments(X[train].astype(np.float64), batch.weight[train])
@@ -152,7 +153,7 @@ def _moments(X, weight):
 class SplitsInPlace(Sequence):
     """Sequence of (training batch, held-out batch), one pair per fold.
 
-    fold : (n,) number of the fold that holds out each row, or -1
+    fold : (n,) number of the fold that holds out each row, -1 for none
     Each batch has all rows; rows of the other batch have weight zero."""
 
     def __init__(self, batch, fold):

@@ -64,7 +64,7 @@ def draw_positions(n, size, seed):
 
 
 def tiles_of(X, span):
-    """Return the part of X, the features (n_tiles, p, 64) of all rows, for one chunk (Span)."""
+    """Return the part of X (n_tiles, p, 64) that has the rows of one chunk, a Span."""
     return X[span.first // TILE : -(-(span.first + span.n) // TILE)]
 
 
@@ -189,7 +189,7 @@ class ChunkStore:
     def read(self, names, start=0):
         """Read columns `names` in ranges of rows; yield (first row, end, dict name -> Column).
 
-        start : a row of the first piece (such as a file) to read"""
+        start : position of a row; the piece (such as a file) that has it is read first"""
         first = bisect_right(self.starts, start) - 1
         at = self.starts[first]
         for piece in self.source.pieces[first:]:
@@ -367,7 +367,9 @@ class WorkerChunks(SourceChunks):
     client: object = None
 
     def map(self, work, names):
-        """Let Dask workers read the chunks; return a list of work(span, table), one per chunk."""
+        """Let Dask workers read the chunks; return a list of work(span, table), one per chunk.
+
+        work : gets the chunk's position (a Span), and a Table of its rows with columns `names`"""
         if not names:
             return super().map(work, names)
         spans = spans_of(self.table.rows, self.n)

@@ -73,7 +73,9 @@ def moments(x, rows, weights):
 
 
 def merge_moments(parts):
-    """Merge `parts`, (..., 5) of row ranges: weight sum, mean, squared deviations, min and max."""
+    """Merge the moments of several ranges of rows; return those of all these rows, (..., 5).
+
+    parts : (..., 5) per range: weight sum, mean, sum of squared deviations, min and max"""
     parts = iter(parts)
     total, mean, spread, least, greatest = np.moveaxis(np.asarray(next(parts)), -1, 0)
     for part in parts:
@@ -90,9 +92,9 @@ def merge_moments(parts):
 
 
 def inverses(scale, dtype):
-    """Return the factors 1 / scale (p,), by which features are multiplied to standardize them.
+    """Return factors (p,) that standardize features: 1 / scale, or 0 to divide by `scale`.
 
-    dtype : type of the features; a factor is 0 if they must be divided by `scale` instead"""
+    dtype : type of the features"""
     if np.dtype(dtype) == np.float64:
         return np.zeros(len(scale))
     with np.errstate(all="ignore"):

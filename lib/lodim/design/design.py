@@ -211,7 +211,7 @@ class Design:
 
         inputs : RowInputs (weights etc.) of all rows
         response : whether to add the response
-        known : levels to keep or remove, from known_levels()
+        known : dict column -> (levels to keep, levels to set to missing)
         part : whether the rows are a chunk of the training rows"""
         target = self.response if response else None
         table, rows = self._complete_rows(frame, _answers(target), inputs, known)
@@ -245,7 +245,7 @@ class Design:
     def restrict(self, features):
         """Return a smaller design, and the positions of its features in this one.
 
-        features : positions in this design; all features of their terms are kept"""
+        features : positions to keep, with all other features of the same terms"""
         wanted = np.unique(self.term_of[features])
         kept = np.flatnonzero(np.isin(self.term_of, wanted))
         names = tuple(self.names[k] for k in kept)
@@ -363,13 +363,14 @@ class Design:
 def _read_rows(parsed, chosen, data, given, family, missing, reading):
     """Read the training rows, code the response and summarize the columns.
 
-    parsed : Formula; chosen : the response to use, or None
+    parsed : Formula; chosen : its response to use, a Leaf, or None
     data : Frame (in memory) or Source (such as a file)
     given : the user's RowInputs (weights etc.)
+    family : name, None to infer it from the response
     missing : "drop", "keep" or "indicator", for features
     reading : Reading (sample, client etc.)
-    Return terms, omitted columns, family, Response, coded response (n,), RowInputs, Rows and dict
-    column -> Summary."""
+    Return eight results: terms, omitted columns, family, Response, coded response (n,), RowInputs,
+    Rows, and dict column -> Summary."""
     balanced = is_balanced(given.weights, data.names)
     if balanced:
         given = replace(given, weights=None)  # computed below, after the classes are counted
@@ -419,7 +420,7 @@ def columns_read(formula, names, family=None, beside=()):
 
     names : all columns of the data
     family : name of the response's family, or None
-    beside : further columns to return, not part of the formula's dot"""
+    beside : further columns to return, which a dot in the formula leaves out"""
     parsed, chosen = read_formula(formula, family)
     keys = expand(parsed, names, set(beside))
     used = {*design_terms.columns_of(keys), *_answers(_response(chosen)), *beside}

@@ -282,10 +282,10 @@ def _data(node, scope):
 
 
 def _transform(name, data, settings, words, scope):
-    """Return the values of a spline or standardization, such as bs(x) or scale(x).
+    """Return the values of a call of the function `name`, such as bs(x) or scale(x).
 
     data : list of arrays, such as x
-    settings, words : further arguments, as list by position and dict by name
+    settings, words : list of positional and dict of keyword arguments
     scope : _Scope, the table and the states (changed here)"""
     positive = scope.table.positive_weight
     if not (scope.learning or scope.states):

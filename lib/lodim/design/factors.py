@@ -260,7 +260,7 @@ def letters(factor):
 
 
 def least_width(key):
-    """Return how many features a part of a term makes at least, known before data are read.
+    """Return the least number of features that a part of a term can make, whatever the data.
 
     key : (column, None), or (None, text of a call such as "bs(x, df=5)")"""
     return 1 if key[1] is None else language.width(tree(key[1]))
@@ -291,7 +291,7 @@ def prepare(factor, table):
 
 
 def column(factor, prepared, j):
-    """Return column j (n,) of a factor; prepared : the factor's values or level codes, per row."""
+    """Return column j (n,) of a factor; prepared : what prepare() returned for the rows."""
     if isinstance(factor, Numeric | Missing):
         return prepared
     if isinstance(factor, Expression):
@@ -313,7 +313,7 @@ def level_of(factor, j):
 
 
 def of_missing(factor, j):
-    """Return column j of a factor for a missing level: its training mean if known, else 0."""
+    """Return a factor's value in column j for a missing level: the training mean, or 0."""
     if factor.missing is not None or factor.shares is None:
         return 0.0
     if factor.matrix is None:

@@ -95,11 +95,12 @@ def places(terms):
 
 
 def _for_features(work, terms, prepared, wanted):
-    """Call work(term, k, values, positions) for each feature k of the terms that are needed.
+    """Call work(term, k, values, positions) for all features of terms with a wanted feature.
 
     terms : tuple of terms, which make p features
     prepared : Prepared, a Table of the rows plus a cache
-    wanted : (p,) bool; a term is needed if it makes a wanted feature
+    wanted : (p,) bool
+    k : position of the feature among all p
     positions : position in `values` per row, empty for 0, 1, 2 etc."""
 
     def of_term(place):
@@ -112,7 +113,7 @@ def _for_features(work, terms, prepared, wanted):
 
 
 def write_features(design, prepared, X):
-    """Standardize the features of a Design and write them to X (n_tiles, p, 64), which has zeros.
+    """Standardize the features of a Design and write them to X, zeros (n_tiles, p, 64).
 
     prepared : Prepared, a Table of the rows plus a cache"""
     mean, scale, limits, constant = design.mean, design.scale, design.limits, set(design.constant)
@@ -210,7 +211,8 @@ class Features:
     """Features of all rows, computed again in each pass over the chunks of the data.
 
     fills : Fill per column, which replaces missing values
-    parts : Chunks of the rows; missing : "drop", "keep" or "indicator", for missing features"""
+    parts : Chunks of the rows
+    missing : "drop", "keep" or "indicator", for missing features"""
 
     def __init__(self, terms, fills, parts, missing):
         self.terms, self.fills, self.parts, self.missing = terms, fills, parts, missing
@@ -287,7 +289,7 @@ class Features:
 
 
 def columns_within(summaries, parts):
-    """Return a list of a Summary per column, with moments after replacing outliers.
+    """Return a list of Summaries of columns, with moments computed after replacing outliers.
 
     summaries : dict column -> Summary (statistics); parts : Chunks of the rows"""
     numbers = [name for name, known in summaries.items() if known.moments is not None]
@@ -306,7 +308,7 @@ def is_number(term):
 def apply_to_chunk(_, table, terms, fills, missing, work):
     """Replace missing values in a chunk of rows; return work(terms, prepared).
 
-    table : Table of the chunk's rows
+    table : Table of the chunk's rows; prepared : Prepared, this Table plus a cache
     fills : Fill (replacement of missing values) per column
     missing : "drop", "keep" or "indicator", for features"""
     return work(terms, Prepared(filled(replace(table, missing=missing), fills)))

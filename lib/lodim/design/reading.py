@@ -94,10 +94,12 @@ class Rows:
 
 
 def read_rows(data, request, answers, inputs, missing):
-    """Return the complete rows of a Frame or Source as Rows; request : ColumnRequest of features.
+    """Return the complete rows of a Frame or Source as Rows.
 
-    answers : names of the response's columns; inputs : RowInputs, such as weights
-    missing : "drop", "keep" or "indicator", for missing features"""
+    request : ColumnRequest, the features' columns
+    answers : names of the response's columns
+    inputs : RowInputs (weights, offset etc.)
+    missing : "drop", "keep" or "indicator", for features"""
     if not isinstance(data, Frame):
         return read_source_rows(data, request, answers, inputs, missing)
     inputs = inputs.read(data)

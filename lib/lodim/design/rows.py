@@ -236,7 +236,7 @@ def read_complete(frame, features, answers, inputs, missing, *, learning=False, 
     missing : "drop", "keep" or "indicator", for features
     learning : whether fewer than two rows are an error
     known : dict column -> (levels to keep, levels to set to missing)
-    Return a Table of these rows, their positions, and counts as in complete_rows()."""
+    Return a Table, positions, n_dropped, n_incomplete and lacking as in complete_rows()."""
     n, read = len(frame.index), {}
     for name in dict.fromkeys([*features, *answers]):
         read[name] = read_column(frame, name)
@@ -419,7 +419,7 @@ def class_weights(y, response, rows, size):
     """Return weights of all rows, (size,), with which each class has the same total weight.
 
     y : codes of the classes, NaN if unknown (weight 1)
-    response : Response with the classes; otherwise, as for None, DataError is raised
+    response : Response; DataError is raised if it is None or has no classes
     rows : position of each row of y among all rows"""
     if response is None or response.levels is None:
         name = "there is none" if response is None else f"{response.name!r} is numeric"
@@ -445,9 +445,9 @@ def code_response(response, table, family):
 
 
 def _column_of(response, table):
-    """Return a Column of the response, and the positions in it, (n,), of the rows of a Table.
+    """Return the response as a Column, and the positions in it, (n,), of a Table's rows.
 
-    With empty positions, entry i is for row i. response : Response, a column or an expression"""
+    Positions are empty for 0, 1, 2 etc.; response : Response, a column or an expression"""
     if not response.called:
         source = table.columns[response.name]
         if source.kind == "date":
@@ -547,7 +547,7 @@ def _fill(column, value):
 
 
 def indicators(terms, fills):
-    """Return terms that are 1 where a column is missing, if training rows lack its values.
+    """Return terms for missing values in training: each is 1 where its column is missing, else 0.
 
     terms : terms of the formula
     fills : Fill (replacement, number of missing values) per column"""

@@ -141,7 +141,7 @@ def merge(chunks):
 def _merge(parts, moments):
     """Merge the Summaries `parts` of a column, one per chunk in order; return that of all rows.
 
-    moments : (5,) weight sum, mean, squared deviations, minimum, maximum of all rows; or None"""
+    moments : (5,) weight sum, mean, squared deviations, minimum, maximum; None if there are none"""
     column = columns.join_kinds([part.column for part in parts])
     keys = ("n", "n_missing", "n_known", "n_gaps")
     summary = Summary(column, **{key: sum(getattr(part, key) for part in parts) for key in keys})

@@ -152,7 +152,7 @@ def draw_rows(parts, ends, size):
     """Draw about `size` rows; return their positions (None for all) and whether rows are left out.
 
     parts : Chunks of all rows
-    ends : positions that the sample must include"""
+    ends : positions of rows that the sample must include"""
     if parts.n <= size:
         return None, False
     rows = parts.table.weighted(np.arange(parts.n))  # without rows of weight zero
@@ -221,9 +221,9 @@ def names(terms, sizes):
 
 
 def column_choices(term):
-    """Return, as a tuple per feature of a term, which column of each factor it multiplies.
+    """Return a list with a tuple per feature of a term: the column of each factor to multiply.
 
-    For a term a:b, (1, 0) means column 1 of a times column 0 of b."""
+    In a term a:b, (1, 0) is column 1 of a times column 0 of b."""
     widths = [range(factors.width(part)) for part in term]
     return [choice[::-1] for choice in itertools.product(*reversed(widths))]
 
@@ -239,7 +239,7 @@ def check_ways(monotone):
 def directions(monotone, design, family):
     """Return 1 (increasing), -1 or 0 (free) per feature from the dict `monotone`; None if empty.
 
-    Raise ArgumentError unless each column of `monotone` is numeric or ordered, and in one term."""
+    Raise ArgumentError if a column of `monotone` is in no term or several, or has no order."""
     if not monotone:
         return None
     if family.n_functions > 1:
