@@ -195,7 +195,7 @@ def row_spans(n):
 
 
 def sum_rows(part, n, add=np.add):
-    """Return the sum, by add(a, b), of part(rows) over slices of 65,536 rows that cover n rows."""
+    """Return the sum of part(rows) over slices of 65,536 of n rows; add(a, b) adds two parts."""
     return reduce(add, map(part, row_spans(n)))
 
 

@@ -140,7 +140,7 @@ class OnWorkers:
 
 @dataclass(frozen=True)
 class Task:
-    """Call of work(*args) on a Dask worker, which supplies args[k] itself for each k in `at`."""
+    """Call of work(*args) on a Dask worker; at : positions in `args` of values that it holds."""
 
     work: object
     args: tuple
@@ -175,7 +175,7 @@ def _aligned(v):
 def _submit(client, name, tasks, *held):
     """Send Tasks, with `name` in their keys, to Dask workers; return a list of futures, one each.
 
-    held : lists of futures, one per task; their results become arguments of the task"""
+    held : lists with a future per task; each result becomes an argument of its task"""
     # Unique keys, so that no earlier result is used again
     keys = [f"lodim-{name.strip('_')}-{uuid4().hex}" for _ in tasks]
     with warnings.catch_warnings():

@@ -83,9 +83,9 @@ def _standard(values, share, most):
 
 
 def waves(key, k, rng):
-    """Return k random functions of a key, cos(speed * key + phase), at the keys of n rows, (n, k).
+    """Return cos(speed * key + phase) of each row's key, for k random speeds and phases, (n, k).
 
-    key : (n,) numbers that depend on the rows' values only; rng draws the speeds and phases"""
+    key : (n,) numbers that depend on the rows' values only; rng : NumPy random generator"""
     phase, speed = rng.uniform(0.0, 2.0 * np.pi, k), WAVES * rng.normal(size=k)
     near = np.clip(key, -1e9, 1e9)  # those of rows of next to no weight may be infinite
     return np.cos(near[:, None] * speed + phase)
@@ -106,14 +106,14 @@ def drawn(key, count, seed):
 
 
 def lengths(X, n, threads=1):
-    """Return the sums of squared features in n rows, (n,); X : features in tiles of 64 rows."""
+    """Return the sum of squared features of each row, (n,); X : features in tiles of 64 rows."""
     out = np.zeros((len(X), TILE))
     over_rows(squared_lengths, X, out, threads=threads)
     return out.reshape(-1)[:n]
 
 
 def sample_of(batch, count, seed, threads=1):
-    """Return positions of `count` rows of a Batch, evenly spaced in order of row norm; cached."""
+    """Return positions of `count` rows, evenly spaced by row norm from a random start; cached."""
     rows = batch.X, batch.weight
     return batch.once(
         (spread_sample, count, seed), lambda: spread_sample(*rows, count, seed, threads)
@@ -121,7 +121,7 @@ def sample_of(batch, count, seed, threads=1):
 
 
 def spread_sample(X, weight, count, seed, threads=1):
-    """Return positions of `count` rows of positive weight, evenly spaced in order of row norm."""
+    """Return positions of `count` rows (weight > 0), evenly spaced by norm from a random start."""
     length = lengths(X, len(weight), threads)
     place_bits = np.uint64(max(1, int(len(weight) - 1).bit_length()))
     place = (np.uint64(1) << place_bits) - np.uint64(1)

@@ -14,7 +14,7 @@ from lodim.engine.dask_cluster import PART_TILES, ROWS_PER_CHUNK, Cluster, OnWor
 class WorkerTiles(OnWorkers):
     """Array in tiles of 64 rows, (n_tiles, ..., 64), distributed over Dask workers.
 
-    beside : dict "y", "weights" or "offset" -> (local array, its copy on the workers)"""
+    beside : dict "y", "weights" or "offset" -> (local array, copy on workers), of the same rows"""
 
     def __init__(self, cluster, futures, n, shape, dtype):
         self.cluster, self.futures, self.n = cluster, futures, n
@@ -127,7 +127,7 @@ class WorkerTiles(OnWorkers):
         return there
 
     def know(self, values, copy):
-        """Remember `copy`, on the workers, of an array `values`, so that it is not sent again."""
+        """Remember that `copy`, WorkerTiles, has the array `values`: do not send it again."""
         self._sent.append((ref(values), copy))
 
     def varies(self):
