@@ -54,7 +54,7 @@ def parse(text):
 
 
 def _cut(text):
-    """Return a formula in one line, its tokens left and right of '~', and the position of '~'."""
+    """Return (formula in one line, tokens left of '~', tokens right of '~', position of '~')."""
     if not isinstance(text, str):
         raise FormulaError(f"the formula must be text such as 'y ~ .', not {shown(text)}")
     every = tokens(text)
@@ -76,7 +76,7 @@ def _summands(tree):
 
 
 def _responses(text, tree):
-    """Return the responses, each a Leaf; text : formula; tree : syntax tree of its left side."""
+    """Return a tuple of responses (Leaf) from `tree`, the left side of the formula `text`."""
     responses = {}
     if isinstance(tree, Joined) and "(" in text[: tree.place]:
         fail(text, tree.place, "on the left side, for a sum of columns write I(a + b)")

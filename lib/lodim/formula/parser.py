@@ -114,9 +114,9 @@ def tokens(text):
 
 
 def side(text, tokens, after):
-    """Return the syntax tree of one side of a formula; None if it has no tokens.
+    """Return the syntax tree of one side of the formula `text`; None if it has no tokens.
 
-    text : the formula; tokens : those of the side; after : where in `text` the side begins"""
+    tokens : tokens of the side; after : position in `text` where the side begins"""
     return _Reader(text, tokens, after).side() if tokens else None
 
 
@@ -166,7 +166,7 @@ class _Reader:
         return Joined(tuple(parts), tuple(operators), place)
 
     def check(self, parts, operators):
-        """Raise FormulaError for a number as operand, or ** without a sum and a whole number.
+        """Raise FormulaError for a number as operand, or for ** other than (sum)**(whole number).
 
         parts : operands (each Leaf or Joined); operators : texts, operators[i] before parts[i]"""
         power = operators[1] == "**"
@@ -293,7 +293,7 @@ class _Reader:
         return self.read(self.text[token.place : end], token.place)
 
     def read(self, code, place):
-        """Return a Leaf of `code`, a column or call at `place` in the formula, or raise errors."""
+        """Return a Leaf for a column or call: text `code` at position `place` of the formula."""
         try:
             tree = language.read(code)
             if not isinstance(tree, ast.Name):  # not a Q('name')

@@ -100,7 +100,7 @@ def _plain(value):
 
 
 def _own_name(text):
-    """Return text that is safe as a key in JavaScript, where "constructor" etc. have a meaning."""
+    """Return a text, changed if it has a meaning as a key in JavaScript, such as "constructor"."""
     return f"{text}\N{WORD JOINER}" if text in OBJECT_PROPERTIES else text
 
 
@@ -114,7 +114,7 @@ def _is_number(frame, name):
 
 
 def _field(encoding, picture, names, name, **options):
-    """Return the altair encoding of a column of a Picture's frame.
+    """Return the altair encoding of the column `name` of a Picture's frame.
 
     encoding : class of altair, such as alt.X
     names : dict column -> its name in the chart"""
@@ -181,7 +181,7 @@ def _style(alt, picture, names, mark, encoding, marks):
 
 
 def _names_across(alt, picture):
-    """Return altair's options for an x axis of names (dict): in row order, rotated if too long."""
+    """Return a dict of altair's options for an x axis of names: row order, rotated if long."""
     lengths = [len(str(value)) for value in picture.frame[picture.x].unique()]
     fit = len(lengths) * max(lengths, default=0) <= LETTERS
     return {"sort": None, "axis": alt.Axis(labelAngle=0 if fit else -40)}

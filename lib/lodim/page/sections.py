@@ -70,7 +70,7 @@ def effects(fit, inputs, data):
 
 
 def _used_most(fit, inputs):
-    """Return the inputs (columns) with the largest estimates per SD, and the offset, in order."""
+    """Return the MOST_EFFECTS inputs with the largest estimates per SD, in the given order."""
     if len(inputs) <= MOST_EFFECTS:
         return inputs
     frame, d = fit._of_tables(), fit.design
@@ -192,7 +192,7 @@ def limits(fit):
 
 
 def choice(fit):
-    """Return a list with a picture of the cross-validation that chose a setting; [] if none did."""
+    """Return a list with a picture of held-out deviance per value of a chosen setting, or []."""
     if fit.selection is None:
         return []
     names = [name for name in fit.chosen if name in fit.selection]

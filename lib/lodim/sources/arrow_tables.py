@@ -279,9 +279,10 @@ def _pieces(fragment: Any, place: str, schema: Any, rows: Any) -> Iterator[Fragm
 
 
 def _categories(fragments: Sequence[Any], schema: Any) -> Any:
-    """Return a schema of only those columns whose type is categorical, the same in all fragments.
+    """Return a pyarrow schema of the columns with the same categorical type in all fragments.
 
-    fragments : parts of a dataset; the schema is empty if one of them is not Parquet"""
+    fragments : parts of a dataset; the result is empty if one of them is not Parquet
+    schema : types of the dataset's columns"""
     pa, in_files = arrow(), []
     for fragment in fragments:
         if not _is_parquet(fragment):

@@ -128,7 +128,7 @@ def read_csv(files: Sequence[FileState], check: Callable[[list[str]], Any] | Non
 
 
 def _cuts(file: FileState, n: int) -> list[Cut]:
-    """Return a Cut per chunk of a file of n rows. If there is one chunk, it has no range of bytes.
+    """Return a list with the Cut (rows and bytes) of each chunk of a file of n rows.
 
     A file with a quote is a single chunk, since a line end may be inside a cell."""
     whole: list[Cut] = [(0, n, None, None)]

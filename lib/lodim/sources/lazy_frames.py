@@ -12,7 +12,7 @@ from lodim.sources import ROWS_PER_CHUNK, Chunk, Piece, Source
 
 
 class Fingerprint:
-    """Sums of hashed values per column, weighted by row, to detect changes between two passes."""
+    """Sums of hashes per column, weighted by row position, to detect changed or moved rows."""
 
     def __init__(self) -> None:
         self.sums: dict[str, int] = {}

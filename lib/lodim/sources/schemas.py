@@ -58,7 +58,7 @@ def check_columns(first: str, known: list[str], name: str, names: list[str]) -> 
 def _unify(field: Any, origin: str, other: Any, name: str) -> Any:
     """Return a field whose type covers a column's types in two files; DataError if there is none.
 
-    field : pyarrow field of the column in the file `origin`; other : that in the file `name`"""
+    field, other : pyarrow fields of the column, from the files `origin` and `name`"""
     if field.type == other.type:
         return field
     pa = arrow()
@@ -83,7 +83,7 @@ def _without_dictionary(field: Any, other: Any) -> Any:
 
 
 def in_order(field: Any) -> bool:
-    """Return whether a pyarrow field has categories in order, unlike a Categorical of polars."""
+    """Return whether a field has categories in an order to keep; a polars Categorical has not."""
     from_polars = any(key.startswith(b"_PL_CATEGORICAL") for key in field.metadata or ())
     return arrow().types.is_dictionary(field.type) and not from_polars
 
