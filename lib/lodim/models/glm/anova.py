@@ -129,7 +129,8 @@ def _statistic(fit):
 def _test(fit, value, df):
     """Test df coefficients against zero; return a dict of df, statistic and p-value.
 
-    value : Wald statistic, or fall of the deviance; if df is 0, the dict has only df"""
+    value : Wald statistic, or increase in deviance if they are zero
+    If df is 0, the dict has only df."""
     if not df:
         return {"df": df}
     if not fit.family.dispersed:

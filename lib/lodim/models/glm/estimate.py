@@ -70,10 +70,10 @@ def _fit(rows, settings):
     log |= {"converged": converged or log["exact"], "n_iter": n_before + n_iter, "df": df}
     # Directions with hardly any information have no finite estimate, if the rows are separated.
     at_null, H = (_restricted(free, sums.matrix) for sums in (at_null, found))
-    least = FLAT * np.linalg.eigvalsh(at_null).max(initial=0.0)
-    if X is not None and not is_separated(family, X, y, H, least, free):
-        least = 0.0
-    B, null = inference.bread(H, least)
+    zero_limit = FLAT * np.linalg.eigvalsh(at_null).max(initial=0.0)
+    if X is not None and not is_separated(family, X, y, H, zero_limit, free):
+        zero_limit = 0.0
+    B, null = inference.bread(H, zero_limit)
     if free is not None:
         B, null = free @ B @ free.T, free @ null
     cov = inference.covariance(kind, rows, basis, found, B, log["dispersion"])
@@ -145,10 +145,10 @@ def theta_error(problem, estimates):
 
 
 def state_of_residuals(problem, estimates):
-    """Return whether most residuals are rounding errors, and whether Huber's limit is unconverged.
+    """Return two bools: most residuals are rounding errors; Huber's limit has not converged.
 
     Both are False for families other than quantile and Huber's.
-    estimates : Estimates of the fit"""
+    problem : Problem with the training rows; estimates : Estimates of the fit"""
     batch, family = problem.batch, problem.family
     if not family.m_estimation:
         return False, False
@@ -165,7 +165,7 @@ def state_of_residuals(problem, estimates):
 
 
 def maximize(rows, basis, start, at_null, max_iter):
-    """Maximize the likelihood by Newton steps; return Sums at the maximum, converged, iterations.
+    """Maximize the likelihood by Newton steps; return (Sums, whether converged, iterations).
 
     rows : Rows of the fit; basis : Basis of the coefficients
     start : Sums at first guesses of the coefficients
@@ -196,10 +196,10 @@ def maximize(rows, basis, start, at_null, max_iter):
 
 
 def _step(found, free):
-    """Return a Newton step (S, q) for the coefficients, and twice the predicted fall of deviance.
+    """Return a Newton step (S, q) for the coefficients, and twice the predicted fall in deviance.
 
     found : Sums at the present coefficients
-    free : (S q, r) basis of the allowed steps; None if all are"""
+    free : (S q, r) basis of the allowed steps; None if all steps are allowed"""
     H, gradient = _restricted(free, found.matrix), found.gradient
     gradient = gradient if free is None else free.T @ gradient
     try:
@@ -219,8 +219,8 @@ def is_separated(family, X, y, H, zero_limit, free=None):
     """Return whether the likelihood has no maximum at finite coefficients.
 
     X : (n, q) design columns of the model
-    zero_limit : size below which an eigenvalue of the information matrix H may be zero
-    free : (S q, r) basis of the allowed coefficients; None if all are"""
+    zero_limit : eigenvalues of the information matrix H up to this size may be zero
+    free : (S q, r) basis of the allowed coefficients; None if all are allowed"""
     # Konis (2007), ch. 4
     if family.name in ("gaussian", "gamma", "huber"):  # no mean at the edge of its range fits a row
         return False

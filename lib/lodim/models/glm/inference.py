@@ -77,12 +77,13 @@ def log_likelihood(rows, deviance):
     return float(shape * (np.log(shape) * total - ratios) - of_rows - gammaln(shape) * total)
 
 
-def bread(H, least):
+def bread(H, zero_limit):
     """Return the pseudo-inverse of the information H, and the directions without information.
 
-    Estimates there are infinite (Geyer 2009). least : largest eigenvalue that counts as zero"""
+    Along these directions, estimates are infinite (Geyer 2009).
+    zero_limit : eigenvalues of H up to this size count as zero"""
     value, vector = np.linalg.eigh(H)
-    known = value > max(least, ROUNDING * value.max(initial=0.0))
+    known = value > max(zero_limit, ROUNDING * value.max(initial=0.0))
     return (vector[:, known] / value[known]) @ vector[:, known].T, vector[:, ~known]
 
 
@@ -90,7 +91,7 @@ def covariance(kind, rows, basis, found, B, dispersion):
     """Return the covariance matrix of the coefficients; NaN if there are too few rows.
 
     kind : "nonrobust", "HC0" to "HC3", or "cluster"
-    basis : Basis that the coefficients belong to
+    rows : Rows of the fit; basis : Basis of the coefficients
     found : Sums at the estimated coefficients
     B : nonrobust covariance for a dispersion of 1"""
     # White (1980); MacKinnon (1985)
@@ -132,7 +133,8 @@ def fingerprint(batch, family):
 def kind_of(settings, family, n_clusters):
     """Return the kind of covariance to compute; raise ArgumentError if it does not suit the fit.
 
-    The default is "cluster" with clusters, else "nonrobust". n_clusters : their number, or None"""
+    The default is "cluster" if there are clusters, else "nonrobust".
+    n_clusters : number of clusters; None without clusters"""
     kind = settings.covariance or ("nonrobust" if n_clusters is None else "cluster")
     if family.several_classes and kind in ("HC2", "HC3"):
         what = "covariance must be 'HC0', 'HC1' or clusters= with more than two classes"
@@ -155,7 +157,7 @@ def kind_of(settings, family, n_clusters):
 def diagnostics(rows, estimates, B, rank, dispersion, most):
     """Return the Diagnostics (residuals, leverages) of at most `most` training rows.
 
-    B is the covariance of the `rank` coefficients in `estimates`, divided by the dispersion."""
+    B : nonrobust covariance for a dispersion of 1; rank : rank of the information matrix"""
     batch, family, kept = rows.batch, rows.family, estimates.kept
     at = batch.positive_weight
     if len(at) > most:  # a random sample, in order

@@ -94,7 +94,7 @@ def group_sums(X, columns, T, live, slopes, group, out):
 
 @njit(**FAST, forceinline=True)
 def _fill(X, columns, live, first, x):
-    """Copy 16 blocks of 64 rows of X, the first of which is `first`, into x (q, 1024).
+    """Copy columns of the 16 blocks of 64 rows X[first : first + 16] into x (q, 1024).
 
     columns : (q,) columns to copy, -1 for ones; live : (n,) bool, blocks without True get zeros"""
     x[:] = 0.0

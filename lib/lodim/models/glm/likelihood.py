@@ -40,7 +40,7 @@ def curvatures(family, y, weight, mean, observed=False):
 
 
 def joined_blocks(blocks, S):
-    """Return a symmetric matrix of S x S blocks; blocks : (P, q, q), its lower half row by row."""
+    """Return a symmetric matrix of S x S blocks; blocks : (P, q, q), its lower triangle by row."""
     q = blocks.shape[1]
     out = np.empty((S, q, S, q))
     for block, s, t in zip(blocks, *np.tril_indices(S), strict=True):

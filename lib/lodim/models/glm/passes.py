@@ -62,7 +62,7 @@ class RowBlock:
     def score(self, family, coef):
         """Return linear predictors with offset, (m, K), of the m rows with positive weight.
 
-        coef : (S, q) coefficients of z = T'x; K = S, but K = S + 1 for unordered classes"""
+        coef : (S, q) coefficients of z = T'x; K is S, or for unordered classes S + 1"""
         out = np.empty((len(coef), kernels.padded_length(self.X)))
         kernels.scores(np.asarray(self.X), self.kept - 1, coef @ self.T.T, out)
         score = likelihood.all_scores(out[:, self.live].T, family)
@@ -129,7 +129,7 @@ def parts(vector, coef):
 
 @np.errstate(all="ignore")
 def squares(X, y, weights, offset, *, kept, T, family, coef, B, power):
-    """Return a vector: number of rows with leverage 1, then M of a robust covariance B M B.
+    """Return the number of rows with leverage 1 and M of the covariance B M B, in one vector.
 
     kept : (q,) columns of the design in the model
     T : (q, q) matrix that combines them to z = T'x
@@ -156,10 +156,10 @@ def squares(X, y, weights, offset, *, kept, T, family, coef, B, power):
 
 @np.errstate(all="ignore")
 def cluster_sums(X, y, weights, offset, clusters, *, bounds, kept, T, family, coef):
-    """Return codes of clusters, and the gradients of their log-likelihoods, (clusters, S q).
+    """Sum log-likelihood gradients by cluster; return the m clusters' codes and sums (m, S q).
 
     clusters : (n,) code of each row's cluster
-    bounds : lowest code, and highest code + 1
+    bounds : lowest code to return, and highest one + 1
     kept : (q,) columns of the design in the model
     T : (q, q) matrix that combines them to z = T'x
     coef : (S, q) coefficients of z in S linear predictors"""

@@ -81,9 +81,9 @@ def _points(ax, x, y, xlabel, residual):
 
 
 def _name(ax, rows, x, y, size, named):
-    """Label the points (x, y) of largest `size` by the labels of `rows`, without overlap.
+    """Write labels without overlap next to the points (x, y) of largest `size`.
 
-    named : number of points to label; rows : has the label of each point in `rows.label`"""
+    rows : Diagnostics, with the label of each point; named : number of points to label"""
     size = np.where(np.isfinite(size) & np.isfinite(y), size, -1.0)
     largest = np.argsort(-size, kind="stable")[:named]
     largest = largest[np.argsort(y[largest], kind="stable")]

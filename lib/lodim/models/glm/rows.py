@@ -55,10 +55,11 @@ class Rows:
         return int(seen.sum())
 
     def free_directions(self, S, q):
-        """Return a basis (S q, r) of the changes of coefficients that rows determine; None for all.
+        """Return a basis (S q, r) of possible changes of coefficients; None if all are possible.
 
+        Some coefficients are fixed, or change together, if classes have no rows.
         S : number of linear predictors
-        q : number of coefficients in each"""
+        q : number of coefficients per linear predictor"""
         if S == 1:
             return None
         present = self.sizes > 0.0
@@ -104,10 +105,12 @@ class Rows:
         return over_spans(work, self.batch.X, self.batch.n, *arrays, threads=None)
 
     def at(self, basis, coef, work, *arrays, **options):
-        """Call `work`, a function of `passes`, for each range of 65,536 rows; yield the results.
+        """Yield the results of `work` for ranges of 65,536 rows, in order.
 
-        basis, coef : Basis, and its (S, q) coefficients in S linear predictors
-        arrays : further arguments of the function with an entry per row"""
+        basis : Basis of the coefficients
+        coef : (S, q) coefficients in S linear predictors
+        work : function of the module `passes`, such as `passes.sums`
+        arrays : further arguments of `work` with an entry per row; options : its other arguments"""
         model = {"kept": basis.kept, "T": basis.T, "family": self.family, "coef": coef}
         rows = self.batch.y, self.weights, self.batch.offset, *arrays
         return self.over_spans(partial(work, **model, **options), *rows)
@@ -127,7 +130,7 @@ class Basis:
         return solve_triangular(self.R, np.eye(len(self.R)))
 
     def of_features(self, matrix):
-        """Convert coefficients of z = T'x to those of x; matrix : (S q, k), one per row."""
+        """Convert each column of `matrix` (S q, k) from coefficients of z = T'x to those of x."""
         q, k = len(self.T), matrix.shape[1]
         return np.einsum("ab,sbk->sak", self.T, matrix.reshape(-1, q, k)).reshape(-1, k)
 
