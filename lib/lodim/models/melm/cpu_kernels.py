@@ -50,8 +50,9 @@ def prepare(lo, hi, active, V, Z, cov, h2, results):
     V : (Q, r, k) projections; Z : (r, n) rows
     cov : (C, r, r) class covariances; h2 : (C,) squared bandwidths
     results : arrays (P, spread, root, log_det) to fill
-    P, spread : projected rows; class covariances times the projection
-    root, log_det : inverse Cholesky factor and log determinant per pair of classes A <= B"""
+    P : projected rows; spread : class covariances times the projection
+    root : L^-1 per pair of classes A <= B, where LL' is the sum of their kernel covariances
+    log_det : log det LL'"""
     P, spread, root, log_det = results
     r, k = V.shape[1:]
     C, S = h2.size, np.empty((k, k))
@@ -137,11 +138,12 @@ def subtract_forces(x, U, e, T):
 
 @njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
 def row_sums(u, scale, U, w, after, size, shift, e, T, R):
-    """Return the sum of kernels over pairs of a point of u and a point of U.
+    """Return the sum of kernels over pairs of a point (column) of u and one of U.
 
-    u, U : points, a column each; scale, w : their weights; size : number of points of U in use
-    after : u[:, a] and U[:, i] are a pair if i >= after + a; shift : added to exponents
-    R, T : sums of kernel * difference for the points of u and U, changed in place"""
+    scale : weights of the points of u; w : weights of those of U; size : points of U in use
+    after : u[:, a] and U[:, i] are a pair if i >= after + a
+    shift : added to exponents; e : work array
+    T, R : sums of kernel * difference for the points of U and of u, changed in place"""
     k, total = len(u), 0.0
     for a in range(scale.size):
         first = max(0, after + a)
@@ -166,7 +168,7 @@ def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, force
 
     P : (k, n) projected rows; w : (n,) weights; root : (k, k) map that whitens differences
     span_a, span_b : (first, end) of the ranges
-    same : whether they start at the same row; then pairs i < j count twice, i > j never
+    same : whether both ranges start at the same row; then pairs i < j count twice, i > j never
     shift : added to exponents; scratch : work arrays
     forces_a, forces_b : (k, n) sums of kernel * difference, changed in place"""
     (a0, a1), (b0, b1), (u, U, v, e, T, R, scale) = span_a, span_b, scratch
@@ -208,7 +210,8 @@ def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
     stripes : tasks per projection; start : first row of each class
     P : (Q, k, n) projected rows; w : (n,) weights
     root : (Q, C, C, k, k) maps that whiten differences; shift : (Q, C, C), added to exponents
-    totals, forces : (tasks, C, C) sums for classes A <= B, (tasks, C, k, n) forces; to fill"""
+    totals : (tasks, C, C) sums to fill, for classes A <= B
+    forces : (tasks, C, k, n) forces to fill, of each class on each row"""
     k, C, wide = P.shape[1], start.size - 1, CHUNK + LANES
     u, R = np.empty((k, BLOCK)), np.empty((k, BLOCK))
     U, T = np.empty((k, wide)), np.empty((k, wide))
@@ -244,11 +247,12 @@ def add_forces(P, F, first, stop, factor, root, M, g):
 
 @njit(cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
 def finish(lo, hi, active, stripes, rows, sums, potential, gradient):
-    """Compute log integrals of products of two class densities, and the gradient of a sum of them.
+    """Compute log integrals of products of two class densities, and their weighted sum's gradient.
 
     lo, hi : range of projections; stripes : tasks per projection
-    rows : (Z, P, start, size, h2, share): rows; projected rows; first row, total weight, squared
-        bandwidth of each class; weights of pairs of classes in the sum
+    rows : (Z, P, start, size, h2, share): Z, P are the rows before and after projection;
+        start, size, h2 the first row, total weight and squared bandwidth of each class;
+        share the weights of the log integrals in their sum
     sums : (spread, root, log_det, shift, totals, forces), as in `prepare` and `pair_sums`
     potential : (q, C, C) log integrals to fill
     gradient : (Q, r, k) derivatives by the projection, to fill at `active`"""
@@ -340,11 +344,11 @@ def gap(u, low, high):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def log_sum(u, classes, c, tile, place, gaps, e):
-    """Return the log of the sum of class c's kernels at a point u (k,).
+    """Return the log of the sum of class c's kernels at a point u (k,), in the coordinates of U.
 
     classes : (root, U, w, low, high, start), fields of Densities; root is unused
-    tile, place : block of a row to leave out and its position in the block; -1 for none
-    gaps, e : work arrays, a number per block of the class and 64 numbers"""
+    tile, place : block of the row to leave out, and its position in the block; -1 for none
+    gaps : work array with an element per block of the class; e : work array (64,)"""
     _, U, w, low, high, start = classes
     first, stop = start[c], start[c + 1]
     nearest = first
@@ -379,7 +383,7 @@ def log_sums(lo, hi, step, P, classes, tile, place, out):
 
     lo, hi, step : points lo * step to hi * step - 1 are processed; P : (k, m) points
     classes : (root, U, w, low, high, start), fields of Densities
-    tile, place : (m,) block of a row to leave out and its position in the block; -1 for none"""
+    tile, place : (m,) block of the row to leave out, and its position there; -1 for none"""
     root, _, _, _, _, start = classes
     k, m = P.shape
     u, at, e = np.empty((k, 1)), np.empty(k), np.empty(TILE)

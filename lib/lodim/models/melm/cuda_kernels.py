@@ -43,7 +43,7 @@ def pair_sums(X, weight, owner, begin, V, root, shift):
     The sums are (q, C, C), by pair of classes; and (q, C, k, C r), by class of the force, axis, and
     class and feature of the row.
     X : blocks of 64 rows on the GPU; weight : (blocks, 64); V : (q, r, k) projections
-    owner, begin : class of each block; first block of each class
+    owner : class of each block; begin : first block of each class
     root : (q, C, C, k, k) maps that whiten differences; shift : (q, C, C), added to exponents"""
     (q, r, k), C = V.shape, root.shape[1]
     U = X.scratch("coordinates", (projections_at_once(len(X), C, k), C, k, len(X), TILE))
@@ -80,8 +80,9 @@ def _coordinates(X, owner, maps, U):
 def _squares(U, q, c, tile_class, t, s, last, point, E):
     """Fill E (16,) with squared distances of this thread's row in block t to 16 rows of block s.
 
-    U : coordinates from `_coordinates`; q : projection; c, tile_class : classes of blocks s and t
-    point : (8, 64) shared memory; finally it has the coordinates 8 * last, ... of block s"""
+    U : coordinates from `_coordinates`; q : projection
+    c : class of block s; tile_class : class of block t
+    last : number of the chunk of 8 coordinates of block s that stays in `point` (8, 64)"""
     thread, k = cuda.threadIdx.x, U.shape[2]
     row, first = thread % TILE, thread // TILE * PARTNERS_PER_THREAD
     chunks = (k + CHUNK - 1) // CHUNK
@@ -120,8 +121,8 @@ def _pair_sums(U, weight, owner, begin, shift, forces, sums):
 
     The force of a class on a row sums kernel * difference from the row to each row of the class.
     U : coordinates from `_coordinates`; weight : (blocks, 64); shift : (Q, C, C), for exponents
-    owner, begin : class of each block; first block of each class
-    forces, sums : arrays to fill, shaped like U and (Q, C, blocks)"""
+    owner : class of each block; begin : first block of each class
+    forces : to fill, shaped like U; sums : (Q, C, blocks), to fill"""
     point = cuda.shared.array((CHUNK, TILE), np.float64)
     room = cuda.shared.array((SEGMENTS, TILE), np.float64)
     E, pull = cuda.local.array(PARTNERS_PER_THREAD, np.float64), cuda.local.array(CHUNK, np.float64)

@@ -57,9 +57,9 @@ class Densities:
 
 
 def fit_densities(Z, code, weight, options, cells=True):
-    """Fit a kernel density to the coordinates of each class; return Densities, (block, position).
+    """Fit a kernel density to the coordinates of each class; return (Densities, (block, position)).
 
-    block, position : (n,) block of each row's kernel and position in the block; -1 without a kernel
+    block : (n,) block of each row's kernel, -1 without one; position : (n,) its place in the block
     Z : (n, k) coordinates; code : (n,) class codes; options : DensityOptions
     cells : whether large classes get a kernel per grid cell, not per row"""
     C, k = int(code.max()) + 1, Z.shape[1]
@@ -111,7 +111,7 @@ def _cells(u, w):
 def log_densities(densities, Z, threads=1, place=None):
     """Return log densities (m, C) at points Z (m, k); densities : Densities of C classes.
 
-    place : (2, m), block of 64 kernels and position in it of one that each point omits; or None"""
+    place : (2, m) kernel that each point omits: its block of 64, and its position there; or None"""
     d, P = densities, np.ascontiguousarray(np.clip(Z, -FARTHEST, FARTHEST).T)
     classes = d.root, d.U, d.w, d.low, d.high, d.start
     place = np.full((2, len(Z)), -1) if place is None else place
@@ -145,13 +145,13 @@ def evaluation_weights(code, weight, equal):
     return weight / max(weight.sum(), 1e-300)
 
 
-def leave_one_out_scores(rows, background, width, options, threads, known=None):
+def leave_one_out_scores(rows, background, width, options, threads, fitted=None):
     """Return log prior + log density (m, C) of m training rows, each without its own kernel.
 
     rows : Rows; background : Background, wide densities to mix in; options : DensityOptions
-    width : factor of kernel widths; known : result of `fit_densities` for these rows, or None"""
-    known = known or fit_densities(rows.Z, rows.code, rows.weight, options, cells=False)
-    (d, place), k = known, rows.Z.shape[1]
+    width : factor of kernel widths; fitted : result of `fit_densities` for these rows, or None"""
+    fitted = fitted or fit_densities(rows.Z, rows.code, rows.weight, options, cells=False)
+    (d, place), k = fitted, rows.Z.shape[1]
     spread = {name: getattr(d, name) / width for name in ("U", "low", "high", "root")}
     widened = replace(d, **spread, scale=d.scale - k * np.log(width))
     log_f = log_densities(widened, rows.Z, threads, place)
@@ -171,9 +171,9 @@ def select_width(rows, background, options, threads):
     of_class = np.arange(len(rows.Z)), rows.code
     share, loss = evaluation_weights(rows.code, rows.share, options.equal), []
     widths = WIDTHS / options.gamma
-    known = fit_densities(rows.Z, rows.code, rows.weight, options, cells=False)
+    fitted = fit_densities(rows.Z, rows.code, rows.weight, options, cells=False)
     for width in widths:
-        score = leave_one_out_scores(rows, background, width, options, threads, known)
+        score = leave_one_out_scores(rows, background, width, options, threads, fitted)
         loss.append(share @ (np.logaddexp.reduce(score, axis=1) - score[of_class]))
     return lowest_between(widths, loss)
 

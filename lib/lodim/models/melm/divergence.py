@@ -120,8 +120,9 @@ class Divergence:
 
         rows : (q, k, n) projected rows; on a GPU, the projections (q, r, k)
         root : (q, C, C, k, k) maps that whiten differences; shift : (q, C, C), added to exponents
-        totals : (..., C, C) sums to fill; forces : (..., C, k, n) forces to fill, sums of
-            kernel * difference; on a GPU, (q, C, k, C r) sums of features times forces"""
+        totals : (..., C, C) sums to fill
+        forces : (..., C, k, n) to fill, the force of each class on each row as in `pair_sums`;
+            on a GPU, (q, C, k, C r) sums of features times forces"""
         if self._tiles is not None:
             totals[:], forces[:] = self._tiles.run(pair_sums, *self._classes, rows, root, shift)
             return
@@ -149,7 +150,7 @@ def overlaps(Z, code, weight, width, potential):
     """Return upper bounds (C, C) of the overlap of the densities of classes A < B.
 
     The overlap is the integral of the smaller density.
-    Z, code, weight : (n, k) projected rows, (n,) their classes and (n,) weights
+    Z : (n, k) projected rows; code, weight : (n,) their classes and weights
     width : (C, k) kernel SDs; potential : (C, C) log integrals of products of two densities"""
     C, boxes, out = len(potential), [], np.zeros_like(potential)
     for c, sd in enumerate(width):

@@ -184,7 +184,7 @@ def fit_view(batch, settings, family, first_gamma=None):
 def _classifier(V, batch, rows, settings, family):
     """Fit a classifier to rows projected by V (p, k); return (V, Z, Rule).
 
-    The returned V is rotated and scaled to the axes that users see; Z : (m, k) coordinates there
+    V is returned on the axes that users see; Z : (m, k) coordinates of `rows` on these axes
     rows : ClassRows, the m rows of `batch` with positive weight"""
     n_classes, (code, weight) = count_classes(family), (rows.code, rows.weight)
     if n_classes > 1:
@@ -205,7 +205,7 @@ def _rows(batch):
 def _view(V, Z, rule, rows, manifold, settings):
     """Make the View of a projection V (p, k).
 
-    rows : ClassRows; Z : (m, k) their coordinates; rule : Rule, the classifier
+    Z : (m, k) coordinates of `rows`, which are ClassRows; rule : Rule, the classifier
     manifold : Manifold that the search returned; settings : Settings of the fit"""
     code, weight, share = rows.code, rows.weight, rows.weight / rows.weight.sum()
     X, centred = rows.X - share @ rows.X, Z - share @ Z

@@ -159,9 +159,9 @@ def _contour_levels(density, rows):
 
 
 def _curves(fit, rule, rows, shown):
-    """Compute the curves of a one-dimensional view, a dict of "x", "density" and "best".
+    """Return the curves of a one-dimensional view: a dict of "x", "density" and "best".
 
-    x, density : (n,) points on the axis; (n, C) densities of the classes there
+    x : (n,) points on the axis; density : (n, C) densities of the classes at x
     best : (n,) likeliest class, -1 far from all rows; None without classes
     fit : MelmFit; rule : Rule that classifies; rows : biplot.Rows to draw
     shown : (m, 1) coordinates of training rows"""

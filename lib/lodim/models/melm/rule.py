@@ -68,7 +68,7 @@ def sample_rows(Z, code, weight, n_rows, seed):
 class Background:
     """Wide normal densities around the class means, which decide the class far from all rows.
 
-    mean : (C, k) centres; root : (k, k) map that whitens differences from them
+    mean : (C, k) centres; root : (k, k) map that whitens differences from centres
     share : weight of the wide density in the mixture with a class's density"""
 
     mean: np.ndarray = forms.real(N_CLASSES, "k")
@@ -168,9 +168,9 @@ class Rule:
         return self.inverse_temperature * score
 
     def calibrated(self, loss):
-        """Return the Rule with the log-odds factor of lowest total loss.
+        """Return the Rule with the factor of the log-odds that has the lowest total loss.
 
-        loss : (n, factors), each row's loss by each factor in INVERSE_TEMPERATURES"""
+        loss : (n, factors), loss of each row for each factor in INVERSE_TEMPERATURES"""
         if self.other is not None:
             return self
         return replace(self, inverse_temperature=select_inverse_temperature(loss))

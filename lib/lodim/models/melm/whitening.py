@@ -135,7 +135,7 @@ def _intensity(mean, square, fourth, n, p):
 
 
 def class_covariance(X, weight, kind, into, kept=1.0, added=0.0):
-    """Return a class's shrunk covariance (r, r) of coordinates X @ into; X : (n, p) its rows.
+    """Return a class's shrunk covariance (r, r) of coordinates X @ into; X : (n, p) rows.
 
     kind : "ledoit-wolf" shrinks the covariance of X, "shrunk" that of the coordinates
     into : (p, r) map to coordinates; weight : (n,) row weights
