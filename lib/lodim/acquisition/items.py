@@ -28,9 +28,9 @@ class Items:
 
     @cached_property
     def _options(self):
-        """All ways to get a column, bool (ways, purchases); the first way per column, (columns,).
+        """Ways to get each column, bool (ways, purchases), and each column's first way (columns,).
 
-        A way marks a purchase that provides the column, and all other purchases that it needs."""
+        A way marks the purchase that provides the column, and all purchases that this one needs."""
         net, options, first = self.network, [], []
         for name in self.names:
             first.append(len(options))

@@ -14,7 +14,7 @@ def condition(x, known, rest, mixture):
     """Condition a Gaussian mixture on a row's known values; return the conditional moments.
 
     x : (features,) values of the row
-    known, rest : positions of known features, and of features that may become known
+    known : positions of known features; rest : positions of features that may become known
     mixture : `Mixture.arrays`
     Return the argument `given` of `extend` and `candidate_losses`."""
     log_share, mean, cov, cross, y_mean, y_var, _ = mixture
@@ -61,13 +61,14 @@ def condition(x, known, rest, mixture):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def extend(V, columns, given, mixture, joint, centre, residual):
-    """Condition a Gaussian mixture on more features; fill the last three arguments.
+    """Condition a Gaussian mixture on more features; fill joint, centre and residual.
 
-    V, columns : (features, rows) values of these features, and their positions
+    V : (features, rows) values of these features; columns : positions of these features
     given : result of `condition`, from values known before
     mixture : `Mixture.arrays`
     joint : (components, rows) log(share * density)
-    centre, residual : means (components, rows) and variances (components,) of a numeric response"""
+    centre : (components, rows) means of a numeric response
+    residual : (components,) variances of a numeric response"""
     # `mixture[-1]` determines the factor of log densities, which is at most 1.
     log_share, scales = mixture[0], mixture[-1]
     s, density, mean, cov, cross, y_mean, y_var = given

@@ -84,10 +84,10 @@ class Mixture:
         return replace(fit.scaled(*self.arrays[-1]), knots=self.knots, scores=self.scores)
 
     def _conditional(self, V, columns):
-        """Return each component's log weight given known features, and its mean and variance of y.
+        """Return log weights of components, means of y and variances of y, given known features.
 
         V : (t, rows) values of t known features; columns : positions of these features
-        Log weights, up to a constant, and means are (components, rows); variances (components,)."""
+        Log weights (up to a constant) and means are (components, rows), variances (components,)."""
         shape = len(self.log_share), V.shape[1]
         out = np.empty(shape), np.empty(shape), np.empty(shape[0])
         nothing = 0, np.zeros(shape[0]), *self.arrays[1:-1]
@@ -171,10 +171,10 @@ def group(X, y, weight, n_classes, seed, per_class):
 
 
 def _shrink_differences(label, common, share, rows, mean, cov):
-    """Make matching clusters of different classes more similar; return their shares and means.
+    """Make matching clusters of different classes more similar; return new shares and means.
 
     label : (clusters,) class
-    common : (clusters,) number shared by matching clusters
+    common : (clusters,) identifier; clusters of different classes match if it is equal
     share, rows : (clusters,) share of the row weights, and number of rows
     mean, cov : (clusters, q) and (clusters, q, q) moments"""
     same_class, same_cluster = label[:, None] == label, common[:, None] == common
@@ -201,7 +201,7 @@ def _signal(found, noise):
 def shrink(parts, p, pooling, independence):
     """Make a Gaussian mixture of p features from Clusters, with shrunken covariances.
 
-    pooling : number of rows that the mean covariance matrix counts for
+    pooling : weight of the clusters' mean covariance matrix, as a number of rows
     independence : shrinkage of covariances towards zero, 0 to 1"""
     share, count = parts.share, parts.rows[:, None, None]
     cov = (count * parts.cov + pooling * np.tensordot(share, parts.cov, 1)) / (count + pooling)
@@ -230,7 +230,7 @@ def learn(X, y, weight, n_classes, seed, per_class, pooling, independence):
 
     n_classes : number of classes, 0 for a numeric y
     per_class : largest number of components per class
-    pooling : number of rows that the mean covariance matrix counts for
+    pooling : weight of the clusters' mean covariance matrix, as a number of rows
     independence : shrinkage of covariances towards zero, 0 to 1"""
     parts = group(X, y, weight, n_classes, seed, per_class)
     return shrink(parts, X.shape[1], pooling, independence)
@@ -324,10 +324,10 @@ def _choose(X, y, weight, fold, n_classes, item_of, seed):
 
 
 def recent_surprises(mixture, X, y, n_classes, earlier, settings):
-    """Return loss minus expected loss of each recent row; if they show drift, warn and return none.
+    """Return surprises (loss minus expected loss) of recent rows; if they drift, warn, return none.
 
-    X, y : new rows; n_classes is 0 for numbers y
-    earlier : result for the rows before them
+    X, y : new rows; n_classes : number of classes, 0 for a numeric y
+    earlier : surprises of the rows before the new ones
     settings : dict with "surprise" and "surprise_sd", mean and SD for held-out rows"""
     found = []
     for x, v in zip(mixture.features(X), y[:, None], strict=True):

@@ -56,7 +56,7 @@ def play_within(mean_price, oracle, X, own, limit):
     """Simulate purchases for rows X at a mean price of up to `mean_price`; return a list of Played.
 
     X : (n, p) all features of the rows
-    own : positions of training rows, to tune the trade-off of loss and price
+    own : positions of the training rows on which the trade-off of loss and price is tuned
     limit : budgets (price, resources) or None"""
     trade_offs = [1e-9, 1e6]  # loss of the standardized response per unit of price
     prices = [np.inf, 0.0]

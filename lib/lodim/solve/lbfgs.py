@@ -141,8 +141,8 @@ def _direction(slope, S, Y, pairs, newest, alpha, out):
 def _remember(trial, theta, at, gradient, S, Y, pairs, newest):
     """Store a step and its change of the gradient in S and Y; return the new `pairs` and `newest`.
 
-    theta, trial : (d,) points before and after the step
-    gradient, at : (d,) gradients at these points
+    trial, theta : (d,) points after and before the step
+    at, gradient : (d,) gradients at `trial` and at `theta`
     S, Y : (memory, d) ring buffers of steps and gradient changes
     pairs, newest : number of stored steps, row of the last one"""
     memory = S.shape[0]
@@ -175,8 +175,8 @@ def _set_trial(theta, slope, direction, step, l1, trial):
 def _accept_trial(c, at, l1, search):
     """Accept the trial point of minimization c; set its next direction and trial point.
 
-    Return its largest absolute gradient with the L1 penalty, and the predicted decrease to come.
-    at : (q, d) gradients at all trial points
+    Return the largest absolute gradient with the L1 penalty, and the predicted further decrease.
+    at : (q, d) gradients at the trial points of all minimizations
     l1 : (d,) weights of the L1 penalty
     search : Search, changed in place"""
     trial, theta, gradient, slope = search.trial, search.theta, search.gradient, search.slope
@@ -236,7 +236,7 @@ def advance(active, value, at, stops, search):
     """Do one step of several minimizations: accept or shorten it, then set the next trial point.
 
     active : positions of the minimizations that still run
-    value, at : (q,) values and (q, d) gradients at the trial points
+    value : (q,) values at the trial points; at : (q, d) gradients at the trial points
     stops : Stops, with the L1 penalty; search : Search, changed in place"""
     l1, precision, resolution = stops.l1, stops.precision, stops.resolution
     trial, theta, slope, direction = search.trial, search.theta, search.slope, search.direction

@@ -21,8 +21,8 @@ class ElasticNet:
     def over(cls, share, lambda_, l1_ratio):
         """Return an elastic net penalty with a different weight for each parameter.
 
-        share : (d,) factors of the penalty
-        lambda_, l1_ratio : strength of the penalty, and share of its L1 part"""
+        share : (d,) factor of the penalty for each parameter
+        lambda_ : strength of the penalty; l1_ratio : share of its L1 part, 0 to 1"""
         # lambda_ sum_k share_k ((1 - l1_ratio) w_k^2 + l1_ratio |w_k|)
         return cls(lambda_ * (1.0 - l1_ratio) * share, lambda_ * l1_ratio * share)
 

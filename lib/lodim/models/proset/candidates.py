@@ -29,7 +29,8 @@ class Split:
 def allocate(sizes, n_candidates, max_fraction):
     """Return how many of n_candidates to draw from each group of rows, as equally as possible.
 
-    sizes : rows per group; max_fraction : largest share to draw, never a whole group, or None"""
+    sizes : number of rows of each group
+    max_fraction : largest share of a group to draw (then never all rows); None for no limit"""
     most = sizes
     if max_fraction is not None:
         most = np.minimum(np.rint(max_fraction * sizes), np.maximum(sizes - 1, 0)).astype(int)
@@ -44,7 +45,7 @@ def draw_split(groups, weight, content, settings, seed):
     """Draw candidates (possible prototypes) and scoring rows (whose loss counts); return a Split.
 
     Both are drawn from each group. groups : (n,) group of each row; weight : (n,) row weights
-    content : (n,) numbers that sort the rows of a group before they are shuffled"""
+    content : (n,) numbers computed from row values, so that the order of rows does not matter"""
     within = [np.flatnonzero(groups == g) for g in np.unique(groups)]
     # Groups of equal size are ordered by content, not by class names.
     within.sort(key=lambda rows: content[rows].sum())

@@ -60,8 +60,9 @@ def multiply(V, T, Z):
 
 @njit(cache=True, error_model="numpy")
 def similarity_matrix(x, v, rows, columns):
-    """Return a matrix from which log similarities of J points with data rows are computed.
+    """Return a matrix that `similarities` multiplies by data rows to get log similarities.
 
+    Its first J rows belong to the J points; the others are padding.
     x : (n, p) features; v : (D,) feature weights
     rows : (J,) positions of the points in x; columns : (D,) positions of the features"""
     # V[j] is (z, -|z|^2 / 2, 1, 0, ...). Its product with (t, 1, -|t|^2 / 2, 0, ...) is the log
@@ -184,10 +185,10 @@ def weight_slope(G, j, w, slope):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def width_slope(G, j, y, target, u, h, alpha):
-    """Return the term of prototype j, without j's weight, in the derivative of the loss by u.
+    """Return prototype j's part of the derivative of the loss by u, divided by j's weight.
 
     G : flat, 64 similarities per prototype; u : inverse SD of normal densities
-    y, target : (64,) responses of the rows; response of j
+    y : (64,) responses of the rows; target : response of prototype j
     h : (64,) density of j at y; alpha : (64,) derivatives of the loss by numerators of estimates"""
     row, narrow, s = G[j * TILE : (j + 1) * TILE], h.dtype.type(1) / u, u - u
     for i in range(TILE):
@@ -198,10 +199,11 @@ def width_slope(G, j, y, target, u, h, alpha):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def feature_sum(T, Y, k, last):
-    """Return a term of the loss derivative by the weight of feature k, times minus this weight.
+    """Return a part of -v dL/dv, where v is the weight of feature k and L the loss of 64 rows.
 
-    T : flat, 64 weighted features of the rows per feature
-    Y : flat, 64 sums of slope * weighted feature over points; at feature `last`, sums of slopes"""
+    T : flat, for each feature its weighted values in the 64 rows
+    Y : flat, for each feature and row the sum of slope * weighted feature over points
+    last : index in Y, counted like k, of each row's sum of slopes over points"""
     # The derivative sums C_ij (t_ik - z_jk)^2 over rows i and points j, with weighted features t, z
     # and slopes C. Here are two of the three terms of the square; `square_sums` adds the last.
     t, y = T[k * TILE : (k + 1) * TILE], Y[k * TILE : (k + 1) * TILE]

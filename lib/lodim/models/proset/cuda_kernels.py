@@ -38,9 +38,9 @@ def padded_size(J):
 def loss_gradient(X, rows, own, candidates, points, v, w, u, active, order, loss):
     """Return an array: the rows' loss, and its derivatives by u (a number), v (D,) and w (J,).
 
-    X : blocks of 64 rows on the GPU; rows, own, candidates, points : as in `upload_rows`
+    X : blocks of 64 rows on the GPU; rows, own, candidates, points : results of `upload_rows`
     v : (D,) feature weights; active : positions of these features
-    w : (J,) weights of candidates, positive first; order : their columns in `candidates`
+    order : (J,) columns of `candidates`, positive weights first; w : (J,) weights in this order
     u : inverse SD of normal densities; loss : CLASSES, SQUARED or DENSITY, the kind of loss"""
     D, J, n_blocks = active.size, order.size, count_blocks(len(X))
     live = np.count_nonzero(w.astype(X.dtype))
@@ -79,8 +79,8 @@ def kernel_sums(X, points, values, out):
 def _gather_points(candidates, theta, index, D, J, points):
     """Fill a column of `points` per candidate: D weighted features, weight, response.
 
-    candidates : (p + 1, n) features, and in the last row responses
-    theta : D feature weights, J candidates' weights; index : D rows, J columns of `candidates`"""
+    candidates : (p + 1, n) features of n candidates, and in the last row their responses
+    theta : feature weights, candidates' weights; index : positions of D features, J candidates"""
     j, k = cuda.grid(1), cuda.blockIdx.y
     if j >= J:
         points[k, j] = 0.0
@@ -94,10 +94,11 @@ def _gather_points(candidates, theta, index, D, J, points):
 
 @cuda.jit(device=True)
 def _stage(tile, j, first, size, stage):
-    """Copy `size` weighted features of 64 rows and 64 points to shared memory, from `first` on.
+    """Copy weighted features `first` to first + size - 1 of 64 rows and 64 points to `stage`.
 
-    tile : (X, t, active, v, points, D): rows X[t]; D features and their weights; weighted points
-    j : first point; stage : two arrays (8, 64) to fill, for rows and for points"""
+    tile : (X, t, active, v, points, D); X[t] has features of the rows, `points` weighted features
+        of all points; `active` and v are positions and weights of the D features
+    j : first of the 64 points; stage : two arrays (8, 64), for rows and for points"""
     (X, t, active, v, points, _), (row, point) = tile, stage
     for e in range(cuda.threadIdx.x, size * TILE, THREADS):
         k, i = e // TILE, e % TILE
@@ -107,10 +108,10 @@ def _stage(tile, j, first, size, stage):
 
 @cuda.jit(device=True)
 def _similarities(tile, j, stage, G):
-    """Fill this thread's G (4, 4) with similarities of every 16th row to every 16th of 64 points.
+    """Fill G (4, 4) with this thread's part of the similarities of 64 rows to 64 points.
 
-    tile : (X, t, active, v, points, D): rows X[t]; D features and their weights; weighted points
-    j : first point; stage : two arrays (8, 64), work memory"""
+    tile : rows, features and points, the same tuple as in `_stage`
+    j : position of the first point; stage : two arrays (8, 64), work memory"""
     D, (row, point) = tile[5], stage
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     for r in range(ROWS_PER_THREAD):
@@ -136,7 +137,7 @@ def _leave_out(own, t, index, D, J, first, G):
     """Set this thread's similarities G (4, 4) to zero where row and candidate are the same row.
 
     own : (blocks, 64) candidate that is the row, or -1; t : block of the 64 rows
-    index : D features, then J candidates; first : position of the first of 64 candidates"""
+    index : positions of D features, then J candidates; first : position of the first of 64"""
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     for c in range(ROWS_PER_THREAD):
         j = first + yours + SIDE * c
@@ -148,9 +149,9 @@ def _leave_out(own, t, index, D, J, first, G):
 
 @cuda.jit(device=True)
 def _agreement(y, target, normal, loss):
-    """Return (h, dh/du), where h is a prototype's prediction for a row with response y.
+    """Return a prototype's prediction for a row of response y, and its derivative by inverse SD u.
 
-    target : the prototype's response; normal : constants of a normal density with SD 1 / u
+    target : the prototype's response; normal : constants of a normal density with inverse SD u
     loss : kind of prediction, CLASSES for P(y), DENSITY for a density at y, SQUARED for a mean"""
     one, narrow, height, peak = normal  # 1, u / sqrt(2), u / sqrt(2 pi), 1 / sqrt(2 pi)
     if loss == CLASSES:
@@ -177,7 +178,7 @@ def _slopes(y, a, b, weight, loss):
 def _estimates(tile, rows, own, J, live, normal, loss, stage, G, A, B, room):
     """Write this thread's part of the sums A and B for estimates A / B of 64 rows to `room`.
 
-    tile : (X, t, active, v, points, D): rows X[t]; D features and their weights; weighted points
+    tile : rows, features and points, the same tuple as in `_stage`
     rows : (blocks, 4, 64), responses first; own : (blocks, 64) candidate that is the row, or -1
     J, live : number of candidates, and of those with positive weight, which come first
     normal : constants of a normal density with SD 1 / u; stage, room : shared memory
@@ -214,10 +215,10 @@ def _column_sum(room, start, i):
 
 @cuda.jit(device=True)
 def _feature_sums(tile, j, stage, C, zero, room, out):
-    """Add to out (D,) a part of the gradient by feature weights, over 64 rows and 64 points.
+    """Add sums over 64 rows and 64 points to out (D,), for the gradient by D feature weights.
 
-    tile : (X, t, active, v, points, D): rows X[t]; D features and their weights; weighted points
-    C : (4, 4) this thread's point weights times derivatives of row losses by them
+    tile : rows, features and points, the same tuple as in `_stage`
+    C : (4, 4) this thread's part of point weight times derivative of the row's loss by this weight
     j : first point; stage, room : shared memory; zero : 0 in the sums' precision"""
     # out[d] grows by the sum of C_ij (v_d (x_id - x_jd))^2 / 2 over rows i and points j.
     D, (row, point) = tile[5], stage
@@ -357,9 +358,11 @@ def _kernel_sums(X, active, v, points, values, out):
 def upload_rows(X, scoring, x, target):
     """Copy rows and candidate prototypes to the GPU; return (rows, own, candidates, points).
 
+    X : blocks of 64 rows on the GPU; scoring : ScoringRows
+    x : (J, p) features of the candidates; target : (J,) responses of the candidates
     rows : (blocks, 4, 64) response, numerator and denominator of the estimate so far, weight
-    own : (blocks, 64) candidate that is the row, or -1; scoring : ScoringRows
-    candidates : (p + 1, J) of features x and responses `target`; points : zeros to fill"""
+    own : (blocks, 64) candidate that is the row, or -1
+    candidates : (p + 1, J) features, then responses; points : zeros, filled by `loss_gradient`"""
     rows = np.stack([scoring.y, scoring.a, scoring.b, scoring.weight], axis=1)
     room = np.zeros((x.shape[1] + 2, padded_size(len(x))), X.dtype)
     return upload(rows), upload(scoring.own), upload(np.vstack([x.T, target])), upload(room)

@@ -104,8 +104,8 @@ def _mixed(prototypes, X, n, y, threads, normal):
     """Return the density or distribution function (n,) at y of n mixtures of normals, one per row.
 
     prototypes : Prototypes of the fit
-    normal : the same function for one normal, given (y - mean) / SD and SD
-    X : (blocks, p, 64) features; n : number of rows; y : (n,) standardized responses"""
+    X : (blocks, p, 64) features; n : number of rows; y : (n,) standardized responses
+    normal : density or distribution function of one normal, given (y - mean) / SD and SD"""
     width, out = _widths(prototypes), np.empty(n)
     for rows, W, total in _mixtures(prototypes, X, n, threads):
         values = normal((y[rows, None] - prototypes.y) / width, width)
@@ -114,7 +114,7 @@ def _mixed(prototypes, X, n, y, threads, normal):
 
 
 def _mixtures(prototypes, X, n, threads):
-    """Yield mixtures of normals for blocks of r rows: (slice of rows, W, total).
+    """Yield mixtures of normals for blocks of r of the n rows of X: (slice of rows, W, total).
 
     W : (r, M) weights of the prototypes' normals; total : (r,) their sum, plus 1 for N(0, 1)"""
     for lo in range(0, len(X), CHUNK):

@@ -32,10 +32,10 @@ ROUNDS = 10, 10, 10, 20, 30, 60, 100, 200  # evaluations per round of `_descend`
 def fit_stages(batch, family, settings, eval_batch=None, previous=None):
     """Fit sets of prototypes one by one; yield (Prototypes, results, predictors) after each.
 
-    After a set without prototypes, the endless generator yields None for Prototypes and results.
-    results : dict of numbers; predictors : (n, K) linear predictors of `eval_batch`, or None
     batch : training rows; eval_batch : rows to predict, or None
-    previous : (Prototypes, results) of a fit to the same rows, to continue; or None"""
+    previous : (Prototypes, results) of a fit to the same rows, to continue; or None
+    results : dict of numbers; predictors : (n, K) linear predictors of `eval_batch`, or None
+    The generator never ends; after a set without prototypes, Prototypes and results are None."""
     state = BatchState(batch, family, settings)
     used, ended, base, sums = np.zeros(len(state.varies), bool), False, None, None
     if eval_batch is not None:
@@ -121,7 +121,7 @@ def _fit_features(state, split, features):
 
 
 def _previous_batch(prototypes, c, state):
-    """Return batch c of the earlier `prototypes`, with the values of all features, used or not.
+    """Return batch c of `prototypes`, fitted before, with the values of all features.
 
     Raise DataError unless `state` (a BatchState) has the same rows and responses."""
     part = prototypes.single_batch(c)

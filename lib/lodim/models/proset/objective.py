@@ -43,7 +43,7 @@ class ScoringRows(NamedTuple):
 
 
 def penalize(p, J, settings):
-    """Return the ElasticNet penalty of p feature weights, J prototype weights and an inverse SD."""
+    """Return the ElasticNet for parameters of a BatchObjective of p features and J candidates."""
     s = settings
     lambda_ = np.repeat([s.lambda_v, s.lambda_w, s.lambda_u], [p, J, 1])
     l1_ratio = np.repeat([s.l1_ratio_v, s.l1_ratio_w, 0.0], [p, J, 1])

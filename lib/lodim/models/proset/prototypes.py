@@ -199,7 +199,7 @@ def response_values(prototypes):
 def null_sums(null, base):
     """Return the null model's part of sums over null model and prototypes, (n, Q).
 
-    It is K class probabilities, or for a numeric response a weight, 1, and a response, 0.
+    For classes: K class probabilities. For a numeric response: weight 1 and response 0.
     null : Prototypes or BatchState, with the null intercepts; base : (n, n_scores) offsets"""
     if null.loss == CLASSES:
         return prior(null.level, base, null.n_classes)
@@ -209,7 +209,7 @@ def null_sums(null, base):
 def link_scores(null, sums, base):
     """Turn sums over prototypes into linear predictors (n, n_scores) (Eq. 2.6 of Ruf 2022).
 
-    sums : (n, Q) weight of each of Q classes; or total weight and weighted sum of responses
+    sums : (n, Q) weight per class; for a number, total weight and weighted sum of responses
     null : Prototypes or BatchState, with the null intercepts; base : (n, n_scores) offsets"""
     if null.loss != CLASSES:
         return base + null.level + null.scale * (sums[:, 1:] / sums[:, :1])

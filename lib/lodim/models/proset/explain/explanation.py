@@ -287,7 +287,8 @@ def explain(
 def _nearest_rows(fit, query, data, on):
     """Return a table of the five rows of `data` that are nearest to the row `query`, a Query.
 
-    on : positions of features to show. Distances use features in SDs times their largest weights"""
+    on : positions of the features to show
+    Distances are Euclidean, in standardized features times their largest weight in any batch."""
     batch = fit.design.rows_to_show(data, offset=zero_offset(fit), needs_response=True)
     x, labels = active_values(fit, batch), batch.index[batch.rows]
     v = fit.estimates.v.max(axis=0, initial=0.0)
@@ -356,8 +357,8 @@ def _feature_columns(fit, x, on, frame):
 def dominant_set(impact, y, prior=None):
     """Return which of M prototypes suffice to decide an estimate, bool (M,) (Algorithm 4.1).
 
-    They are the fewest of largest impact. The others could not change the most probable class, or
-    move a numeric estimate past the null mean. Without such a set, none is marked.
+    They have the largest impacts, as few as possible. The others could not change the most probable
+    class, or move a numeric estimate past the null mean. If no set suffices, none is marked.
     impact : (M,) prototypes' weights times similarities
     y : (M,) class codes, or responses minus the null mean
     prior : (K,) class probabilities of the null model; None for a numeric response"""
@@ -431,9 +432,10 @@ def _equal(column, values):
 
 
 def _other_columns(fit, data, taken):
-    """Return columns of the training data that a fit lacks, in the rows that are prototypes.
+    """Return further columns of the training data, for the rows that are prototypes.
 
-    data : the training data, otherwise a DataError; taken : column names of the table so far"""
+    data : the training data; other data raise a DataError
+    taken : column names of the table so far, which new names must not repeat"""
     t = fit.estimates
     if not isinstance(data, pd.DataFrame) or len(data) <= t.row.max(initial=-1):
         raise DataError("data must be the pandas DataFrame that the model was fitted to")

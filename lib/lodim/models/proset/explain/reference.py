@@ -34,7 +34,8 @@ class Typical:
     def from_batch(cls, batch, prototypes, threads, seed=None):
         """Return a Batch's most central row in features and estimates (Ruf 2022, Algorithm 4.2).
 
-        seed : draws 20,000 rows if there are more, None uses all; prototypes : for estimates"""
+        prototypes : Prototypes, which give the estimates
+        seed : seed to draw 20,000 rows if there are more; None to use all rows"""
         rows = batch.positive_weight
         if seed is not None and len(rows) > MOST_ROWS:
             rows = np.sort(np.random.default_rng(seed).choice(rows, MOST_ROWS, replace=False))
@@ -95,8 +96,8 @@ def reference(fit: Any, data: Data | None = None) -> pd.DataFrame:
 def reference_values(fit, data):
     """Return the standardized active features (A,) of a reference row.
 
-    Active features have positive weight. data : frame of one row: the formula's columns, or
-    active features in original units; None means the typical row"""
+    data : frame of one row, with the formula's columns, or with the active features (those with
+        positive weight) in original units; None for the typical row"""
     if data is None:
         return _typical(fit).x
     names, on = active_names(fit), fit.estimates.features
@@ -117,10 +118,10 @@ def _typical(fit):
 
 
 def reference_point(x, estimate, tie_breaker):
-    """Return the position of the row with the best sum of two ranks by mean distance to all rows.
+    """Return the position of the most central row: smallest mean distances to all rows.
 
-    Distances are in x (n, A) and in estimates (n, K); the largest tie_breaker (n,) decides ties"""
-    # The sum of two ranks by mean distance to all rows decides.
+    Its ranks by distance in features x (n, A) and in estimates (n, K) have the best sum. If several
+    rows do, the one with the largest tie_breaker (n,) is returned."""
     points = _borda_points(x) + _borda_points(estimate)
     best = np.flatnonzero(points == points.max())
     return int(best[np.argmax(tie_breaker[best])])
