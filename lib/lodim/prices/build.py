@@ -234,10 +234,10 @@ def _used_part(graph, formula):
 
 
 def _check_copies(graph, order):
-    """Raise ArgumentError if a Graph needs more than 20,000 copies of its items.
+    """Raise ArgumentError if the items of a Graph have more than 20,000 copies.
 
-    order : names of the items, each after the items that it needs"""
-    # An item has a copy for each combination of the alternatives that it needs.
+    An item has a copy for each combination of the alternatives that it needs.
+    order : names of items and series, each after those that it needs"""
     series, copies = {}, 0
     for name in order:
         direct = {n for n in _needed(graph, name) if n in graph.sources}

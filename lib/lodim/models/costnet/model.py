@@ -87,9 +87,9 @@ class Costnet(Model):
         return replace(problem, settings=settings, arguments=problem.arguments | plain)
 
     def cv_grid(self, problem, n):
-        """Return {"budget": values for cv() to compare}, and a fit to all rows, (Estimates, log).
+        """Return the values for cv() to compare, and the fit to all rows, (Estimates, log).
 
-        With a given lambda_, return {"lambda_": [its value]} and None.
+        The values are {"budget": prices}. If lambda_ is given, return {"lambda_": [it]} and None.
         problem : Problem (data and settings of a call); n : ignored"""
         if problem.settings.lambda_ is not None:
             return {"lambda_": [problem.settings.lambda_]}, None

@@ -72,14 +72,14 @@ class TrainingRows:
         return self.given[2].shape[1]
 
     def derivatives(self, f, columns, curvatures=0, step=None, least=None):
-        """Return (loss, slope, moments, bend) at the scores f (linear predictors) of 64-row blocks.
+        """Return (loss, slope, moments, bend) at scores f (linear predictors) in 64-row blocks.
 
         loss : half the weighted mean deviance
-        slope : (K, C) minus the gradient in the coefficients of C columns, for K scores
+        slope : (K, C) negative gradient in the coefficients of C columns, for K scores
         moments : (J, J, C, C) sums over rows of curvature times products of two columns
         bend : sum over rows of squared slope / curvature, which bounds duality gaps
         columns : columns of X; -1 is the intercept
-        curvatures : number per row, J^2: 0 (no moments), 1 (average) or K^2 (pairs of scores)
+        curvatures : J^2, number per row: 0 (no moments), 1 (average) or K^2 (pairs of scores)
         step : (K, C) change of the coefficients to make first, or None
         least : smallest curvature of a row of weight one; None for the loss's own"""
         loss = self.loss if least is None else (self.loss[0], least, *self.loss[2:])

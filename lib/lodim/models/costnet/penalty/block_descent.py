@@ -17,11 +17,12 @@ from lodim.models.costnet.penalty.prox import (
 
 @njit(**INNER)
 def _newton_direction(H, slope, w, lam, groups, g0, g1, at, position):
-    """Return a Newton step for the columns `at` of w: a row of steps per row of w, flattened.
+    """Return a Newton step for some columns of w, as a vector: the steps of one row, then the next.
 
-    slope : (K, A) minus the gradient of a quadratic loss at w
-    groups, lam : GroupArrays and factor of the penalty; only groups g0 to g1 - 1 count
-    position : index in `at` of each column of w, or -1"""
+    H : (K, K, A, A) Hessian of a quadratic loss
+    slope : (K, A) negative gradient of the loss at w
+    lam, groups : factor of the penalty; GroupArrays, of which only groups g0 to g1 - 1 count
+    at : columns of w that move; position : index in `at` of each column of w, or -1"""
     start, member, cost = groups.start, groups.member, groups.cost
     K, s = w.shape[0], at.size
     M, rhs = np.empty((K * s, K * s)), np.empty(K * s)
@@ -69,7 +70,8 @@ def newton_steps(span, groups, H, slope, w, lam, d, eps):
 
     span : (lo, hi, g0, g1): only columns lo to hi - 1 and groups g0 to g1 - 1 count
     groups, lam : GroupArrays and factor of the penalty
-    slope : (K, A) minus the gradient of the loss; updated
+    H : (K, K, A, A) Hessian of the loss in w (K, A)
+    slope : (K, A) negative gradient of the loss; updated
     d : work array, shaped like w
     eps : decrease of the objective at which to stop"""
     # The penalty is lam sum_g cost_g ||w_g||. Coefficients that would cross zero become zero.
@@ -83,10 +85,11 @@ def newton_steps(span, groups, H, slope, w, lam, d, eps):
 def _newton_step(span, groups, H, slope, w, lam, d):
     """Make one Newton step on the nonzero entries of w, in place.
 
-    Return the decrease of the objective, and whether a group became zero.
+    Return (decrease of the objective, whether a group became zero).
     span : (lo, hi, g0, g1): only columns lo to hi - 1 and groups g0 to g1 - 1 count
     groups, lam : GroupArrays and factor of the penalty
-    slope : (K, A) minus the gradient of the loss; updated
+    H : (K, K, A, A) Hessian of the loss in w (K, A)
+    slope : (K, A) negative gradient of the loss; updated
     d : work array, shaped like w"""
     lo, hi, g0, g1 = span
     K, start, member = w.shape[0], groups.start, groups.member
@@ -141,8 +144,9 @@ def stop_at_zero(w, d, sign, lo, hi):
 
 @njit(**INNER)
 def _zero_crossings(w, d, groups, g0, g1):
-    """Return the share of step d from w at which each group crosses zero, and the smallest share.
+    """Return the share of step d at which each group crosses zero, and the smallest share.
 
+    A group crosses zero if its coefficients w + share d become orthogonal to w; inf if they do not.
     groups : GroupArrays; only groups g0 to g1 - 1 count"""
     start, member = groups.start, groups.member
     out, nearest = np.full(g1 - g0, np.inf), np.inf
@@ -162,7 +166,7 @@ def _zero_crossings(w, d, groups, g0, g1):
 def _move(H, slope, w, lo, hi, d):
     """Add step d to columns lo to hi - 1 of w, in place; return the decrease of a quadratic loss.
 
-    slope : (K, A) minus the gradient of the loss; updated in these columns"""
+    slope : (K, A) negative gradient of the loss; updated in these columns"""
     gain = 0.0
     for k in range(w.shape[0]):
         for j in range(lo, hi):
@@ -182,10 +186,10 @@ def _minimize_block(b, groups, H, slope, w, dual, lam, L, spaces, eps):
     Return the largest squared step, times L.
     groups, lam : GroupArrays and factor of the penalty
     H : (K, K, A, A) Hessian of the loss
-    slope : (K, A) minus the gradient of the loss; updated
+    slope : (K, A) negative gradient of the loss; updated
     dual : (K, members) dual vectors of the groups; updated
+    L : upper bound of the eigenvalues of H in the block
     spaces : three work arrays, shaped like w
-    L : upper bound of H's eigenvalues in the block
     eps : squared step, times L, at which to stop"""
     u, d, old = spaces
     K, lo, hi = w.shape[0], groups.block[b], groups.block[b + 1]
@@ -235,11 +239,11 @@ def minimize(groups, H, slope, w, dual, lam, lipschitz, target, radius, max_swee
 
     groups, lam : GroupArrays and factor of the penalty
     H : (K, K, A, A) Hessian of the loss
-    slope : (K, A) minus the gradient of the loss; updated
+    slope : (K, A) negative gradient of the loss; updated
     w : (K, A) coefficients, a row per score (linear predictor)
     dual : (K, members) dual vectors of the groups; updated
-    lipschitz : upper bound of H's eigenvalues in each block (groups that share coefficients)
-    target, max_sweeps : duality gap at which to stop; largest number of sweeps
+    lipschitz : upper bound of the eigenvalues of H per block (groups that share coefficients)
+    target : duality gap at which to stop
     radius : upper bound of penalty / lam at the minimum"""
     K, A = w.shape
     u, d, old = np.empty((K, A)), np.empty((K, A)), np.empty((K, A))

@@ -18,7 +18,7 @@ class Groups:
         """Sort the groups by size, so that inner groups come before outer ones.
 
         feature : (q,) column of X of each coefficient
-        cost_of : dict of costs, whose keys are a group's coefficients (frozenset of positions)
+        cost_of : dict from each group, a frozenset of positions of coefficients, to its cost
         sign : (q,) required sign of each coefficient, 1 or -1; 0 if both are allowed"""
         # Contained groups are smaller; equal sizes are sorted by first member.
         sets = sorted(cost_of, key=lambda positions: (len(positions), min(positions)))
@@ -40,9 +40,9 @@ class Groups:
     def from_network(cls, network, dependents="all", p=None, monotone=None):
         """Return the Groups of a Network: one per node (column, term or purchase) with a price.
 
-        dependents : "all" or "direct" dependents of a node have their columns in its group
+        dependents : whose columns join a node's group: "all" nodes that need it, or only "direct"
         p : number of columns of X
-        monotone : (p,) required signs, or None"""
+        monotone : (p,) required signs, 1, -1 or 0 for none; or None"""
         # Fiterau 2014, Eq. 5.1. If no node has a price, each node with columns gets price 1.
         feature = [j for columns in network.columns for j in columns]
         p = max(feature, default=-1) + 1 if p is None else p
@@ -115,11 +115,12 @@ class Layout(GroupArrays):
 
     @classmethod
     def _sorted(cls, at, block, block_of_group, size, member, cost, nested, sign):
-        """Make a Layout from its coefficients and groups, both sorted by block.
+        """Make a Layout from coefficients and groups that are already sorted by block.
 
-        block, block_of_group : block of each coefficient and of each group
+        at, member, cost, sign : fields of GroupArrays
+        block, block_of_group : block number of each coefficient, and of each group
         size : number of coefficients of each group
-        nested : bool per number in `block`; other arguments are fields of GroupArrays"""
+        nested : bool per block number, whether the groups of the block form a tree"""
         kept, width = np.unique(block, return_counts=True)
         _, n_groups = np.unique(block_of_group, return_counts=True)
         block, first, start = (np.cumsum(np.r_[0, count]) for count in (width, n_groups, size))

@@ -52,8 +52,8 @@ class PathProblem(TrainingRows):
     def at_offset(self):
         """Return (loss, slope, free_slope, G), the loss and its derivatives at zero coefficients.
 
-        slope : (K, A) minus the gradient in the penalized coefficients
-        free_slope : (K, F) minus the gradient in the unpenalized coefficients
+        slope : (K, A) negative gradient in the penalized coefficients
+        free_slope : (K, F) negative gradient in the unpenalized coefficients
         G : (1, 1, F + A, F + A) moments (sums of products of two columns), unpenalized first"""
         columns, F = np.r_[self.free_columns, self.columns], len(self.free_columns)
         loss, gradient, G, _ = self.derivatives(self.offset, columns, 1)
@@ -62,8 +62,8 @@ class PathProblem(TrainingRows):
     def at_scores(self, f):
         """Return (loss, slope, free_slope, bend), the loss and its derivatives at the scores f.
 
-        slope : (K, A) minus the gradient in the penalized coefficients
-        free_slope : (K, F) minus the gradient in the unpenalized coefficients
+        slope : (K, A) negative gradient in the penalized coefficients
+        free_slope : (K, F) negative gradient in the unpenalized coefficients
         bend : sum over rows of squared slope / curvature, which bounds duality gaps"""
         loss, gradient, _, bend = self.derivatives(f, np.arange(-1, self.X.shape[1]))
         return loss, *(gradient.take(at, axis=1) for at in self._at), bend
@@ -116,7 +116,8 @@ class PenaltyPath:
         """Make a PenaltyPath, in units of the response, from a solver's results.
 
         lambdas : penalties in the user's units
-        scaled, ridges : the solver's factors of the group norms and of |w|^2 / 2
+        scaled : for each penalty, its factor of the group norms in the solver's units
+        ridges : for each penalty, its factor of |w|^2 / 2 in the solver's units
         steps : per penalty, (penalized coefficients, unpenalized ones, loss, duality gap, n_iter)
         null : loss without penalized coefficients
         tol : allowed duality gap, relative to `null`"""
@@ -169,21 +170,21 @@ class ReducedQuadratic:
         self.H = np.ascontiguousarray(H)
 
     def slope(self, slope, free_slope):
-        """Return minus the gradient (J, A) of the reduced loss.
+        """Return the negative gradient (J, A) of the reduced loss.
 
-        slope, free_slope : minus the full gradient in penalized and unpenalized coefficients"""
+        slope, free_slope : full negative gradient in penalized and unpenalized coefficients"""
         return (slope - self._multiply(free_slope, self.elimination.T)) * self.alone
 
     def free_step(self, free_slope, step):
         """Return the best step (J, F) of the unpenalized coefficients if the others make `step`.
 
-        free_slope : (J, F) minus the gradient in the unpenalized coefficients"""
+        free_slope : (J, F) negative gradient in the unpenalized coefficients"""
         return self._multiply(free_slope, self.inverse) - self._multiply(step, self.elimination)
 
     def decrement(self, free_slope):
         """Return twice the decrease of the loss by the unpenalized coefficients' best step.
 
-        free_slope : (J, F) minus the gradient in the unpenalized coefficients"""
+        free_slope : (J, F) negative gradient in the unpenalized coefficients"""
         return float((free_slope * self._multiply(free_slope, self.inverse)).sum())
 
     def _multiply(self, v, matrix):

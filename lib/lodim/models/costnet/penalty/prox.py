@@ -64,7 +64,7 @@ def prox_overlapping(u, dual, t, lam, groups, g0, g1, tol):
 
     dual : (K, members) dual vectors of the groups; starting values, updated
     t : step length of the proximal map
-    groups, lam : GroupArrays and factor of the penalty; only groups g0 to g1 - 1 count
+    lam, groups : factor of the penalty; GroupArrays, of which only groups g0 to g1 - 1 count
     tol : largest change of the dual vectors at which to stop"""
     K, start, member, cost = u.shape[0], groups.start, groups.member, groups.cost
     for g in range(g0, g1):
@@ -85,13 +85,14 @@ def prox_overlapping(u, dual, t, lam, groups, g0, g1, tol):
 
 
 @njit(**FAST)
-def _dual_ascent(u, dual, t, lam, on, groups, g0, g1, tol):
+def _dual_ascent(u, dual, t, lam, active, groups, g0, g1, tol):
     """Choose the dual vectors of overlapping groups, in place, so that ||u|| is smallest.
 
-    u : (K, A) v - t * (sum of the dual vectors), for a constant v; updated
-    dual : (K, members) dual vectors, one group after another, of norm up to lam * cost; updated
-    on : (g1 - g0,) bool, groups whose dual vectors may change
-    groups, lam : GroupArrays and factor of the penalty; only groups g0 to g1 - 1 count
+    u : (K, A) a constant minus t times the sum of the dual vectors; updated
+    dual : (K, members) dual vectors of the groups, of norm up to lam * cost; updated
+    lam : factor of the penalty
+    active : (g1 - g0,) bool, groups whose dual vectors may change
+    groups : GroupArrays; only groups g0 to g1 - 1 count
     tol : largest change of the dual vectors at which to stop"""
     start, member, cost = groups.start, groups.member, groups.cost
     K, i0, i1 = u.shape[0], start[g0], start[g1]
@@ -100,7 +101,7 @@ def _dual_ascent(u, dual, t, lam, on, groups, g0, g1, tol):
     for _ in range(200):
         change = 0.0
         for g in range(g0, g1):
-            if on[g - g0]:
+            if active[g - g0]:
                 limit = lam * cost[g]  # of the norm
                 moved = _update_dual(u, dual, t, limit, start[g], start[g + 1], member)
                 change = max(change, moved)
@@ -115,7 +116,7 @@ def _dual_ascent(u, dual, t, lam, on, groups, g0, g1, tol):
                 dual[k, i] += carried
                 u[k, member[i]] -= t * carried
     for g in range(g0, g1):
-        if on[g - g0]:
+        if active[g - g0]:
             _update_dual(u, dual, t, lam * cost[g], start[g], start[g + 1], member)
 
 
@@ -158,11 +159,12 @@ def penalty(w, lam, groups, g0, g1):
 
 @njit(**FAST)
 def duality_gap(w, slope, dual, lam, groups, u, tol):
-    """Return (slack, over): the objective at w is at most slack + over * r above its minimum.
+    """Return two numbers, (slack, over), that bound how far the objective at w is from its minimum.
 
-    r is penalty / lam at the minimum.
-    slope : (K, A) minus the gradient of the loss at w
+    The bound is slack + over * r, where r is the value of penalty / lam at the minimum.
+    slope : (K, A) negative gradient of the loss at w
     dual : (K, members) dual vectors of the groups; updated if groups overlap
+    lam, groups : factor of the penalty; GroupArrays
     u : work array, shaped like w; gets slope minus the sum of the dual vectors
     tol : precision of the dual vectors"""
     (K, A), G = w.shape, groups.cost.size
@@ -192,11 +194,11 @@ def duality_gap(w, slope, dual, lam, groups, u, tol):
 
 @njit(**INNER)
 def _dual_residual(w, dual, lam, groups, g0, g1, u, tol):
-    """Choose the dual vectors and subtract them from u, in place, so that ||u|| is smallest.
+    """Subtract the groups' dual vectors from u, in place, chosen so that ||u|| is smallest.
 
-    u : (K, A) minus the gradient of the loss at w; updated
     dual : (K, members) dual vectors of the groups; updated
-    groups, lam : GroupArrays and factor of the penalty; only groups g0 to g1 - 1 count
+    lam, groups : factor of the penalty; GroupArrays, of which only groups g0 to g1 - 1 count
+    u : (K, A) negative gradient of the loss at w; updated
     tol : precision of the dual vectors, relative to the smallest cost of a group"""
     start, member, cost = groups.start, groups.member, groups.cost
     K, zero, least = w.shape[0], np.empty(g1 - g0, np.bool_), np.inf

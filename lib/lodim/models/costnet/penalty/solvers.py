@@ -88,7 +88,7 @@ class MomentSolver:
 def dual_norm(groups, slope):
     """Return the smallest lam at which all penalized coefficients are zero, and the dual vectors.
 
-    slope : (K, A) minus the gradient of the loss if they are zero; groups : GroupArrays"""
+    groups : GroupArrays; slope : (K, A) negative gradient of the loss at zero coefficients"""
     nothing, w, lam = np.zeros_like(slope), np.empty_like(slope), 0.0
     dual = np.zeros((len(slope), len(groups.member)))
     for _ in range(100):
@@ -106,7 +106,7 @@ class NewtonSolver:
 
     w, b : current penalized (K, A) and unpenalized (K, F) coefficients, a row per score
     f : (n_tiles, K, 64) scores (linear predictors) in blocks of 64 rows
-    slope, free_slope : minus the gradient of the loss in w and in b
+    slope, free_slope : negative gradient of the loss in w and in b
     bend : sum over rows of squared slope / curvature, which bounds the duality gap
     dual : (K, members) dual vectors of the groups"""
 
@@ -200,7 +200,7 @@ class NewtonSolver:
                 return
 
     def _line_search(self, dw, db, lam, ridge):
-        """Add a share of the steps dw and db that lowers the objective; return the share, or 0.
+        """Move by a share of steps dw and db that lowers the objective; return it, or 0 if none.
 
         lam, ridge : factors of the group norms and of |w|^2 / 2"""
         p = self.problem
@@ -220,7 +220,7 @@ class NewtonSolver:
         return 0.0
 
     def _adapt(self, moved):
-        """Set the least curvature after a share of a step was `moved`; return whether to go on."""
+        """Set the least curvature, after a share `moved` of a step; return whether to go on."""
         first, last = self.problem.loss[1], self._least
         self._least = next_least(last, moved) if moved else first
         return moved > 0.0 or last < first
@@ -253,7 +253,7 @@ class NewtonSolver:
         return gap + over * self.problem.penalty(self.w, 1.0)
 
     def _renew_model(self, keep, ridge):
-        """Make the quadratic model at the current coefficients; return True: the model is current.
+        """Make the quadratic model at the current coefficients; return True (it is now current).
 
         keep : (A,) bool, penalized coefficients to include
         ridge : factor of |w|^2 / 2"""

@@ -115,7 +115,7 @@ def with_free_columns(network, p):
 
 
 def _sources(network, nodes):
-    """Return which node of a Network supplies S quantities to each of `nodes`, (n, S), or -1."""
+    """Return, for each of `nodes`, the node that supplies each of S quantities, (n, S), or -1."""
     numbers = np.unique(network.series[network.series >= 0])
     out = np.full((len(nodes), len(numbers)), -1)
     for s, number in enumerate(numbers):

@@ -82,8 +82,8 @@ class CostFrontier:
     def best(self, priced, draw=None):
         """Return the index of the model with the lowest held-out loss.
 
-        priced : whether to prefer the cheapest model within one standard error
-        draw : number of the division into folds to use, or None for all"""
+        priced : whether to return instead the cheapest model within one standard error of it
+        draw : position of the division into folds to use, or None for the mean of all"""
         mean = self.held_out.mean(axis=1) if draw is None else self.held_out[:, draw]
         least = int(np.argmin(mean))
         limit = mean[least] + (self.error[least] if priced else 0.0)
@@ -91,10 +91,11 @@ class CostFrontier:
 
 
 def select_frontier(search, candidate_models, relax=1.0, by_deviance=True):
-    """Return the models with a lower criterion than all cheaper ones, by increasing price.
+    """Return the CandidateModels with a lower criterion than all cheaper ones, sorted by price.
 
-    search : Search; candidate_models, result : lists of CandidateModels
-    relax : share of unpenalized estimates; by_deviance : whether the deviance must be lower, too"""
+    search : Search; candidate_models : list of CandidateModels
+    relax : share of the unpenalized estimates in models of a penalty path; the rest is penalized
+    by_deviance : whether the deviance must be lower, too"""
     nothing = search.state(np.zeros(len(search.space), bool))
     out: list = []
     rule_results = [CandidateModel(nothing, "null")]
@@ -122,9 +123,10 @@ def select_frontier(search, candidate_models, relax=1.0, by_deviance=True):
 
 
 def blend(refits, space, candidate):
-    """Return the intercept (K,), coefficients (r, K) and deviance of a CandidateModel.
+    """Mix penalized and unpenalized estimates; return (intercept (K,), coef (r, K), deviance).
 
-    refits : Refits with the unpenalized models; space : SearchSpace with the candidates"""
+    refits : Refits with the unpenalized models; space : SearchSpace with the candidates
+    candidate : CandidateModel, whose `relax` is the share of the unpenalized estimates"""
     intercept, coef = estimates_of(refits, space, candidate)
     on = space.columns_of(candidate.state.used)
     # The deviance of a gaussian refit has rounding errors: it is computed again from the rows.

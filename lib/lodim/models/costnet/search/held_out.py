@@ -34,7 +34,7 @@ class RuleResults:
         """Return the candidates (L, m) and prices (L,) of the L models on a penalty path.
 
         rule : rule that fitted the path, "group" or "lasso"
-        choice : tuple, node that supplies each of S quantities (its source), or -1"""
+        choice : tuple, the node (source) that supplies each of S quantities, -1 for none"""
         if (rule, choice) not in self._known:
             space = self.search.space
             # Candidates that need another source are left out.
@@ -44,9 +44,10 @@ class RuleResults:
 
 
 def counterpart(model, results):
-    """Return the counterpart of `model` in `results`, which costs no more; None without one.
+    """Return the model in `results` that corresponds to `model`; None without one.
 
-    It is on the same path if `model` is on one, null if it is null, else the best within its price.
+    For the null model, it is the null model. For a model on a penalty path, it is one on the same
+    path that costs no more. For any other model, it is the best one that costs no more.
     model : CandidateModel; results : RuleResults of other rows, such as all but one fold"""
     if model.rule == "null":
         return replace(model, state=results.search.state(model.state.used))

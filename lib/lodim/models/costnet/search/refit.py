@@ -129,7 +129,7 @@ def _fit_with_signs(refits, on):
 
 
 def _slopes(refits, on, intercept, coef):
-    """Return the slopes (r,): minus the gradient of half the mean deviance in r coefficients.
+    """Return the slopes (r,): negative gradient of half the mean deviance in r coefficients.
 
     refits : Refits; on : (r,) positions of the columns; intercept (1,), coef (r, 1) : the model"""
     if refits.data.family.name == "gaussian":
@@ -207,7 +207,7 @@ def _derivatives_at(data, on, theta, ridge, least=None):
     """Return (value, slope, Hessian) of half the mean deviance plus a ridge penalty.
 
     data : SearchData; on : (r,) positions of the columns
-    theta : (1 + r, K) intercepts and coefficients; slope : (1 + r, K) minus the gradient
+    theta : (1 + r, K) intercepts and coefficients; slope : (1 + r, K) negative gradient
     ridge : (1 + r, 1 + r) matrix of the penalty
     least : lower limit for a row's second derivative, or None for the default"""
     # The penalty is tr(theta' ridge theta) / 2.

@@ -73,7 +73,7 @@ class SearchData(TrainingRows):
         """Return (value, slope, moments) of half the mean deviance of a model.
 
         on : (r,) positions of the columns
-        theta : (1 + r, K) intercepts and coefficients; slope : (K, 1 + r) minus the gradient
+        theta : (1 + r, K) intercepts and coefficients; slope : (K, 1 + r) negative gradient
         curvatures : number J^2 of second derivatives per row, 0, 1 or K^2
         moments : (J, J, 1 + r, 1 + r) products of columns, weighted by these
         least : lower limit for a row's second derivative, or None for the default"""

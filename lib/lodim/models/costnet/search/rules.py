@@ -55,7 +55,7 @@ def path_supports(search, path, rule):
 def path_selections(space, path):
     """Yield (position, choice, used) for each model of a PenaltyPath and each choice of sources.
 
-    choice : tuple, node that supplies each of S quantities (its source), or -1
+    choice : tuple, the node (source) that supplies each of S quantities, -1 for none
     space : SearchSpace; used : (m,) bool, candidates (columns or terms) of the model"""
     for place, used in enumerate(selections_along(space, path)):
         for choice in choices_of_sources(space, used):
@@ -86,7 +86,7 @@ def choices_of_sources(space, used):
 def computable_from(space, choice):
     """Return which candidates of a SearchSpace need no source except the chosen ones, (m,) bool.
 
-    choice : tuple, node that supplies each of S quantities (its source), or -1"""
+    choice : tuple, the node (source) that supplies each of S quantities, -1 for none"""
     return ((space.source == np.array(choice, int)) | (space.source < 0)).all(axis=1)
 
 
@@ -186,7 +186,7 @@ def forward_selection(search):
 def _additions(search, state):
     """Yield (price, predicted criterion, used) of larger models that may be better.
 
-    search : Search; state : SearchState; used : (m,) bool, candidates of the larger model"""
+    search : Search; state : SearchState of a model; used : (m,) bool, candidates of the larger"""
     # At most two models per price.
     moves = Moves(search, state, search.budget, drop=False)
     value, by_function = moves.value[0], search.space.network.set_cost is not None

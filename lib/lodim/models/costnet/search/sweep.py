@@ -1,4 +1,4 @@
-"""Sweep operator on the matrix of a least-squares problem: gains of exchanges (Goodnight 1979)."""
+"""Sweep operator for least squares (Goodnight 1979): add or drop columns; fall of the deviance."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ ALIASED = 1e-11  # unexplained share of a column's variance below which it is al
 
 
 class SweptModel(NamedTuple):
-    """Least-squares model of some of q columns for K responses: X'X and X'y, swept by them."""
+    """Least-squares model of K responses on some of q columns: X'X and X'y, swept by these."""
 
     gram: np.ndarray  # (q, q)
     target: np.ndarray  # (q, K)
@@ -76,7 +76,7 @@ def rank(gram, on):
 
 @njit(cache=True, error_model="numpy")
 def gains(model, drops, adds, allowed, sign):
-    """Return the fall of the deviance and the rise of the rank for each exchange of columns.
+    """Return two (drops, adds) arrays, by exchange: fall of the deviance and rise of the rank.
 
     model : SweptModel; drops, adds : ColumnSets; an exchange drops one set and adds one
     allowed : (drops, adds) bool, exchanges to try; others have a fall of -inf
@@ -112,9 +112,9 @@ def gains(model, drops, adds, allowed, sign):
 def _eliminate(M, v, variance, at, n_dropped, size, sign):
     """Exchange columns of a least-squares model; return fall of the deviance and rise of the rank.
 
-    at : positions of `size` columns; the first n_dropped leave, the others enter
-    M, v : their parts of X'X and X'y, after the model's sweeps; overwritten
+    M, v : X'X and X'y of the exchanged columns, after the model's sweeps; overwritten
     variance : (q,) diagonal of X'X before any sweep
+    at : positions of `size` exchanged columns; the first n_dropped leave, the others enter
     sign : (q,) required signs, 1, -1 or 0 for none"""
     total, rank = 0.0, 0
     for k in range(size):
