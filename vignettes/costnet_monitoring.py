@@ -97,11 +97,12 @@ ax = fit.plot("graph")
 # %% [markdown]
 # ## Against the lasso
 #
-# `costnet` searches for models by three rules: "group", "lasso" and "greedy" ([their
-# definitions](costnet)). The next table has the mean squared error at each cost, for each rule
-# alone and for all three (column "all"). With all three, `costnet` chooses among the models of all
-# rules. The errors are for 4,000 new alerts, averaged over five data sets. The criterion of Hannan
-# and Quinn selects the models on the training rows, and all models are refitted without a penalty.
+# `costnet` searches for models by three rules: "group", "lasso" and "greedy" ([how costnet
+# works](../theory/costnet) defines them). The next table has the mean squared error at each cost,
+# for each rule alone and for all three (column "all"). With all three, `costnet` chooses among
+# the models of all rules. The errors are for 4,000 new alerts, averaged over five data sets. The
+# criterion of Hannan and Quinn selects the models on the training rows, and all models are
+# refitted without a penalty.
 
 # %%
 budgets = np.array([0, 1, 2, 3, 4, 6, 8, 10, 12])
