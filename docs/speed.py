@@ -28,9 +28,10 @@ print((results / "speed.txt").read_text())
 # %% [markdown]
 # ## gbmap, compared with the authors' code
 #
-# `benchmarks/speed.py` fits two boosts to the synthetic classes of the paper (Eq. 13). The kernels
-# are already compiled. `fit_products` is the time of the fit divided by the time of one NumPy
-# product `X @ w` in the same run. `authors_loss` is the mean training loss of the authors' code.
+# `benchmarks/speed.py` fits `gbmap` with two boosts to the synthetic classes of the paper (Eq. 13).
+# The kernels are already compiled. `fit_products` is the time of the fit divided by the time of one
+# NumPy product `X @ w` in the same run. `authors_loss` is the mean training loss of the authors'
+# code.
 
 # %% tags=["remove-input"]
 table = pd.read_csv(results / "speed.csv")
