@@ -58,7 +58,7 @@ def _status(target):
 
 
 def _begun(folder, mode):
-    """Create a temporary file, locked if possible, in a folder; return the file and its path."""
+    """Create a temporary file with permissions `mode`, locked if possible; return (file, path)."""
     while True:
         path = folder / f".lodim-{secrets.token_hex(DIGITS // 2)}.tmp"
         file = open(path, "xb", opener=lambda name, flags: os.open(name, flags, mode))  # noqa: SIM115

@@ -46,8 +46,8 @@ def real(
 ) -> Any:
     """Declare a field of float64 numbers, checked when it is read from a file.
 
-    shape : lengths, each a number or a text such as "n"; none for one number
-    least, most : limits, each a number or a text such as "p - 1" for a length p
+    shape : lengths, numbers or texts such as "n"; none for one number
+    least, most : limits, numbers or texts such as "p - 1" for a length p
     nan : whether NaN is allowed"""
     # The first array with a length "p" sets p for all.
     return _numbers(np.float64, shape, least, most, nan)

@@ -115,9 +115,10 @@ class _Estimator(base.BaseEstimator):
     """Base class of the estimators for scikit-learn: parameters, conversion of X, and fitting.
 
     Keywords of a subclass, as in `class GlmRegressor(..., model="glm", own=GAUSSIAN)`:
-    model : name of the model function; own : dict name -> default of arguments to add
-    without : names of the model's arguments to leave out
-    chooses : what the argument cv chooses, text for the help; None means no argument cv"""
+    model : name of the model function
+    own : dict name -> default of arguments to add
+    without : names of arguments to leave out
+    chooses : what the argument cv chooses, for the help; None to have no cv"""
 
     _model: str
     _of_predict: ClassVar[dict] = {}  # arguments of the fit's predict()
@@ -368,10 +369,10 @@ class GbmapRegressor(
 ):
     """Gradient boosting mapping for a numeric response; see `lodim.gbmap`.
 
-    It predicts by a sum of learners (softplus functions of linear combinations of features).
-    `family` is "gaussian", "poisson" (counts), "gamma" (positive amounts), "tweedie" (amounts, some
-    of them zero, with `power`), "quantile" (with `quantile`) or "huber" (extreme outliers).
-    transform() gives the learners' outputs, whose L1 distance ignores features irrelevant to y."""
+    It predicts by a sum of learners: softplus functions of linear combinations of features.
+    `family` is "gaussian", "poisson" (counts), "gamma" (positive amounts), "tweedie" (amounts,
+    some zero, with `power`), "quantile" (with `quantile`) or "huber" (outliers). transform()
+    returns the learners' outputs, whose L1 distance ignores features irrelevant to y."""
 
 
 class GbmapClassifier(
@@ -379,10 +380,10 @@ class GbmapClassifier(
 ):
     """Gradient boosting mapping for classes; see `lodim.gbmap`.
 
-    It predicts by sums of learners (softplus functions of linear combinations of features). Each of
-    the m stages adds at most K learners for K classes. With family="ordinal", for ordered classes
-    (numbers or an ordered pandas category), it adds one. transform() gives the learners' outputs,
-    whose L1 distance ignores features irrelevant to y."""
+    It predicts by sums of learners: softplus functions of linear combinations of features. Each of
+    m stages adds up to K learners for K classes, or one with family="ordinal" for ordered classes
+    (numbers or ordered pandas categories). transform() returns the learners' outputs, whose L1
+    distance ignores features irrelevant to y."""
 
 
 class ProsetRegressor(_Regressor, _Estimator, model="proset", chooses="lambda_v"):
@@ -405,7 +406,7 @@ class CostnetRegressor(
     """The best linear model at every price (cost of its columns); see `lodim.costnet`.
 
     `family` is "gaussian", "poisson" (counts), "gamma" (positive amounts) or "tweedie" (amounts,
-    some of them zero, with `power`). transform() keeps the columns that the model needs. `costs`
+    some zero, with `power`). transform() keeps the columns that the model needs. `costs`
     and similar arguments use the column names of X, or x0, x1, ... for arrays."""
 
 

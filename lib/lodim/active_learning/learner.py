@@ -62,8 +62,8 @@ def active(
         start: until the model can be fitted, random rows are suggested, `fit` is None and `teach`
         accepts any class.
     pool : DataFrame
-        Rows that can be labelled, with a unique index. A response column is ignored; a level counts
-        as missing until a row with it is labelled.
+        Rows that can be labelled, with a unique index. A response column is ignored. A feature's
+        level counts as missing until a row with it is labelled.
     score : {"diverse", "uncertainty", "margin", "committee", "infogain", "entropy", "random"}
         Default score of `query`, default="diverse"; or a function (fit, rows) -> one number per row
         of the pool. Rows with the largest values are suggested, NaN last.

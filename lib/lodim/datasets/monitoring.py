@@ -240,7 +240,7 @@ def _slope(time, x, weight):
 
 
 def _truth(rng, plan, columns, carriers):
-    """Draw features and coefficients; return them in a dict, and the response without noise (n,).
+    """Choose features at random, and coefficients; return a dict of both, and y without noise (n,).
 
     plan : list of _Node, all features
     columns : dict feature -> values (n,)

@@ -362,7 +362,7 @@ def part_task(store, span, table, work, names):
 
 @dataclass(frozen=True, eq=False)
 class WorkerChunks(SourceChunks):
-    """Complete rows of data not in memory, in chunks that the workers of a Dask client process."""
+    """Complete rows of data not in memory, in chunks read by the workers of a Dask client."""
 
     client: object = None
 

@@ -104,12 +104,10 @@ def inverses(scale, dtype):
 
 @njit(**_OPTIONS)
 def pack(x, rows, mean, scale, inverse, tiles, k, size):
-    """Standardize one feature of all rows and write it to `tiles`.
+    """Standardize feature k of all rows, with values x; write it to `tiles` (n_tiles, p, 64).
 
     rows : position in x per row, empty for 0, 1, 2 etc.
     inverse : 1 / scale, or 0 to divide by scale
-    tiles : output (n_tiles, p, 64)
-    k : position of the feature in `tiles`
     size : output (64,), in entry j the largest |value - mean| of rows j, j + 64 etc."""
     for j in range(TILE):
         size[j] = 0.0

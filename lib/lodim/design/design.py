@@ -108,12 +108,12 @@ class Design:
         """Learn the terms and scales of a formula; return a Design and a Batch (training rows).
 
         inputs : RowInputs (weights etc.)
-        family : name, None to infer it from the response
+        family : name, None to infer it
         parameters : dict such as {"power": 1.5}
-        standardize : whether to divide features by standard deviations
-        missing : "drop", "keep", or "indicator" (impute and add a 0/1 column)
+        standardize : whether to divide by standard deviations
+        missing : "drop", "keep", or "indicator" (impute, add a 0/1 column)
         reference_levels : whether to code factors as R does
-        compress_tails : whether to transform columns with heavy tails
+        compress_tails : whether to transform heavy tails
         which : position of the response, if several
         reading : Reading (sample, client etc.)"""
         one_of("missing", missing, MISSING)
@@ -210,9 +210,9 @@ class Design:
         """Convert the complete rows of a Frame (named columns) to a Batch: X, y, weights etc.
 
         inputs : RowInputs (weights etc.) of all rows
-        response : whether to add the response
+        response : whether to add y
         known : dict column -> (levels to keep, levels to set to missing)
-        part : whether the rows are a chunk of the training rows"""
+        part : whether the rows are training rows"""
         target = self.response if response else None
         table, rows = self._complete_rows(frame, _answers(target), inputs, known)
         # The weights of training rows need no check.
@@ -363,14 +363,15 @@ class Design:
 def _read_rows(parsed, chosen, data, given, family, missing, reading):
     """Read the training rows, code the response and summarize the columns.
 
-    parsed : Formula; chosen : its response to use, a Leaf, or None
-    data : Frame (in memory) or Source (such as a file)
+    parsed : Formula
+    chosen : its response, a Leaf, or None
+    data : Frame or Source
     given : the user's RowInputs (weights etc.)
-    family : name, None to infer it from the response
-    missing : "drop", "keep" or "indicator", for features
+    family : name, None to infer it
+    missing : "drop", "keep" or "indicator"
     reading : Reading (sample, client etc.)
-    Return eight results: terms, omitted columns, family, Response, coded response (n,), RowInputs,
-    Rows, and dict column -> Summary."""
+    Return terms, omitted columns, family, Response, coded response (n,), RowInputs, Rows, and
+    dict column -> Summary."""
     balanced = is_balanced(given.weights, data.names)
     if balanced:
         given = replace(given, weights=None)  # computed below, after the classes are counted

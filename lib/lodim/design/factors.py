@@ -125,13 +125,13 @@ def columns_of(key):
 
 
 def learn(key, summaries, table, missing, polynomials=False):
-    """Learn how to code a part of a term (a in a:b); return a Numeric, Levels or Expression.
+    """Learn to code a part of a term, such as a in a:b; return a Numeric, Levels or Expression.
 
     key : (column, None), or (None, text of a call such as "bs(x)")
-    summaries : dict column or key -> Summary (statistics)
+    summaries : dict column or key -> Summary
     table : Table of the training rows
-    missing : "drop", "keep" or "indicator", for features
-    polynomials : whether ordered categories give polynomials, not thresholds"""
+    missing : "drop", "keep" or "indicator"
+    polynomials : whether to code ordered categories as polynomials"""
     name, code = key
     source = name if code is None else column_in(code)
     if code is not None and not is_category(code):

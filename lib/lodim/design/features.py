@@ -95,12 +95,11 @@ def places(terms):
 
 
 def _for_features(work, terms, prepared, wanted):
-    """Call work(term, k, values, positions) for all features of terms with a wanted feature.
+    """Call work(term, k, values, positions) for each feature k of the terms that are wanted.
 
-    terms : tuple of terms, which make p features
+    terms : tuple of terms, with p features
     prepared : Prepared, a Table of the rows plus a cache
-    wanted : (p,) bool
-    k : position of the feature among all p
+    wanted : (p,) bool; one True makes its whole term wanted
     positions : position in `values` per row, empty for 0, 1, 2 etc."""
 
     def of_term(place):

@@ -229,14 +229,14 @@ def _check_row_labels(frame, value, what):
 
 
 def read_complete(frame, features, answers, inputs, missing, *, learning=False, known=None):
-    """Read columns of a Frame; return the rows that can be used, and counts of missing values.
+    """Read columns of a Frame; return a Table of the usable rows, and what complete_rows() returns.
 
-    features, answers : columns of the features, and of the response
-    inputs : RowInputs (weights, offset etc.) of all rows, as arrays
-    missing : "drop", "keep" or "indicator", for features
+    features : columns of the features
+    answers : columns of the response
+    inputs : RowInputs (weights etc.) of all rows
+    missing : "drop", "keep" or "indicator"
     learning : whether fewer than two rows are an error
-    known : dict column -> (levels to keep, levels to set to missing)
-    Return a Table, positions, n_dropped, n_incomplete and lacking as in complete_rows()."""
+    known : dict column -> (levels to keep, levels to set to missing)"""
     n, read = len(frame.index), {}
     for name in dict.fromkeys([*features, *answers]):
         read[name] = read_column(frame, name)
@@ -291,9 +291,9 @@ def complete_rows(flags, weights, missing, learning):
     """Choose the rows to use; return (positions, n_dropped, n_incomplete, lacking).
 
     flags : Flags, what each row lacks
+    weights : (n,) or None; rows of weight 0 are not counted
     missing : "drop" if rows need all features
     learning : whether fewer than two rows are an error
-    n_dropped : number of rows left out
     n_incomplete : number of rows that miss only features
     lacking : dict column or input -> number of missing values"""
     gaps, bad, drop = flags.gaps, flags.bad, missing == "drop"

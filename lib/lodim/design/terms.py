@@ -106,13 +106,13 @@ def learn(keys, parts, summaries, fills, missing, reference_levels):
 
     keys : terms, as tuples of (column, None) or (None, text of a call)
     parts : Chunks of the rows
-    summaries : dict column -> Summary (statistics)
+    summaries : dict column -> Summary
     fills : Fill (replacement of missing values) per column
-    missing : "drop", "keep" or "indicator", for features
+    missing : "drop", "keep" or "indicator"
     reference_levels : whether to code factors as R does
-    terms : tuple of terms, as tuples of factors (Numeric, Levels etc.)
+    terms : tuples of factors (Numeric, Levels etc.)
     named : dict of "names" (of features), "term_names" and "term_of" (term per feature)
-    n_sampled : number of rows that splines and means used, 0 for all"""
+    n_sampled : number of rows sampled for splines and means, 0 if not sampled"""
     check_size([math.prod(map(factors.least_width, term)) for term in keys], keys, parts.n)
     # Values of expressions, as in C(np.floor(x)), are counted in all rows.
     counted = [(None, code) for code in _codes(keys) if factors.is_counted(code)]

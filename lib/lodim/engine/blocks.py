@@ -170,11 +170,11 @@ def over_rows(kernel, tiles, *args, threads=1, runs=None):
 
 
 def sum_blocks(kernel, tiles, shape, *args, threads=1, runs=None):
-    """Return the sum over all rows that a compiled loop computes, such as a gradient.
+    """Return a sum over all rows, an array of `shape`, that a compiled loop computes.
 
     kernel : kernel(lo, hi, partials, tiles, *args) sets partials[lo:hi], a sum per 4,096 rows
-    tiles : array in tiles of 64 rows, (n_tiles, ..., 64); shape : shape of the sum
-    runs : ranges (lo, hi) of the blocks to process, None for all"""
+    tiles : array (n_tiles, ..., 64), 64 rows per tile
+    runs : ranges (lo, hi) of partials to compute, None for all"""
     if not on_host(tiles):
         return tiles.sum_blocks(kernel, shape, *args)
     n_blocks = count_blocks(tiles)

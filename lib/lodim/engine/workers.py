@@ -41,7 +41,7 @@ class WorkerTiles(OnWorkers):
         """Add values per row to a copy of `onto` on Dask workers; return the copy.
 
         kernel : kernel(lo, hi, tiles, *args, out) adds to `out` in blocks lo to hi - 1 (4,096 rows)
-        onto : WorkerTiles, or the shape of one tile, (..., 64), to start from zeros
+        onto : WorkerTiles, or the shape of one tile, (..., 64), for zeros
         args : further arguments; WorkerTiles are cut to the worker's rows"""
         shape = onto.shape if isinstance(onto, WorkerTiles) else (len(self), *onto)
         futures = self._run(_fill, kernel, onto, *args)
@@ -222,10 +222,9 @@ def _fill(group, X, name, onto, *args):
 def _span_sums(group, X, name, shape, *args):
     """Return a sum for each 65,536 rows of one Dask worker, (n_sums, *shape).
 
-    group : Group of the worker's rows, not used
+    group : not used
     X : features of the worker's rows, in tiles of 64 rows
-    name : (module, name) of a compiled loop(lo, hi, partials, X, *args), which sets
-        partials[lo:hi], a sum per 4,096 rows"""
+    name : (module, name) of a compiled loop, see WorkerTiles.sum_blocks()"""
     n_blocks = count_blocks(X)
     partials = np.empty((n_blocks, *shape))
     for_blocks(_find(name), n_blocks, partials, X, *args, threads=available_threads())
@@ -237,9 +236,9 @@ def _by_span(group, X, function, in_tiles, *args):
     """Return a list of function(rows, X, *args), one per 65,536 rows of one Dask worker.
 
     group : Group of the worker's rows
-    X : features of the worker's rows, in tiles of 64 rows
+    X : their features, in tiles of 64 rows
     function : gets a slice of row positions, and X of these rows
-    in_tiles : bool per item of `args`, whether it is in tiles and cut to these rows"""
+    in_tiles : bool per item of `args`, whether to cut it to these rows"""
     out = []
     for first in range(0, len(X), PART_TILES):
         part, start = slice(first, first + PART_TILES), group.lo * ROWS_PER_CHUNK

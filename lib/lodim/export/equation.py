@@ -30,13 +30,13 @@ class Equation:
 
 
 def build(kind, design, family, new_levels, scores):
-    """Translate a fit into an Equation: expressions of its predictions, to write as code.
+    """Translate the predictions of a fit into an Equation: expressions, to write as code.
 
     kind : name of the model
     design, family : the fit's Design (columns and terms) and Family
     new_levels : "error" or "missing", as for predict()
     scores : function of features and offset; returns linear predictors, and conditions for NaN
-    Raise ArgumentError if a part cannot be written as code."""
+    Raise ArgumentError if a part cannot be written."""
     inputs = Inputs(design, new_levels)
     offset = ZERO
     if design.offset_given:

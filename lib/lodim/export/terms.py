@@ -100,7 +100,7 @@ class Inputs:
         return ex.either([missing, ex.call("among", column, *forgiven)]) if forgiven else missing
 
     def _read(self, name):
-        """Store the imputed column `name`, an expression, and conditions for errors and NaN."""
+        """Let the exported code read column `name`: impute it, and test for errors and NaN."""
         column = self.complete[name] = self.columns[name]
         if name in self.fills:
             fill = (ex.constant(self.fills[name]),)
@@ -274,7 +274,7 @@ class _Translation:
         self.inputs.refuse(many, f"more than {PERIODS:g} periods from 0 is", x)
 
     def single(self, node):
-        """Return the expression of a Python syntax node that makes a single column."""
+        """Translate a Python syntax node to an expression, which must be a single column."""
         (value,) = self.columns(node)
         return value
 

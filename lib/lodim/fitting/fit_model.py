@@ -79,8 +79,8 @@ def with_own(model, options, **others):
 def prepare(model, formula, data, options, which=None, groups=None):
     """Read the data of a model call and check its arguments; return a Problem (data and settings).
 
-    options : dict of the keyword arguments of the call
-    which : position of the response, or None if there is only one
+    options : dict of the call's keyword arguments
+    which : position of the response, if several
     groups : column name, or values (n,); rows with equal values share a fold"""
     if groups is not None and "groups" in inspect.signature(model.function).parameters:
         options, groups = options | {"groups": groups}, None

@@ -164,9 +164,9 @@ def _style(alt, picture, names, mark, encoding, marks):
 
     picture : Picture, a table and the columns to show
     names : dict column -> its name in the chart
-    mark : name of a further encoding of classes, such as "shape"
+    mark : name of a further encoding, such as "shape"
     encoding : its class, such as alt.Shape
-    marks : its values, such as names of shapes"""
+    marks : its values, such as shapes"""
     across = _names_across(alt, picture)
     if _is_number(picture.frame, picture.x):
         kind = "log" if picture.logarithmic else "linear"

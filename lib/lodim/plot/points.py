@@ -58,8 +58,8 @@ def scatter_values(ax, xy, value, key, *, hollow=False, unknown=None, **style):
     """Draw points xy (n, d) in the colours of a Key; return the artist of numbers, or None.
 
     value : (n,) class codes or numbers
-    hollow : whether to draw numbers as white rings
-    unknown : style of points whose value is NaN, or None
+    hollow : whether numbers are white rings
+    unknown : style of points with value NaN, or None
     style : arguments of ax.scatter; arrays have an entry per point"""
     known = np.isfinite(value)
 

@@ -97,7 +97,7 @@ def summarize(problem, points, settings, losses, stage, draws=1):
     points : list of dicts setting -> value
     settings : Settings per point
     losses : per point (stages, folds, 3): mean loss, weight, SE
-    stage : number of stages (steps of a fit) per point, for Settings without a number
+    stage : number of stages (steps of a fit) per point, if left open
     draws : number of random divisions into folds"""
     stages = problem.model.stage_setting
     rows, chosen = [], []

@@ -30,12 +30,12 @@ LOSSES = {"class": misclassified, "mae": absolute}
 
 
 def grid_losses(problem, splits, points, loss, n_jobs, draws=1, runs=None):
-    """Cross-validate each point (Settings) of a grid; return a list (stages, folds, 3) per point.
+    """Cross-validate a grid; return a list (stages, folds, 3) per point: mean loss, weight and SE.
 
-    splits : a pair of Batches (training, held out) per fold, for `draws` divisions
+    splits : pair of Batches (training, held out) per fold, for `draws` divisions
+    points : Settings per grid point, each fitted in stages (steps)
     loss : "deviance", "class" or "mae"
-    runs : dict Settings -> StageLosses, to reuse and extend
-    The result has mean loss, weight and SE after each stage (step of a fit)."""
+    runs : dict Settings -> StageLosses, to reuse and extend"""
     model, pairs, served = problem.model, [], {}
     for point in points:  # those that differ only in the setting `name`, such as m, share one fit
         name = model.stage_setting if model.counts_stages(point) else model.shared_setting

@@ -73,8 +73,8 @@ def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs
     grid : dict setting -> values
     most_draws : largest number of random divisions into folds
     spread : excess loss, in standard errors, that divides a weight by e
-    tie : smallest excess loss that may do so
-    parts : mean penalties are rounded to 1 / parts of a grid step
+    parts : number of parts of a grid step, to which mean penalties are rounded
+    tie : lower limit of this excess loss
     runs : dict Settings -> StageLosses, to reuse and extend
     Return the Problem with these settings, and a frame of the grid."""
     grid = {name: values_of(name, values, problem.model) for name, values in grid.items()}
@@ -109,9 +109,9 @@ def weights(losses, draws, stages_open, spread=0.5, tie=0.0):
 
     losses : per point (stages, folds, 3): mean loss, weight, SE
     draws : number of random divisions into folds
-    stages_open : False to weigh only the last stage of each point
+    stages_open : False to weigh only each point's last stage
     spread : excess loss, in standard errors, that divides a weight by e
-    tie : smallest excess loss that may do so"""
+    tie : lower limit of this excess loss"""
     means = [fold_means(rows) for rows in losses]
     if not stages_open:
         means = [np.where(np.arange(len(m)) < len(m) - 1, np.inf, m) for m in means]
@@ -135,13 +135,13 @@ def central_count(weight):
 
 
 def centre(grid, weight, penalties, parts=2):
-    """Find the grid point nearest to the weighted mean of all points.
+    """Find the grid point nearest to the weighted mean of all points; return (index, between).
 
     grid : dict setting -> values
     weight : (points,) weights; the last setting varies fastest
-    penalties : names of settings whose mean may lie between grid values
-    parts : mean penalties are rounded to 1 / parts of a grid step
-    Return the index of the point, and a dict of the mean penalties between grid values."""
+    penalties : settings whose mean may lie between grid values
+    parts : number of parts of a grid step, to which mean penalties are rounded
+    between : dict of the mean penalties between grid values"""
     shape = [len(values) for values in grid.values()]
     nearest, between = [], {}
     for (name, values), where in zip(grid.items(), np.indices(shape), strict=True):

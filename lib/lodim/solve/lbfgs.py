@@ -142,9 +142,9 @@ def _remember(trial, theta, at, gradient, S, Y, pairs, newest):
     """Store a step and its change of the gradient in S and Y; return the new `pairs` and `newest`.
 
     trial, theta : (d,) points after and before the step
-    at, gradient : (d,) gradients at `trial` and at `theta`
+    at, gradient : (d,) gradients after and before it
     S, Y : (memory, d) ring buffers of steps and gradient changes
-    pairs, newest : number of stored steps, row of the last one"""
+    pairs, newest : number of stored steps, and row of the last"""
     memory = S.shape[0]
     j = (newest + 1) % memory
     for k in range(at.size):
@@ -175,10 +175,10 @@ def _set_trial(theta, slope, direction, step, l1, trial):
 def _accept_trial(c, at, l1, search):
     """Accept the trial point of minimization c; set its next direction and trial point.
 
-    Return the largest absolute gradient with the L1 penalty, and the predicted further decrease.
-    at : (q, d) gradients at the trial points of all minimizations
+    at : (q, d) gradients at all trial points
     l1 : (d,) weights of the L1 penalty
-    search : Search, changed in place"""
+    search : Search, changed in place
+    Return the largest absolute gradient with the L1 penalty, and the predicted decrease."""
     trial, theta, gradient, slope = search.trial, search.theta, search.gradient, search.slope
     direction, S, Y, alpha = search.direction, search.S, search.Y, search.alpha
     history, step = search.history, search.step
@@ -236,8 +236,10 @@ def advance(active, value, at, stops, search):
     """Do one step of several minimizations: accept or shorten it, then set the next trial point.
 
     active : positions of the minimizations that still run
-    value : (q,) values at the trial points; at : (q, d) gradients at the trial points
-    stops : Stops, with the L1 penalty; search : Search, changed in place"""
+    value : (q,) values at the trial points
+    at : (q, d) gradients there
+    stops : Stops, with the L1 penalty
+    search : Search, changed in place"""
     l1, precision, resolution = stops.l1, stops.precision, stops.resolution
     trial, theta, slope, direction = search.trial, search.theta, search.slope, search.direction
     best, promise, step, history = search.best, search.promise, search.step, search.history
@@ -307,13 +309,13 @@ def lbfgs(
 
     objective : called as objective(theta, active); returns values (q,) and gradients (q, d)
         `active` has the positions of the unfinished functions; others are not used.
-        It has attributes l1 (d,), precision (relative error of a value) and scaled (bool, whether
-        Hessians are near the identity).
+        Attributes are l1 (d,) penalties, precision (relative error of a value), and scaled (bool,
+        whether Hessians are near the identity).
     max_iter : largest number of calls of `objective`
-    tol : largest absolute gradient of a finished function, with the L1 penalty
+    tol : largest absolute gradient at the end, with the L1 penalty
     ftol : relative decrease below which two steps in a row finish a function
     resolution : predicted gain of ten steps below which a function is finished
-    memory : number of steps that are stored per function
+    memory : number of stored steps
     best_only : whether to give up functions that will not have the lowest value
     spacing : if positive, trial points are rounded to multiples of it"""
     # Orthant-wise L-BFGS (Andrew & Gao 2007).
@@ -403,13 +405,13 @@ def _checked(value, gradient):
 
 @njit(cache=True)
 def _projected(theta, gradient, lower, S, Y, pairs, newest):
-    """Choose the search direction of a minimization with lower bounds.
+    """Choose a search direction under lower bounds of the parameters.
 
     Return (slope, direction, largest absolute slope, whether L-BFGS gave the direction).
     theta, lower : (d,) parameters and their lower bounds
     slope : (d,) gradient, 0 where a bound holds
     S, Y : (memory, d) ring buffers of steps and gradient changes
-    pairs, newest : number of stored steps, row of the last one"""
+    pairs, newest : number of stored steps, and row of the last"""
     memory, kept, largest = S.shape[0], ZERO, 0.0
     free_S, free_Y = np.empty((pairs, theta.size)), np.empty((pairs, theta.size))
     slope, direction = np.empty(theta.size), np.empty(theta.size)
@@ -449,12 +451,12 @@ def bounded(
     """Minimize a smooth function with lower bounds, starting at theta (d,); return a Minimum.
 
     function : returns (value, gradient) at given parameters
-    tol : largest absolute gradient at the end, without parameters held by a bound
+    tol : largest absolute gradient at the end, except at bounds
     ftol : relative decrease below which `patience` steps in a row end the search
     precision : relative error of a value, by which a step may raise it
     spacing : if positive, trial points are rounded to multiples of it
     start : (value, gradient) at theta, if known; theta must then be a multiple of `spacing`
-    steps : Steps of an earlier call; used and extended in place"""
+    steps : Steps of an earlier call, extended in place"""
     # Projected L-BFGS (Bertsekas 1982).
     theta = np.maximum(to_multiples(theta, spacing), lower)
     value, gradient = function(theta) if start is None else start

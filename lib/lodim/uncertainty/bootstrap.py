@@ -61,8 +61,8 @@ def bootstrap(
     seed : int, default=0
         Seed of the weights. Results do not depend on `threads` or the order of rows.
     reselect : bool, default=False
-        Choose settings that you did not give again in each replicate. By default settings, and the
-        knots, levels and means that the formula learned, are fixed.
+        Repeat the choice of settings in each replicate, except for settings that you gave. If
+        False, all settings, and the knots, levels and means that the formula learned, are fixed.
     threads : int, optional
         Number of replicates fitted in parallel. Default: all threads, or one up to 2,000 rows.
     progress : bool, optional

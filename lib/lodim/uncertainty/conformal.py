@@ -189,13 +189,12 @@ def _folds(problem, method, folds, seed):
 
 
 def _fits(problem, fold, method, score, choose):
-    """Fit the model to all rows, and once without each fold.
+    """Fit the model without each fold, and to all rows unless `method` is "split".
 
     fold : (n,) fold of each row, -1 if never held out
-    method : if "split", there is one fold, and the first fit is without it
     score : name of the conformity score, or None
     choose : whether fits without a fold choose settings left open
-    Return the first fit, a tuple of the others, and a tuple of Batches, the held-out rows."""
+    Return the fit that predicts new rows, fits without a fold, and Batches of held-out rows."""
     how = {"use": lambda fit, rows: (fit, rows), "what": "fits", "choose": choose}
     held_out = [fold == k for k in range(fold.max() + 1)]
     if method == "split":

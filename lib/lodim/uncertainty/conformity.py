@@ -34,12 +34,11 @@ class ConformityScore:
         return "size" if self.of_classes else "width"
 
     def of_rows(self, fit, batch, u):
-        """Return predictions of n rows, from which scores are computed.
+        """Return predictions of n rows, from which scores are computed; missing ones are NaN.
 
         u : (n,) random numbers for score "aps", else None
         Return scores of the classes (C, n), or low, high and step of a numeric response (3, n).
-        A score t stands for the interval from low - t * step to high + t * step. Rows without a
-        prediction have NaN."""
+        A score t stands for the interval from low - t * step to high + t * step."""
         mean = fit.family.mean(fit._score(batch))
         if self.of_classes:
             p = mean if mean.ndim == 2 else np.column_stack([1.0 - mean, mean])

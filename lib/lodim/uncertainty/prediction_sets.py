@@ -447,7 +447,7 @@ class Conformal(FitResult, Generic[FitT_co]):
     def _answers(self, data, offset, new_levels, response=False):
         """Return predictions by K fits for m rows that all fits can read, and a Batch of these.
 
-        new_levels : "error" or "missing", as for predict()
+        new_levels : "error" or "missing"
         response : whether to leave out rows without a response
         Predictions are low, high, step of intervals (K, 3, m), or scores of C classes (K, C, m)."""
         how = {"offset": offset, "new_levels": new_levels}

@@ -38,7 +38,7 @@ def fit_parts(problem, held_out, use, *, choose, light, jobs, what):
     held_out : list of (n,) bool
     use : function of a fit and the Batch of its held-out rows
     choose : whether fits choose settings left open
-    light : whether to leave out slow results, if `choose` is false"""
+    light : whether to leave out slow results, if not `choose`"""
     problem = on_one_thread(problem) if jobs > 1 else problem
 
     def one(out, bar):
@@ -100,10 +100,10 @@ ALIKE = 1e-6  # tolerance for relative differences of means and deviances of the
 
 
 def held_problem(fit, data, groups, arguments):
-    """Return the Problem (data and settings) with which a fit can be repeated on one thread.
+    """Return a fit's Problem (data and settings) for bootstrap replicates, one thread each.
 
     data : training rows of `fit`; other rows raise DataError
-    groups : column or array, or None
+    groups : column or array, rows with equal values share a weight; or None
     arguments : dict of arrays in the call of `fit`, such as weights"""
     check_fit(fit)
     if len(parse(fit.design.formula).responses) > 1:

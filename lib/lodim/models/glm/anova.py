@@ -145,8 +145,8 @@ def _submodels(fit, sets, data, changes, method):
     """Fit models with fewer terms; return a namespace of df, deviance etc. for each.
 
     sets : list of the terms of each model
-    data : training rows, or None for a gaussian fit
-    changes : dict of arguments of glm() that replace those of the fit
+    data : training rows, None for a gaussian fit
+    changes : dict of changed arguments of glm()
     method : name of the calling method, for errors"""
     if fit.family.dispersed and not fit.dispersion > 0.0:
         what = f"{method}() needs residual degrees of freedom, and this fit has none"

@@ -30,13 +30,13 @@ def scores(X, columns, coef, out):
 
 @njit(**FAST)
 def products(X, columns, T, live, slopes, curvatures, gradient, information):
-    """Add the derivatives of the rows' log-likelihoods to `gradient` and `information`.
+    """Add derivatives of the rows' log-likelihoods to `gradient` and `information`.
 
-    columns : (q,) columns of X in the model, -1 for a constant 1
+    columns : (q,) columns of X in the model, -1 for a constant
     T : (q, r) matrix that combines them to z = T'x
     live : (n,) bool, False for rows that add nothing
-    slopes : (S, n) first derivatives by S linear predictors
-    curvatures : (P, n) second derivatives by P pairs of linear predictors"""
+    slopes : (S, n) derivatives by S linear predictors
+    curvatures : (P, n) second derivatives by P pairs of these"""
     # A row adds slopes[s] z to gradient[s], and curvatures[k] zz' to information[k].
     x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)
     z = np.empty_like(x)
@@ -73,11 +73,11 @@ def squared_lengths(X, columns, T, live, out):
 def group_sums(X, columns, T, live, slopes, group, out):
     """Add the gradients of the rows' log-likelihoods to `out`, summed by group.
 
-    columns : (q,) columns of X in the model, -1 for a constant 1
+    columns : (q,) columns of X in the model, -1 for a constant
     T : (q, r) matrix that combines them to z = T'x
     live : (n,) bool, False for rows that add nothing
-    slopes : (S, n) first derivatives by S linear predictors
-    group : (n,) number of each row's group"""
+    slopes : (S, n) derivatives by S linear predictors
+    group : (n,) group number per row"""
     # Row i adds slopes[s, i] z to out[group[i], s].
     x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)
     for first in range(0, len(X), TILES):

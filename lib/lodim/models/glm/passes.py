@@ -98,9 +98,9 @@ def joined(R, rows):
 def sums(X, y, weights, offset, *, kept, T, family, coef, observed):
     """Sum a log-likelihood and its derivatives over rows; return all in one vector for `parts`.
 
-    kept : (q,) columns of the design in the model
+    kept : (q,) design columns in the model
     T : (q, q) matrix that combines them to z = T'x
-    coef : (S, q) coefficients of z in S linear predictors
+    coef : (S, q) coefficients of z per linear predictor
     observed : False for the expected information"""
     S, q = coef.shape
     totals, gradient, blocks = np.zeros(N_TOTALS), np.zeros((S, q)), _no_blocks(S, q)
@@ -121,7 +121,8 @@ def sums(X, y, weights, offset, *, kept, T, family, coef, observed):
 def parts(vector, coef):
     """Split a vector of `sums` into totals (3,), gradient (S q,) and information (S q, S q).
 
-    coef : (S, q) coefficients of z in S linear predictors"""
+    totals : sums of deviance, squared Pearson residuals, and curvature of family huber
+    coef : (S, q) coefficients given to `sums`"""
     size = coef.size
     totals, gradient = vector[:N_TOTALS], vector[N_TOTALS : N_TOTALS + size]
     return totals, gradient, vector[N_TOTALS + size :].reshape(size, size)
@@ -131,10 +132,10 @@ def parts(vector, coef):
 def squares(X, y, weights, offset, *, kept, T, family, coef, B, power):
     """Return the number of rows with leverage 1 and M of the covariance B M B, in one vector.
 
-    kept : (q,) columns of the design in the model
+    kept : (q,) design columns in the model
     T : (q, q) matrix that combines them to z = T'x
-    coef : (S, q) coefficients of z in S linear predictors
-    B : (S q, S q) nonrobust covariance for a dispersion of 1
+    coef : (S, q) coefficients of z per linear predictor
+    B : (S q, S q) nonrobust covariance for dispersion 1
     power : 0 for HC0 and HC1, 1 for HC2, 2 for HC3"""
     # M is Z' diag(u^2 / (1 - h)^power) Z for leverages h and derivatives u; the rows of Z are z.
     (S, q), whole = coef.shape, 0
@@ -158,11 +159,11 @@ def squares(X, y, weights, offset, *, kept, T, family, coef, B, power):
 def cluster_sums(X, y, weights, offset, clusters, *, bounds, kept, T, family, coef):
     """Sum log-likelihood gradients by cluster; return the m clusters' codes and sums (m, S q).
 
-    clusters : (n,) code of each row's cluster
+    clusters : (n,) cluster code per row
     bounds : lowest code to return, and highest one + 1
-    kept : (q,) columns of the design in the model
+    kept : (q,) design columns in the model
     T : (q, q) matrix that combines them to z = T'x
-    coef : (S, q) coefficients of z in S linear predictors"""
+    coef : (S, q) coefficients of z per linear predictor"""
     known, group = np.unique(clusters.astype(np.int64), return_inverse=True)
     first, last = np.searchsorted(known, bounds)
     weights = np.where((first <= group) & (group < last), weights, 0.0)
