@@ -51,8 +51,8 @@ def prepare(lo, hi, active, V, Z, cov, h2, results):
     cov : (C, r, r) class covariances; h2 : (C,) squared bandwidths
     results : arrays (P, spread, root, log_det) to fill
     P : projected rows; spread : class covariances times the projection
-    root : L^-1 per pair of classes A <= B, where LL' is the sum of their kernel covariances
-    log_det : log det LL'"""
+    root : per pair of classes A <= B, inverse Cholesky factor of summed kernel covariances
+    log_det : log determinants of these sums"""
     P, spread, root, log_det = results
     r, k = V.shape[1:]
     C, S = h2.size, np.empty((k, k))
@@ -138,12 +138,12 @@ def subtract_forces(x, U, e, T):
 
 @njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
 def row_sums(u, scale, U, w, after, size, shift, e, T, R):
-    """Return the sum of kernels over pairs of a point (column) of u and one of U.
+    """Sum weighted normal kernels over pairs of rows u[:, a] and U[:, i]; return the sum.
 
-    scale : weights of the points of u; w : weights of those of U; size : points of U in use
-    after : u[:, a] and U[:, i] are a pair if i >= after + a
-    shift : added to exponents; e : work array
-    T, R : sums of kernel * difference for the points of U and of u, changed in place"""
+    scale, w : weights of the rows in u and in U
+    after, size : pairs are those with after + a <= i < size
+    shift : constant added to exponents; e : (columns of U,) work array
+    T, R : (k, rows) sums of kernel * difference for each row in U and in u, updated"""
     k, total = len(u), 0.0
     for a in range(scale.size):
         first = max(0, after + a)
@@ -164,18 +164,18 @@ def row_sums(u, scale, U, w, after, size, shift, e, T, R):
 
 @njit(**INNER)
 def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, forces_b):
-    """Return the sum of kernels over pairs of a row in range a and a row in range b.
+    """Sum normal kernels over pairs of a row in range a and a row in range b; return the sum.
 
-    P : (k, n) projected rows; w : (n,) weights; root : (k, k) map that whitens differences
-    span_a, span_b : (first, end) of the ranges
-    same : whether both ranges start at the same row; then pairs i < j count twice, i > j never
-    shift : added to exponents; scratch : work arrays
-    forces_a, forces_b : (k, n) sums of kernel * difference, changed in place"""
+    P : (k, n) projected rows; w : (n,) weights; root : (k, k) whitening map
+    span_a, span_b : (first, end) of each range
+    same : whether both ranges start at the same row
+    shift : constant added to exponents; scratch : work arrays
+    forces_a, forces_b : (k, n) sums of kernel * difference, updated"""
     (a0, a1), (b0, b1), (u, U, v, e, T, R, scale) = span_a, span_b, scratch
     k, total, rows = root.shape[0], 0.0, a1 - a0
     whiten(P, a0, rows, root, u)
     R[:] = 0.0
-    # Within a class, a row is both first and second row of a pair.
+    # Within a class, a row is both first and second row of a pair: i < j counts twice, i > j never.
     for a in range(rows):
         scale[a] = 2.0 * w[a0 + a] if same else w[a0 + a]
     for first in range(b0, b1, CHUNK):
@@ -206,12 +206,12 @@ def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, force
 def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
     """Sum kernels over pairs of rows, and compute forces on rows, in tasks lo to hi - 1.
 
-    The force of a class on a row sums kernel * difference from the row to each row of the class.
+    The force of a class on a row x sums kernel * (x - z) over the rows z of the class.
     stripes : tasks per projection; start : first row of each class
     P : (Q, k, n) projected rows; w : (n,) weights
-    root : (Q, C, C, k, k) maps that whiten differences; shift : (Q, C, C), added to exponents
+    root : (Q, C, C, k, k) whitening maps; shift : (Q, C, C), added to exponents
     totals : (tasks, C, C) sums to fill, for classes A <= B
-    forces : (tasks, C, k, n) forces to fill, of each class on each row"""
+    forces : (tasks, C, k, n) to fill"""
     k, C, wide = P.shape[1], start.size - 1, CHUNK + LANES
     u, R = np.empty((k, BLOCK)), np.empty((k, BLOCK))
     U, T = np.empty((k, wide)), np.empty((k, wide))
@@ -232,10 +232,10 @@ def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def add_forces(P, F, first, stop, factor, root, M, g):
-    """Add the terms of the rows `first` to `stop` - 1 to M and g, two parts of a gradient.
+    """Add P F' to M and factor * root' F to g, for the rows `first` to `stop` - 1 only.
 
     P : (k, n) projected rows; F : (k, n) forces on the rows, sums of kernel * difference
-    M : (k, k), grows by P F' over these rows; g : (k, n), grows by factor * root' F for them"""
+    M, g : (k, k) and (k, n) parts of a gradient, updated"""
     for j in range(M.shape[0]):
         for m in range(M.shape[0]):
             s, x = 0.0, factor * root[m, j]
@@ -250,12 +250,12 @@ def finish(lo, hi, active, stripes, rows, sums, potential, gradient):
     """Compute log integrals of products of two class densities, and their weighted sum's gradient.
 
     lo, hi : range of projections; stripes : tasks per projection
-    rows : (Z, P, start, size, h2, share): Z, P are the rows before and after projection;
-        start, size, h2 the first row, total weight and squared bandwidth of each class;
-        share the weights of the log integrals in their sum
+    rows : (Z, P, start, size, h2, share)
+        Z, P : rows before and after projection; share : weights of the log integrals
+        start, size, h2 : first row, total weight and squared bandwidth of each class
     sums : (spread, root, log_det, shift, totals, forces), as in `prepare` and `pair_sums`
     potential : (q, C, C) log integrals to fill
-    gradient : (Q, r, k) derivatives by the projection, to fill at `active`"""
+    gradient : (Q, r, k) derivatives to fill at the positions `active`"""
     Z, P, start, size, h2, share = rows
     spread, root, log_det, shift, totals, forces = sums
     C, (k, n) = size.size, P.shape[1:]
@@ -346,9 +346,9 @@ def gap(u, low, high):
 def log_sum(u, classes, c, tile, place, gaps, e):
     """Return the log of the sum of class c's kernels at a point u (k,), in the coordinates of U.
 
-    classes : (root, U, w, low, high, start), fields of Densities; root is unused
-    tile, place : block of the row to leave out, and its position in the block; -1 for none
-    gaps : work array with an element per block of the class; e : work array (64,)"""
+    classes : (root, U, w, low, high, start), fields of Densities
+    tile, place : block of the row to leave out, and its position there; -1 for none
+    gaps, e : work arrays with an element per block of the class, and with 64"""
     _, U, w, low, high, start = classes
     first, stop = start[c], start[c + 1]
     nearest = first
@@ -381,7 +381,7 @@ def log_sum(u, classes, c, tile, place, gaps, e):
 def log_sums(lo, hi, step, P, classes, tile, place, out):
     """Fill out[i, c] with the log of the sum of class c's kernels at the point P[:, i].
 
-    lo, hi, step : points lo * step to hi * step - 1 are processed; P : (k, m) points
+    lo, hi, step : range of points, lo * step to hi * step - 1; P : (k, m) points
     classes : (root, U, w, low, high, start), fields of Densities
     tile, place : (m,) block of the row to leave out, and its position there; -1 for none"""
     root, _, _, _, _, start = classes

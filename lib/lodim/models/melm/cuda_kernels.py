@@ -37,14 +37,14 @@ def projections_at_once(n_tiles, C, k):
 
 
 def pair_sums(X, weight, owner, begin, V, root, shift):
-    """Sum kernels over pairs of rows, and features times forces over rows; return both sums.
+    """Return sums of kernels over pairs of rows, and sums of features times forces over rows.
 
-    The force of a class on a row sums kernel * difference from the row to each row of the class.
-    The sums are (q, C, C), by pair of classes; and (q, C, k, C r), by class of the force, axis, and
-    class and feature of the row.
+    The force of a class on a row x sums kernel * (x - z) over the rows z of the class.
+    Sums of kernels are (q, C, C), by pair of classes.
+    Sums of features are (q, C, k, C r), by class of the force, axis, class of the row and feature.
     X : blocks of 64 rows on the GPU; weight : (blocks, 64); V : (q, r, k) projections
     owner : class of each block; begin : first block of each class
-    root : (q, C, C, k, k) maps that whiten differences; shift : (q, C, C), added to exponents"""
+    root : (q, C, C, k, k) whitening maps; shift : (q, C, C), added to exponents"""
     (q, r, k), C = V.shape, root.shape[1]
     U = X.scratch("coordinates", (projections_at_once(len(X), C, k), C, k, len(X), TILE))
     maps = np.einsum("qdm,qabjm->qabdj", V, root)
@@ -81,8 +81,8 @@ def _squares(U, q, c, tile_class, t, s, last, point, E):
     """Fill E (16,) with squared distances of this thread's row in block t to 16 rows of block s.
 
     U : coordinates from `_coordinates`; q : projection
-    c : class of block s; tile_class : class of block t
-    last : number of the chunk of 8 coordinates of block s that stays in `point` (8, 64)"""
+    c, tile_class : classes of block s and of block t
+    last : which chunk of 8 coordinates of block s is copied last to `point` (8, 64)"""
     thread, k = cuda.threadIdx.x, U.shape[2]
     row, first = thread % TILE, thread // TILE * PARTNERS_PER_THREAD
     chunks = (k + CHUNK - 1) // CHUNK
@@ -119,10 +119,10 @@ def _sum_over_segments(room, x):
 def _pair_sums(U, weight, owner, begin, shift, forces, sums):
     """Compute the force of each class on each row, and sums of kernels by class and block of rows.
 
-    The force of a class on a row sums kernel * difference from the row to each row of the class.
+    The force of a class on a row x sums kernel * (x - z) over the rows z of the class.
     U : coordinates from `_coordinates`; weight : (blocks, 64); shift : (Q, C, C), for exponents
     owner : class of each block; begin : first block of each class
-    forces : to fill, shaped like U; sums : (Q, C, blocks), to fill"""
+    forces, sums : arrays to fill, shaped like U and (Q, C, blocks)"""
     point = cuda.shared.array((CHUNK, TILE), np.float64)
     room = cuda.shared.array((SEGMENTS, TILE), np.float64)
     E, pull = cuda.local.array(PARTNERS_PER_THREAD, np.float64), cuda.local.array(CHUNK, np.float64)
@@ -170,7 +170,7 @@ def _moments(X, forces, begin, out):
 
     X : (blocks, r, 64) rows; begin : first block of each class
     forces : (Q, C, k, blocks, 64) force of each class on each row
-    out : (Q, C, k, C r) to fill, by class of the force, axis, and class and feature of the row"""
+    out : (Q, C, k, C r) to fill, by class of the force, axis, class of the row and feature"""
     parts = cuda.shared.array((CHUNK, WARPS, LANES), np.float64)
     totals = cuda.local.array(CHUNK, np.float64)
     lane, warp, q = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES, cuda.blockIdx.z

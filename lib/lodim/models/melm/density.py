@@ -57,9 +57,9 @@ class Densities:
 
 
 def fit_densities(Z, code, weight, options, cells=True):
-    """Fit a kernel density to the coordinates of each class; return (Densities, (block, position)).
+    """Fit a kernel density to each class; return Densities, and (block, position) of each row.
 
-    block : (n,) block of each row's kernel, -1 without one; position : (n,) its place in the block
+    block, position : (n,) block of 64 kernels that has the row's, and place in it; -1 for none
     Z : (n, k) coordinates; code : (n,) class codes; options : DensityOptions
     cells : whether large classes get a kernel per grid cell, not per row"""
     C, k = int(code.max()) + 1, Z.shape[1]

@@ -33,10 +33,10 @@ def shares(size, average=False):
 
 
 class Divergence:
-    """Minus the Cauchy-Schwarz divergence of C classes, as a function of their projection.
+    """Minus the Cauchy-Schwarz divergence of C classes (for one, the entropy), by projection.
 
-    For one class, minus the entropy. sample : Sample of rows; k : dimensions of a projection
-    share : (C, C) weights of pairs of classes; h2 : (C,) squared bandwidths
+    sample : Sample of rows; share : (C, C) weights of pairs of classes
+    h2 : (C,) squared bandwidths; k : dimensions of a projection
     engine : "cpu", "auto" or "cuda", where sums are computed"""
 
     precision, scaled = 1e-14, False
@@ -116,13 +116,12 @@ class Divergence:
         return potential
 
     def _sum_pairs(self, rows, root, shift, totals, forces, threads):
-        """Sum kernels over pairs of rows, and compute forces on rows, for each projection.
+        """Sum kernels over pairs of rows, and compute forces on rows, as `pair_sums` does.
 
         rows : (q, k, n) projected rows; on a GPU, the projections (q, r, k)
-        root : (q, C, C, k, k) maps that whiten differences; shift : (q, C, C), added to exponents
+        root : (q, C, C, k, k) whitening maps; shift : (q, C, C), added to exponents
         totals : (..., C, C) sums to fill
-        forces : (..., C, k, n) to fill, the force of each class on each row as in `pair_sums`;
-            on a GPU, (q, C, k, C r) sums of features times forces"""
+        forces : (..., C, k, n) to fill; on a GPU, (q, C, k, C r) sums of features times forces"""
         if self._tiles is not None:
             totals[:], forces[:] = self._tiles.run(pair_sums, *self._classes, rows, root, shift)
             return
@@ -147,7 +146,7 @@ def bound(log_potential, log_volume):
 
 
 def overlaps(Z, code, weight, width, potential):
-    """Return upper bounds (C, C) of the overlap of the densities of classes A < B.
+    """Return upper bounds of the overlap of two class densities, (C, C), for classes A < B.
 
     The overlap is the integral of the smaller density.
     Z : (n, k) projected rows; code, weight : (n,) their classes and weights

@@ -153,9 +153,10 @@ class ClassRows:
     def search(self, settings, gammas, first_gamma=None, warm_start=None, **tolerances):
         """Search for the best projection per kernel width in `gammas`; return {gamma: Manifold}.
 
-        first_gamma : kernel width of the first search; None to choose one of `gammas`
-        warm_start : projection (p, k) at which the first search starts; None for many starts
-        settings : Settings of the fit; tolerances : fields of the search's Plan, such as ftol"""
+        settings : Settings of the fit
+        first_gamma : kernel width to search first; None to choose one of `gammas`
+        warm_start : (p, k) projection to start from; None for many starts
+        tolerances : fields of the search's Plan, such as ftol"""
         own = {f.name: getattr(settings, f.name) for f in fields(Plan) if hasattr(settings, f.name)}
         plan, starts = Plan(**own | tolerances), (first_gamma, warm_start, self.within)
         return search_gammas(self.X, self.code, self.weight, plan, gammas, *starts)

@@ -161,9 +161,9 @@ def _contour_levels(density, rows):
 def _curves(fit, rule, rows, shown):
     """Return the curves of a one-dimensional view: a dict of "x", "density" and "best".
 
-    x : (n,) points on the axis; density : (n, C) densities of the classes at x
+    x : (n,) points on the axis; density : (n, C) class densities
     best : (n,) likeliest class, -1 far from all rows; None without classes
-    fit : MelmFit; rule : Rule that classifies; rows : biplot.Rows to draw
+    rule : Rule that classifies; rows : biplot.Rows to draw
     shown : (m, 1) coordinates of training rows"""
     ends = biplot.frame(np.vstack([shown, rows.xy]))[:, 0]
     # A class narrower than the spacing has its peak only at its rows.

@@ -56,11 +56,12 @@ class Rows:
 
 
 def sample_rows(Z, code, weight, n_rows, seed):
-    """Draw about `n_rows` rows of Z at random by class `code` (n,); return increasing positions."""
+    """Draw about `n_rows` random rows in proportion to class sizes; return increasing positions."""
     n, k = Z.shape
     if n <= n_rows:
         return np.arange(n)
     key = row_keys.keys(Z, weight, code, int(code.max()) + 1)
+    # Small classes keep at least 30 rows, and more than k.
     return np.sort(draw_by_class(key, code, n_rows, max(30, k + 1), seed))
 
 

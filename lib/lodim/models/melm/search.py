@@ -66,8 +66,8 @@ def search_gammas(X, code, weight, plan, gammas, first_gamma=None, warm_start=No
     """Search for the projection of largest divergence per kernel width; return {gamma: Manifold}.
 
     code : (n,) classes of rows X; plan : Plan, settings of the search; gammas : kernel widths
-    first_gamma : kernel width of the first search; None to choose one of `gammas`
-    warm_start : projection (p, k) at which the first search starts; None for many starts
+    first_gamma : kernel width to search first; None to choose one of `gammas`
+    warm_start : (p, k) projection to start from; None for many starts
     within : Basis of X (search coordinates); None to compute it"""
     # The search for another gamma starts from the result for its neighbour.
     with single_blas(), progress.bar(len({*gammas, first_gamma} - {None}), "views") as shown:

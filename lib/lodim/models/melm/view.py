@@ -68,9 +68,9 @@ def project(V, tiles, n):
 def orient(V, X, code, weight):
     """Return directions V (p, k), rotated and scaled to the axes in which a projection is shown.
 
-    Within classes, coordinates get unit covariance. Class means differ most along the first axes.
-    Raise DataError if rows of each class are identical along a direction.
-    X : (n, p) rows; code : (n,) class of each row"""
+    Within classes, coordinates get unit covariance; class means differ most along the first axes.
+    Raise DataError if each class is constant along a direction.
+    X : (n, p) rows; code : (n,) classes"""
     Z, C = X @ V, int(code.max()) + 1
     share = np.bincount(code, weight, C) / weight.sum()
     residual, means = center_by_class(Z, code, weight)

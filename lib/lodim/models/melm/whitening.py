@@ -135,10 +135,10 @@ def _intensity(mean, square, fourth, n, p):
 
 
 def class_covariance(X, weight, kind, into, kept=1.0, added=0.0):
-    """Return a class's shrunk covariance (r, r) of coordinates X @ into; X : (n, p) rows.
+    """Return a class's shrunk covariance (r, r) of coordinates X @ into.
 
-    kind : "ledoit-wolf" shrinks the covariance of X, "shrunk" that of the coordinates
-    into : (p, r) map to coordinates; weight : (n,) row weights
+    X : (n, p) rows; weight : (n,) row weights; into : (p, r) map to coordinates
+    kind : "ledoit-wolf" to shrink the covariance of X, "shrunk" to shrink that of coordinates
     kept, added : for "shrunk", the matrix to shrink is kept * covariance + added"""
     if kind == LEDOIT_WOLF:
         cov = into.T @ ledoit_wolf(X, weight) @ into

@@ -187,9 +187,9 @@ def weight_slope(G, j, w, slope):
 def width_slope(G, j, y, target, u, h, alpha):
     """Return prototype j's part of the derivative of the loss by u, divided by j's weight.
 
-    G : flat, 64 similarities per prototype; u : inverse SD of normal densities
-    y : (64,) responses of the rows; target : response of prototype j
-    h : (64,) density of j at y; alpha : (64,) derivatives of the loss by numerators of estimates"""
+    G : flat, 64 similarities per prototype; y : (64,) responses of the rows
+    target : response of prototype j; u : inverse SD of normal densities
+    h : (64,) j's density at y; alpha : (64,) derivatives of the loss by numerators of estimates"""
     row, narrow, s = G[j * TILE : (j + 1) * TILE], h.dtype.type(1) / u, u - u
     for i in range(TILE):
         d = y[i] - target
@@ -201,9 +201,9 @@ def width_slope(G, j, y, target, u, h, alpha):
 def feature_sum(T, Y, k, last):
     """Return a part of -v dL/dv, where v is the weight of feature k and L the loss of 64 rows.
 
-    T : flat, for each feature its weighted values in the 64 rows
-    Y : flat, for each feature and row the sum of slope * weighted feature over points
-    last : index in Y, counted like k, of each row's sum of slopes over points"""
+    T : flat, 64 weighted values per feature
+    Y : flat, per feature and row the sum of slope * weighted feature over points
+    last : position in Y, counted like k, of each row's sum of slopes"""
     # The derivative sums C_ij (t_ik - z_jk)^2 over rows i and points j, with weighted features t, z
     # and slopes C. Here are two of the three terms of the square; `square_sums` adds the last.
     t, y = T[k * TILE : (k + 1) * TILE], Y[k * TILE : (k + 1) * TILE]
@@ -217,12 +217,12 @@ def feature_sum(T, Y, k, last):
 def loss_gradient(lo, hi, partials, scoring, step, points, runs, u, loss):
     """Write the loss of the scoring rows (Ruf 2022, Eq. 2.8) and its derivatives to `partials`.
 
-    lo, hi, step : rows lo to hi - 1 of `partials` are filled, each from `step` blocks of 64 rows
-    scoring : ScoringRows, the rows whose loss counts
-    points : Points, the J candidates, positive weights first
-    runs : first position of each run of candidates of equal response and sign of weight; then J
-    u : inverse SD of normal densities; loss : CLASSES, SQUARED or DENSITY, the kind of loss
-    partials : (parts, 2 + D + J) loss, derivative by u, sums by feature, derivatives by weights"""
+    lo, hi : range of rows of `partials` to fill; step : blocks of 64 rows summed in each
+    scoring : ScoringRows; points : Points, the J candidates, positive weights first
+    runs : first candidate of each run of equal response and sign of weight, then J
+    u : inverse SD of normal densities; loss : CLASSES, SQUARED or DENSITY
+    partials : (parts, 2 + D + J) loss, derivative by u, results of `feature_sum` per feature,
+        derivatives by the weights"""
     X, y, weight, own = scoring.X, scoring.y, scoring.weight, scoring.own
     _, _, V, w, target = points
     kind = X.dtype
@@ -265,9 +265,9 @@ def loss_gradient(lo, hi, partials, scoring, step, points, runs, u, loss):
 def kernel_sums(lo, hi, X, step, points, values, out):
     """Add up values of prototypes, weighted by their similarities with each row, into `out`.
 
-    lo, hi, step : blocks lo * step to hi * step - 1 are processed; X : (blocks, p, 64)
+    lo, hi, step : range of blocks of 64 rows, lo * step to hi * step - 1; X : (blocks, p, 64)
     points : Points, the J prototypes; values : (Q, J), padded with zeros to multiples of four
-    out : (blocks, Q, 64), changed in place"""
+    out : (blocks, Q, 64), updated"""
     V, kind = points.V, X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.zeros(V.shape[0] * TILE, kind)
     S = np.empty(values.shape[0] * TILE, kind)
@@ -283,9 +283,9 @@ def kernel_sums(lo, hi, X, step, points, values, out):
 def agreement_sums(lo, hi, X, step, y, points, u, loss, A, B):
     """Add the prototypes `points` to numerators A and denominators B of the rows' estimates A / B.
 
-    lo, hi, step : blocks lo * step to hi * step - 1 are processed; X : (blocks, D, 64)
-    y, A, B : (blocks, 64) responses and sums
-    u : inverse SD of normal densities; loss : CLASSES, SQUARED or DENSITY, the kind of loss"""
+    lo, hi, step : range of blocks of 64 rows, lo * step to hi * step - 1; X : (blocks, D, 64)
+    y : (blocks, 64) responses; A, B : (blocks, 64) sums, updated
+    u : inverse SD of normal densities; loss : CLASSES, SQUARED or DENSITY"""
     V, w, kind = points.V, points.w, X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.empty(V.shape[0] * TILE, kind)
     h = np.empty(TILE, kind)

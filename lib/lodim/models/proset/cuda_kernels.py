@@ -39,9 +39,9 @@ def loss_gradient(X, rows, own, candidates, points, v, w, u, active, order, loss
     """Return an array: the rows' loss, and its derivatives by u (a number), v (D,) and w (J,).
 
     X : blocks of 64 rows on the GPU; rows, own, candidates, points : results of `upload_rows`
-    v : (D,) feature weights; active : positions of these features
-    order : (J,) columns of `candidates`, positive weights first; w : (J,) weights in this order
-    u : inverse SD of normal densities; loss : CLASSES, SQUARED or DENSITY, the kind of loss"""
+    v : (D,) weights of the features at the positions `active`
+    w : (J,) weights of the columns `order` of `candidates`, positive weights first
+    u : inverse SD of normal densities; loss : CLASSES, SQUARED or DENSITY"""
     D, J, n_blocks = active.size, order.size, count_blocks(len(X))
     live = np.count_nonzero(w.astype(X.dtype))
     tail = [1.0, ROOT_HALF * u, u / ROOT_TAU, 1.0 / ROOT_TAU]
@@ -96,8 +96,8 @@ def _gather_points(candidates, theta, index, D, J, points):
 def _stage(tile, j, first, size, stage):
     """Copy weighted features `first` to first + size - 1 of 64 rows and 64 points to `stage`.
 
-    tile : (X, t, active, v, points, D); X[t] has features of the rows, `points` weighted features
-        of all points; `active` and v are positions and weights of the D features
+    tile : (X, t, active, v, points, D); X[t] has 64 rows, `points` weighted features of all points
+    active, v : positions and weights of the D features
     j : first of the 64 points; stage : two arrays (8, 64), for rows and for points"""
     (X, t, active, v, points, _), (row, point) = tile, stage
     for e in range(cuda.threadIdx.x, size * TILE, THREADS):
@@ -178,11 +178,11 @@ def _slopes(y, a, b, weight, loss):
 def _estimates(tile, rows, own, J, live, normal, loss, stage, G, A, B, room):
     """Write this thread's part of the sums A and B for estimates A / B of 64 rows to `room`.
 
-    tile : rows, features and points, the same tuple as in `_stage`
-    rows : (blocks, 4, 64), responses first; own : (blocks, 64) candidate that is the row, or -1
+    tile : rows, features and points, as in `_stage`
+    rows, own : arrays from `upload_rows`; normal : constants of a normal density
     J, live : number of candidates, and of those with positive weight, which come first
-    normal : constants of a normal density with SD 1 / u; stage, room : shared memory
-    loss : CLASSES, SQUARED or DENSITY, the kind of loss; G, A, B : this thread's work arrays"""
+    loss : CLASSES, SQUARED or DENSITY
+    stage, room : shared memory; G, A, B : this thread's work arrays"""
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     _, t, index, _, points, D = tile
     for r in range(ROWS_PER_THREAD):
@@ -217,9 +217,9 @@ def _column_sum(room, start, i):
 def _feature_sums(tile, j, stage, C, zero, room, out):
     """Add sums over 64 rows and 64 points to out (D,), for the gradient by D feature weights.
 
-    tile : rows, features and points, the same tuple as in `_stage`
-    C : (4, 4) this thread's part of point weight times derivative of the row's loss by this weight
-    j : first point; stage, room : shared memory; zero : 0 in the sums' precision"""
+    tile : rows, features and points, as in `_stage`; j : first point
+    C : (4, 4) this thread's point weights times derivatives of rows' losses by them
+    stage, room : shared memory; zero : 0 in the sums' precision"""
     # out[d] grows by the sum of C_ij (v_d (x_id - x_jd))^2 / 2 over rows i and points j.
     D, (row, point) = tile[5], stage
     thread = cuda.threadIdx.x
@@ -257,11 +257,11 @@ def _feature_sums(tile, j, stage, C, zero, room, out):
 def _loss_gradient(X, rows, own, index, theta, points, D, J, live, loss, partials):
     """Compute the loss of a thread block's rows, and its derivatives; fill a row of `partials`.
 
-    rows : (blocks, 4, 64) response, numerator and denominator of the estimate so far, weight
-    own : (blocks, 64) candidate that is the row, or -1; index : D features, then J candidates
+    rows, own : arrays from `upload_rows`; index : positions of D features, then of J candidates
     theta : D feature weights, J candidates' weights, four constants of a normal density
-    points : D weighted features, weight, response of each candidate; `live` weights are positive
-    partials : (parts, 2 + D + J) loss, derivative by u, sums by feature, derivatives by weights"""
+    points : D weighted features, weight, response of each candidate
+    live : number of positive weights, which come first
+    partials : (parts, 2 + D + J) loss, derivative by u, `_feature_sums`, derivatives by weights"""
     row = cuda.shared.array((CHUNK, TILE), X.dtype)
     point = cuda.shared.array((CHUNK, TILE), X.dtype)
     room = cuda.shared.array(N_EXCHANGED, X.dtype)
@@ -359,7 +359,7 @@ def upload_rows(X, scoring, x, target):
     """Copy rows and candidate prototypes to the GPU; return (rows, own, candidates, points).
 
     X : blocks of 64 rows on the GPU; scoring : ScoringRows
-    x : (J, p) features of the candidates; target : (J,) responses of the candidates
+    x, target : (J, p) features and (J,) responses of the candidates
     rows : (blocks, 4, 64) response, numerator and denominator of the estimate so far, weight
     own : (blocks, 64) candidate that is the row, or -1
     candidates : (p + 1, J) features, then responses; points : zeros, filled by `loss_gradient`"""

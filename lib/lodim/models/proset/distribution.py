@@ -51,9 +51,9 @@ def mean_and_variance(prototypes, calibration, X, n, threads):
 
 
 def quantiles(prototypes, calibration, X, n, levels, threads):
-    """Return quantiles (n, len(levels)) of the standardized response for n rows of X (in tiles).
+    """Return quantiles (n, len(levels)) of the standardized response for n rows.
 
-    prototypes : Prototypes of the fit
+    prototypes : Prototypes of the fit; X : (blocks, p, 64) features of the rows, padded
     calibration : Calibration, which corrects `levels` by the errors of training rows"""
     calibrated = np.interp(levels, np.arange(101) / 100, calibration.levels)
     if prototypes.loss != DENSITY:
@@ -101,10 +101,10 @@ def density(prototypes, X, n, y, threads):
 
 
 def _mixed(prototypes, X, n, y, threads, normal):
-    """Return the density or distribution function (n,) at y of n mixtures of normals, one per row.
+    """Return a density or distribution function (n,) at y of n mixtures of normals, one per row.
 
-    prototypes : Prototypes of the fit
-    X : (blocks, p, 64) features; n : number of rows; y : (n,) standardized responses
+    prototypes : Prototypes of the fit; X : (blocks, p, 64) features of the n rows, padded
+    y : (n,) standardized responses
     normal : density or distribution function of one normal, given (y - mean) / SD and SD"""
     width, out = _widths(prototypes), np.empty(n)
     for rows, W, total in _mixtures(prototypes, X, n, threads):

@@ -33,9 +33,9 @@ def fit_stages(batch, family, settings, eval_batch=None, previous=None):
     """Fit sets of prototypes one by one; yield (Prototypes, results, predictors) after each.
 
     batch : training rows; eval_batch : rows to predict, or None
-    previous : (Prototypes, results) of a fit to the same rows, to continue; or None
+    previous : (Prototypes, results) of a fit to these rows, to continue; or None
     results : dict of numbers; predictors : (n, K) linear predictors of `eval_batch`, or None
-    The generator never ends; after a set without prototypes, Prototypes and results are None."""
+    The generator never ends; after an empty set, Prototypes and results are None."""
     state = BatchState(batch, family, settings)
     used, ended, base, sums = np.zeros(len(state.varies), bool), False, None, None
     if eval_batch is not None:

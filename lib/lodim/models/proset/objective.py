@@ -55,8 +55,8 @@ class BatchObjective:
 
     Parameters are p feature weights, J candidates' weights, and the inverse SD of normal densities.
     scoring : ScoringRows, the rows whose loss counts
-    x : (J, p) features of the candidates; target : (J,) responses of the candidates
-    loss : CLASSES, SQUARED or DENSITY, the kind of loss"""
+    x, target : (J, p) features and (J,) responses of the candidates
+    loss : CLASSES, SQUARED or DENSITY"""
 
     def __init__(self, scoring, x, target, loss, penalty, threads, engine="cpu"):
         self._scoring, self._loss, self._penalty = scoring, loss, penalty
@@ -96,9 +96,9 @@ class BatchObjective:
     def _sums(self, v, w, u, active, order, loss):
         """Return an array: loss without penalty, derivatives by u (a number), v (D,) and w (J,).
 
-        v : (D,) feature weights; active : positions of these features
-        w : (J,) weights of candidates; order : positions of these candidates
-        u : inverse SD of normal densities; loss : CLASSES, SQUARED or DENSITY, the kind of loss"""
+        v : (D,) weights of the features at the positions `active`
+        w : (J,) weights of the candidates at the positions `order`
+        u : inverse SD of normal densities; loss : CLASSES, SQUARED or DENSITY"""
         rows, kind, D = self._scoring, self._X.dtype, len(active)
         small_w, small_v, target = w.astype(kind), v.astype(kind), self._target[order]
         V = similarity_matrix(self._x, small_v, order, active)

@@ -435,9 +435,10 @@ class RiprFit(Fit):
         kind : {"view", "shares", "objective", "calibration"}, optional
             By default the first kind that takes the arguments. "view": the views (feature sets)
             side by side; rows that the view predicts are solid. "shares": share of the rows and
-            error of each view. "objective": leave-one-out loss by number of views that vote, or
-            objective of an assignment by round. "calibration": observed share of a class against
-            its predicted probability, in groups of `data`.
+            error of each view. "objective": leave-one-out loss by number of views; for
+            `method="assignment"`, the criterion that the assignment of rows to views minimizes,
+            by round of the algorithm. "calibration": observed share of a class by its predicted
+            probability, in groups of `data`.
         ax : Axes, optional
             New axes by default. For "view", an array with one for each view.
         **arguments

@@ -167,10 +167,10 @@ def window(rows, start, stop, x, reach):
 def kth_squared(rows, start, stop, x, k, member, guess, d):
     """Find the squared distance nu from a point x to its k-th nearest row in a view (feature set).
 
-    rows, start, stop : ViewRows, and the range to search
-    member : 1 if x is one of the rows, to leave it out, else 0
+    rows : ViewRows; start, stop : range of rows to search
+    member : 1 to leave out x itself, else 0
     guess : nu of a similar point
-    d : filled with squared distances to the returned range of rows
+    d : filled with squared distances to the returned range
     Return (nu, first, length): nu (1e30 if none), and the range with all neighbours."""
     k = k + member
     reach = max(guess, LEAST)
@@ -240,12 +240,12 @@ def log_ratio(own, other, dim, prior, x):
 def pair_ratio(rows, starts, pair, x, k, member, guess, d):
     """Return the log ratio of the distances from x to the k-th nearest rows of two groups.
 
-    rows, starts : ViewRows, whose rows starts[g] to starts[g + 1] - 1 are group g
-    pair : (own group, other group, constant that is added to the log ratio)
+    rows : ViewRows, whose rows starts[g] to starts[g + 1] - 1 are group g
+    pair : (own group, other group, constant added to the log ratio)
     x : values of the view's features
-    member : (groups,), 1 if x is a row of the group, to leave it out, else 0
+    member : (groups,), 1 if x is in the group, to leave it out, else 0
     guess : (groups,) expected squared distances, updated
-    d : work space (rows + 1,)"""
+    d : (rows + 1,) work array"""
     a, b, prior = pair
     lo, hi = starts[a], starts[a + 1]
     nu_a, _, m = kth_squared(rows, lo, hi, x, k, member[a], guess[a], d)
@@ -268,13 +268,13 @@ def log_ratios(lo, hi, out, views, dims, groups, X, member, pairs, k, pair):
     """Fill out[lo:hi] with log ratios of each row's distances to two groups, in views lo to hi - 1.
 
     out : (views, rows, pairs), or (views, rows, 1) for the smallest ratio
-    views, dims : (views, dims) positions of features, and number of features per view
+    views : (views, dims) positions of features; dims : number of features per view
     groups : (refs, starts, level_gap); group g is refs[:, starts[g]:starts[g + 1]], sorted by the
         first feature of the views; level_gap : (features,) squared distance of two levels
     X : (features, rows)
-    member : (rows, groups), 1 if the row belongs to the group, to leave it out, else 0
-    pairs : (own groups, other groups, constants that are added to the log ratios)
-    pair : (rows,) the only pair to compute for a row, -1 for all"""
+    member : (rows, groups), 1 if the row is in the group, to leave it out, else 0
+    pairs : (own groups, other groups, constants added to the log ratios)
+    pair : (rows,) the only pair to compute, -1 for all"""
     refs, starts, level_gap = groups
     n, d = X.shape[1], np.empty(refs.shape[1] + 1, np.float32)
     x, guess = np.empty(views.shape[1], np.float32), np.full(member.shape, np.float32(0.01))
@@ -322,10 +322,10 @@ def find_nearest(i, X, rows, own, k, reach, x, d):
 
     own : position of row i in `rows`, to leave it out, or -1
     reach : first guess of nu, the squared distance to the k-th neighbour
-    x, d : filled with row i, and squared distances to rows start to start + length - 1
+    x, d : filled with row i, and with squared distances to the returned range
     Return nu (1e30 if none), (low, high), start and length.
-    low, high : squared distances from low to high count as equal to nu
-    start, length : range of `rows` that has all neighbours, with those equally far"""
+    low, high : bounds of the squared distances that count as equal to nu
+    start, length : range of `rows` with all neighbours and those equally far"""
     n, zero, member = rows.refs.shape[1], np.int64(0), np.int64(1 if own >= 0 else 0)
     if not load_row(X, i, rows, x):
         return FAR, (FAR, FAR), zero, zero
@@ -349,9 +349,8 @@ def neighbour_sums(lo, hi, out, X, rows, own, k, values, weighting):
     """Fill rows lo to hi - 1 of `out` with sums of `values` over each row's k nearest of `rows`.
 
     X : (features, rows to fill)
-    rows : ViewRows, the references
+    rows : ViewRows, the references; values : (references, columns)
     own : position of each row of X among the references, to leave it out, or -1
-    values : (references, columns)
     weighting : 0 for equal weights, 1 for weights falling with distance, 2 for 1 / distance"""
     d, x = np.empty(rows.refs.shape[1] + 1, np.float32), np.empty(rows.dim, np.float32)
     reach = np.float32(0.01)
@@ -385,9 +384,9 @@ def neighbour_sums(lo, hi, out, X, rows, own, k, values, weighting):
 def nearest_rows(lo, hi, out, X, rows, own, k, rank):
     """Find the k nearest of `rows` (ViewRows) to each row lo to hi - 1 of X (features, rows).
 
-    out : (rows of X, k), filled with positions in `rows`, -1 if there are fewer neighbours
+    out : (rows of X, k) positions in `rows` to fill in, -1 if there are fewer neighbours
     own : position of each row of X in `rows`, to leave it out, or -1
-    rank : ranks of `rows`, to choose evenly among rows that tie for the last places"""
+    rank : ranks of `rows`, to choose evenly among ties for the last places"""
     d, x = np.empty(rows.refs.shape[1] + 1, np.float32), np.empty(rows.dim, np.float32)
     reach = np.float32(0.01)
     for i in range(lo, hi):

@@ -41,7 +41,7 @@ class ReferenceGroups:
 
     members : positions of each group's rows
     own, other : (pairs,) the two groups of each pair
-    prior : (pairs,) constant that is added to the log distance ratio own / other
+    prior : (pairs,) constant added to the log distance ratio own / other
     n_known : number of rows in groups"""
 
     members: list
@@ -107,7 +107,7 @@ def log_ratios(X, references, groups, views, k=None, *, leave_out=False, threads
     groups : ReferenceGroups of rows in `references`
     views : (views, dims) positions of features, padded with -1
     k : which nearest row of a group to use, by default the square root of the number of rows
-    leave_out : True if `references` begin with the rows X; each row is then left out
+    leave_out : True if `references` begin with the rows X, to leave each out
     pair : (rows,) the one pair to compute, -1 for the smallest ratio; None for all pairs"""
     n_columns, pair = (len(groups.own), np.full(len(X), -1)) if pair is None else (1, pair)
     among = np.unique(np.concatenate(groups.members))  # other rows do not count, nor for the unit
@@ -172,7 +172,7 @@ def uniform_references(X, rows, seed, draw=0):
 def reference_volumes(X, views):
     """Return the relative volume of rows X in each feature set, (views,); below 1 if correlated.
 
-    It is the volume of a box around the rows along principal components / one along features."""
+    It is the volume of a box along principal components, relative to a box along features."""
     # Tibshirani, Walther and Hastie (2001).
     out = np.ones(len(views))
     for j, view in enumerate(views):
@@ -212,7 +212,7 @@ def class_ratios(Q, X, y, views, k=None, *, threads=1, **groups):
     """Return log distance ratios, (rows of Q, views, classes), small if the class is near.
 
     Q : rows to compare with the classes, or None for the rows X, each without itself
-    y : class codes of the rows in X
+    y : class codes of the rows X
     views : (views, dims) positions of features
     groups : n_classes, balanced and eligible, as in ReferenceGroups.from_classes"""
     groups, rows = ReferenceGroups.from_classes(y, **groups), X if Q is None else Q
@@ -225,7 +225,7 @@ def cluster_ratios(Q, X, views, volumes, k=None, *, seed=0, n_samples=1, eligibl
     A ratio compares distances to the k-th nearest of rows X and of uniform random points.
     Q : rows around which to measure, or None for the rows X, each without itself
     volumes : (views,) relative volume of rows X in each view (feature set)
-    n_samples : number of random samples to compare the rows with
+    n_samples : number of samples of random points
     eligible : (rows of X,) bool, rows that can be neighbours"""
     rows = np.arange(len(X)) if eligible is None else np.flatnonzero(eligible)
     members = [rows, len(X) + np.arange(len(rows))]  # and as many random points

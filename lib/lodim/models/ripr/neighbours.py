@@ -30,9 +30,9 @@ class Neighbours:
     def among(cls, Q, X, category_distance=None, own=None):
         """Prepare a search for the nearest rows of X to each row of Q.
 
-        Q : None to use X, each row without itself
+        Q : rows, or None to use X, each row without itself
         category_distance : (features,) squared distance of two levels; 0 (the default) for numbers
-        own : position of each row of Q in X, to leave it out; -1 (the default) for a new row"""
+        own : position of each row of Q in X, to leave it out; -1 (the default) if new"""
         far = np.zeros(X.shape[1]) if category_distance is None else category_distance
         scale = np.where(far > 0.0, 2.0 * np.sqrt(far), 1.0)  # so that no two levels are close
         refs = X * scale
@@ -74,10 +74,10 @@ class Neighbours:
 def nearest(Q, X, view, k, category_distance=None, *, like=None, own=None):
     """Find the k nearest rows of X to each row of Q in a view (feature set).
 
-    Q : None to use X, each row without itself
+    Q : rows, or None to use X, each row without itself
     category_distance : (features,) squared distance of two levels; 0 (the default) for numbers
-    like : (rows of X,) values such as responses, to choose evenly among rows that tie
-    own : position of each row of Q in X, to leave it out; -1 (the default) for a new row
+    like : (rows of X,) values such as responses, to choose evenly among ties
+    own : position of each row of Q in X, to leave it out; -1 (the default) if new
     Return distances and positions, (rows, k); inf and -1 if there are fewer rows."""
     among = Neighbours.among(Q, X, category_distance, own)
     args, order = among.sorted_for(view, k)

@@ -74,7 +74,7 @@ class Voters:
         views : (views, dims) positions of axes
         Q : (rows, axes), by default the voters
         own : (rows,) position among the voters, to leave it out, or -1
-        Return (views, rows, C + 1): weighted sums of C targets, then the sum of the weights."""
+        Return (views, rows, C + 1): weighted sums of C targets, then of the weights."""
         values = self.weight[:, None] * np.column_stack([self.target, np.ones(len(self.A))])
         near = Neighbours.among(Q, self.A, self.category_distance, own)
         return near.sums(views, k, values, FALLING, threads)
@@ -151,7 +151,7 @@ def compare(voters, on, bounds, k, max_views, threads):
 
     on : positions of the axes (numbers or factors) to combine
     bounds : fewest and most axes in a set
-    max_views : largest number of sets to compare; None for 2,000 of each size
+    max_views : most sets to compare; None for 2,000 of each size
     Return the sets (sets, axes), padded with -1, and the number of sets compared."""
     low, high = bounds
     p, room, parents, kept = len(on), max_views, None, []
@@ -230,7 +230,7 @@ def forward_selection(voters, views, k, most, threads=1):
 def class_factors(lo, hi, factor, losses, base, total, new, goal, weight):
     """Find the best factor of the summed evidence, with each of the sets lo to hi - 1 added.
 
-    factor, losses : (sets,) first guesses of the factors, replaced, and log-losses, filled
+    factor : (sets,) first guesses, replaced by the factors; losses : (sets,) log-losses to fill
     base : (classes,) log priors
     total : (rows, classes) summed evidence of the sets added before
     new : (sets, rows, classes) evidence of each further set

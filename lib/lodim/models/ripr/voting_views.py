@@ -66,7 +66,7 @@ class VotingViews(Ensemble):
 
 
 def voters_of(e):
-    """Return the training rows of an ensemble e that vote, as Voters."""
+    """Return the Voters of an ensemble e: training rows with weight, response and any feature."""
     at = e.references
     return Voters.from_rows(e.X[at], e.category_distance, e.y[at], e.weight[at], e.n_classes)
 
@@ -96,8 +96,7 @@ def calibrated(e, threads=1):
 def shares(e, voters, evidence, known):
     """Measure how much each view (feature set) contributes to each row's prediction.
 
-    e : VotingViews
-    evidence : (views, rows, C), as returned by `evidence_of`
+    e : VotingViews; evidence : (views, rows, C), as returned by `evidence_of`
     known : (rows, views) bool, whether the row has all features of the view
     Return shares (rows, views), which sum to 1 in a row; the view of largest share, or -1; and
     the class codes, None for numbers."""

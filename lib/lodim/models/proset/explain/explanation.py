@@ -307,9 +307,9 @@ def _table(fit, query, mixture, estimate, impact, dominant, shown):
     """Return the table of an explanation: the row `query`, then the parts of its estimate.
 
     query : Query; mixture : Mixture of the null model and M prototypes
-    estimate : (K,) estimate of the row by `mixture`
+    estimate : (K,) estimate of the row
     impact : (M,) prototypes' weights times similarities
-    dominant : (M,) bool, whether the prototype helps to decide the estimate
+    dominant : (M,) bool, prototypes that decide the estimate
     shown : positions of the prototypes to list; the others are added up"""
     t, mass, unknown = fit.estimates, impact.sum(), [None]
     rest = np.setdiff1d(np.arange(len(t)), shown)

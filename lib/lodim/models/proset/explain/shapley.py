@@ -96,10 +96,10 @@ def shapley(
 def _values_of_row(fit, terms, x, r, base, n_permutations, rng):
     """Return Shapley values of P terms for one row, and their standard errors, (2, 1 + P, K).
 
-    At index 0 of the second axis is the prediction for the reference row.
+    Index 0 of the second axis is the prediction for the reference row.
     x, r : (A,) active features of the row and of the reference; base : (1, K) offset
     terms : (P,) positions of the terms in the design
-    n_permutations : number of random orders; None to choose it by P"""
+    n_permutations : number of random orders; None to choose it"""
     t, mixture = fit.estimates, Mixture.from_prototypes(fit.estimates, base)
     player = np.searchsorted(terms, fit.design.term_of[t.features])
     # (M, P): how much each term lowers the log similarity with each prototype.

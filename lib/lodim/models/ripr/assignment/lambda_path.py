@@ -38,9 +38,9 @@ def assignment_path(L, unit, least, *, weight=None, threads=1):
 def select_lambda(L, unit, settings, errors_of, weight=None, threads=1):
     """Choose the largest penalty whose leave-one-out error is close to the lowest.
 
-    L : (rows, views) losses
-    unit : squared scale of the losses, the unit of the returned penalty
-    errors_of : function of pairs (Assignment, selected columns of L); returns (pairs, rows)
+    L : (rows, views) losses; unit : their squared scale, the unit of the penalty
+    settings : Settings; its `tolerance` is the allowed excess error, in standard errors
+    errors_of : function of a list of pairs (Assignment, columns of L); returns errors (pairs, rows)
     weight : (rows,) weights or None
     Return the penalty, its Assignment of rows to views (feature sets), and its errors (rows,)."""
     grid, path = assignment_path(L, unit, settings.share, weight=weight, threads=threads)

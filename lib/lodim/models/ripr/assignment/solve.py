@@ -63,7 +63,7 @@ def next_vertex(row, delta, u, v):
 
     row, delta : (views,) losses in one row, and penalties
     u, v : loss and penalty of the previous vertex
-    Return the view at the next vertex, or -1, and (fall of penalty) / (rise of loss) to it."""
+    Return the view at the next vertex, or -1, and the fall of penalty per rise of loss."""
     at, slope = -1, 0.0
     for j in range(row.size):
         if delta[j] < v and row[j] < np.inf:
@@ -77,9 +77,9 @@ def next_vertex(row, delta, u, v):
 def assign_rows(lo, hi, L, delta, lambda_, first, second, share):
     """Choose one or two views (feature sets) of low loss and penalty for rows lo to hi - 1.
 
-    L, delta : (rows, views) losses, and (views,) penalties in units of lambda_
-    first, second : filled with the views, equal if one is best, -1 if no loss is finite
-    share : filled with the share of `second`; `first` has the rest"""
+    L : (rows, views) losses; delta : (views,) penalties in units of lambda_
+    first, second : views to fill in, equal if one is best, -1 if no loss is finite
+    share : share of `second` to fill in; `first` has the rest"""
     for i in range(lo, hi):
         row, at = L[i], -1
         for j in range(row.size):
@@ -127,8 +127,8 @@ def solve_rows(L, delta, lambda_, threads=1):
 def eligible_views(L, lambda_):
     """Return the columns of L (positions of views, feature sets) that are smallest in some row.
 
-    L : (rows, views) losses
-    lambda_ : penalty; of losses within 1e-6 sqrt(lambda_) of the smallest, the first counts"""
+    L : (rows, views) losses; if several are equally small, only the first counts
+    lambda_ : penalty, here only for ties: losses within 1e-6 sqrt(lambda_) count as equal"""
     if not L.shape[1]:
         return np.empty(0, np.int64)
     at = np.concatenate([ties.argmin(L[rows], _loss_tolerance(lambda_)) for rows in row_blocks(L)])
@@ -180,10 +180,10 @@ def assign(L, lambda_, *, weight=None, threads=1):
 
 
 def reassign(L, search, mass, weight=None):
-    """Assign rows to given views (feature sets) with the penalties of an earlier Assignment.
+    """Assign rows to given views (feature sets) with earlier penalties; return an Assignment.
 
-    L : (rows, views) losses
-    search, mass : the earlier Assignment, and its (views,) shares of rows"""
+    L : (rows, views) losses; search : Assignment that an earlier search returned
+    mass : (views,) earlier shares of the rows, from which the penalties are computed"""
     rows = solve_rows(_equalize_ties(L, search.lambda_), 1.0 - mass, search.lambda_)
     c = _masses(*rows, np.ones(len(L)) if weight is None else weight, L.shape[1])
     first, second, share = rows
