@@ -15,10 +15,10 @@ def by_rule(policy, X, y, kinds, trade_offs):
     """Simulate buying columns for test rows X (n, p) under several rules; yield a tuple per run.
 
     y : (n,) class codes, or standardized numbers
-    kinds : names of rules: "policy", "myopic", "fixed", "random", "all"
-    trade_offs : loss that one unit of price must save, one run each
-    Each tuple is (rule, trade-off or NaN, price, loss, hit), the last three (n,).
-    loss is log-loss, or squared error in original units; hit is 1 if the class is right."""
+    kinds : rules, of "policy", "myopic", "fixed", "random" and "all"
+    trade_offs : loss that one unit of price must save, per run
+    Each tuple is (rule, trade-off or NaN, price (n,), loss (n,), hit (n,)).
+    Losses are log-losses, or squared errors in original units; hit is 1 if the class is right."""
     oracle, n, G = policy._oracle, len(X), len(policy._oracle.items)
     rng = np.random.default_rng(policy.seed)
     for kind in kinds:

@@ -28,9 +28,9 @@ class Items:
 
     @cached_property
     def _options(self):
-        """Ways to get each column, bool (ways, purchases), and each column's first way (columns,).
+        """Ways to get columns, bool (ways, purchases), and the row where each column's ways begin.
 
-        A way marks the purchase that provides the column, and all purchases that this one needs."""
+        A way marks the purchase that provides its column, and all purchases that this one needs."""
         net, options, first = self.network, [], []
         for name in self.names:
             first.append(len(options))

@@ -61,14 +61,14 @@ def condition(x, known, rest, mixture):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def extend(V, columns, given, mixture, joint, centre, residual):
-    """Condition a Gaussian mixture on more features; fill joint, centre and residual.
+    """Condition a Gaussian mixture on values V (features, rows) of more features; fill the results.
 
-    V : (features, rows) values of these features; columns : positions of these features
-    given : result of `condition`, from values known before
+    columns : positions of these features
+    given : result of `condition` for the features known before
     mixture : `Mixture.arrays`
-    joint : (components, rows) log(share * density)
-    centre : (components, rows) means of a numeric response
-    residual : (components,) variances of a numeric response"""
+    joint : result (components, rows), log(share * density)
+    centre : result (components, rows), means of a numeric response
+    residual : result (components,), its variances"""
     # `mixture[-1]` determines the factor of log densities, which is at most 1.
     log_share, scales = mixture[0], mixture[-1]
     s, density, mean, cov, cross, y_mean, y_var = given
@@ -124,12 +124,12 @@ def to_shares(joint, log_share, contamination):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def observed_losses(joint, centre, y, label, log_share, contamination, out):
-    """Fill `out` (rows,) with log-losses of class codes y (rows,), or squared errors of numbers y.
+    """Fill `out` (rows,) with log-losses of class codes y, or squared errors of numbers y.
 
-    joint : (components, rows) log(share * density), overwritten
+    joint : (components, rows) log(share * density); overwritten
     centre : (components, rows) means of a numeric y
-    label : (components,) class, -1 for a numeric y
-    log_share : (components,) log of shares of all rows
+    label : (components,) classes; -1 for a numeric y
+    log_share : (components,) log of each component's share
     contamination : share of outliers"""
     to_shares(joint, log_share, contamination)
     for k in range(joint.shape[1]):
@@ -154,12 +154,12 @@ def _log(v):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def expected_losses(joint, centre, residual, label, log_share, contamination, out):
-    """Fill `out` (rows,) with expected losses: entropy of the classes, or variance of a numeric y.
+    """Fill `out` (rows,) with expected losses: entropies of classes, or variances of a numeric y.
 
-    joint : (components, rows) log(share * density), overwritten
+    joint : (components, rows) log(share * density); overwritten
     centre, residual : means (components, rows) and variances (components,) of a numeric y
-    label : (components,) class, -1 for a numeric y
-    log_share : (components,) log of shares of all rows
+    label : (components,) classes; -1 for a numeric y
+    log_share : (components,) log of each component's share
     contamination : share of outliers"""
     to_shares(joint, log_share, contamination)
     m = len(out)
@@ -184,10 +184,10 @@ def candidate_losses(V, columns, start, given, mixture, label):
     """Return a row's expected loss after each purchase, (sets of features, possible rows).
 
     V : (features, possible rows) values that the row may have
-    columns, start : features of set c are columns[start[c]:start[c + 1]]
-    given : result of `condition`, from values known before
+    columns, start : set c has the features columns[start[c]:start[c + 1]]
+    given : result of `condition` for the known features
     mixture : `Mixture.arrays`
-    label : (components,) class, -1 for a numeric response"""
+    label : (components,) classes; -1 for a numeric response"""
     C, Z, m, contamination = len(start) - 1, len(label), V.shape[1], mixture[-1][2]
     out = np.empty((C, m))
     joint, centre, residual = np.empty((Z, m)), np.empty((Z, m)), np.empty(Z)

@@ -73,7 +73,7 @@ class Mixture:
         return np.column_stack([np.interp(*column) for column in columns])
 
     def refit(self, X, y, weight, seed, settings):
-        """Fit a Mixture to other rows; keep temperature, repetition and contamination.
+        """Return a new Mixture fitted to other rows, with this one's calibration of probabilities.
 
         X : (n, p) features as returned by `features`
         y : (n,) class codes or numbers
@@ -228,21 +228,21 @@ def shrink(parts, p, pooling, independence):
 def learn(X, y, weight, n_classes, seed, per_class, pooling, independence):
     """Fit a Gaussian mixture of the features to each class of y; return a Mixture.
 
-    n_classes : number of classes, 0 for a numeric y
+    n_classes : number of classes; 0 for a numeric y
     per_class : largest number of components per class
-    pooling : weight of the clusters' mean covariance matrix, as a number of rows
+    pooling : weight of the components' mean covariance matrix, in rows
     independence : shrinkage of covariances towards zero, 0 to 1"""
     parts = group(X, y, weight, n_classes, seed, per_class)
     return shrink(parts, X.shape[1], pooling, independence)
 
 
 def choose(X, y, weight, fold, n_classes, item_of, seed):
-    """Fit Gaussian mixtures to features X (n, p), as they are and as normal scores.
+    """Fit Gaussian mixtures to features X (n, p) and to their normal scores; keep the better.
 
     y : (n,) class codes, or numbers if n_classes is 0
     fold : (n,) fold that holds out each row, -1 for none
     item_of : (p,) number of each feature's data column
-    Return the better Mixture, and a dict of its settings and held-out results."""
+    Return the Mixture, and a dict of its settings and held-out results."""
     # The features are used as they are or as normal scores.
     rest = y, weight, fold, n_classes, item_of, seed
     plain = _choose(X, *rest)
@@ -262,7 +262,7 @@ def choose(X, y, weight, fold, n_classes, item_of, seed):
 
 
 def _choose(X, y, weight, fold, n_classes, item_of, seed):
-    """Fit a Gaussian mixture to features X (n, p), with settings chosen by cross-validation.
+    """Fit a Gaussian mixture to features X (n, p), with cross-validated settings.
 
     y : (n,) class codes, or numbers if n_classes is 0
     fold : (n,) fold that holds out each row, -1 for none

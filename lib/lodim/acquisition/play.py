@@ -24,13 +24,13 @@ class Played:
 
 
 def play(oracle, X, trade_off, *, own=None, limit=None, myopic=False):
-    """Simulate a policy that buys columns for each row of X one by one; return a list of Played.
+    """Simulate a policy that buys one column after another, for each row; return a list of Played.
 
     X : (n, p) all features of the rows
     trade_off : loss that one unit of price must save
-    own : (n,) position among the training rows, -1 (default) for a new row
+    own : (n,) position of each row in the training data; -1 (default) for new rows
     limit : budgets (price, resources) or None
-    myopic : whether to compare single columns instead of sets"""
+    myopic : whether to compare single columns, not sets"""
     own, known = np.full(len(X), -1) if own is None else own, {}
 
     def play_row(i):

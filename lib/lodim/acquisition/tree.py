@@ -251,14 +251,14 @@ def _between(low, high):
 
 @dataclass(frozen=True, repr=False)
 class Step:
-    """The next purchase for a partly measured row, or the advice to stop.
+    """The next purchase for a partly measured row (`buy`), or the advice to stop (None).
 
     Attributes
     ----------
     options : DataFrame
         One row per unknown feature: feature; price; saving (expected fall of the loss from this
-        feature alone); buy (the next purchase); together (the best set); unlocks (features whose
-        price falls after this purchase).
+        feature alone); buy (True for the next purchase); together (True for the set of features
+        with the best trade-off of loss and price); unlocks (features that become cheaper with it).
     prediction : Series
         Probabilities by class; or fit and se, the mean and standard deviation of a number.
     loss : float
@@ -266,8 +266,7 @@ class Step:
     measure : str
         What the loss is: "log-loss" or "squared error".
     free : tuple of str
-        Unknown features of price 0 that use no resource; `loss` and savings assume that they are
-        known.
+        Unknown features without price or resource use; `loss` and savings assume them known.
     limited : bool
         Whether a budget limits the purchases.
 

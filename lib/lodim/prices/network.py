@@ -12,10 +12,10 @@ from lodim.errors import ArgumentError
 
 @forms.record
 class Network:
-    """Items to buy, as V nodes of a graph, with their costs and the nodes that each needs.
+    """Items to buy (columns, terms, other purchases) as V nodes of a graph, with costs and needs.
 
-    A node is a column, a term or another purchase. A series is a quantity that several nodes, its
-    sources, can supply. A node has a copy for each choice of the sources that it needs."""
+    A series is a quantity that several nodes, its sources, can supply. A node has a copy for each
+    choice of the sources that it needs."""
 
     names: tuple[str, ...] = forms.several("V")  # parents before children
     cost: np.ndarray = forms.real("V", least=0)  # (V,) costs, at least zero
@@ -71,12 +71,12 @@ class Network:
 
 
 def unfold(names, cost, parents, columns, sources=(), uses=None, set_cost=None):
-    """Return a Network with a copy of each node for each choice of alternatives that it needs.
+    """Return a Network, in which a node that needs one of several alternatives has a copy for each.
 
     names, cost, columns : for each node, its name, its cost and its columns of X
     parents : for each node, positions of the nodes that it needs
-    sources : groups of alternatives, as tuples of node positions
-    uses : for each node, positions of the groups from which it needs a node; or None
+    sources : groups of alternative nodes, as tuples of positions
+    uses : for each node, positions in `sources` of groups of which it needs one node; or None
     set_cost : function from a set of names to its price, or None to add costs"""
     uses = uses or ((),) * len(names)
     series_of = {v: k for k, nodes in enumerate(sources) for v in nodes}

@@ -74,14 +74,14 @@ class TrainingRows:
     def derivatives(self, f, columns, curvatures=0, step=None, least=None):
         """Return (loss, slope, moments, bend) at scores f (linear predictors) in 64-row blocks.
 
-        loss : half the weighted mean deviance
-        slope : (K, C) negative gradient in the coefficients of C columns, for K scores
-        moments : (J, J, C, C) sums over rows of curvature times products of two columns
-        bend : sum over rows of squared slope / curvature, which bounds duality gaps
-        columns : columns of X; -1 is the intercept
-        curvatures : J^2, number per row: 0 (no moments), 1 (average) or K^2 (pairs of scores)
+        columns : C columns of X; -1 is the intercept
+        curvatures : number J^2 of curvatures per row: 0, 1 (average) or K^2 (pairs of K scores)
         step : (K, C) change of the coefficients to make first, or None
-        least : smallest curvature of a row of weight one; None for the loss's own"""
+        least : smallest curvature of a row of weight one; None for the loss's own
+        loss : half the weighted mean deviance
+        slope : (K, C) negative gradient in the coefficients
+        moments : (J, J, C, C) sums over rows of curvature times products of two columns
+        bend : sum over rows of squared slope / curvature"""
         loss = self.loss if least is None else (self.loss[0], least, *self.loss[2:])
         known = {"loss": loss, "columns": columns, "curvatures": curvatures}
         known["step"] = None if step is None else np.ascontiguousarray(step)

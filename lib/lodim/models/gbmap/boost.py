@@ -150,8 +150,7 @@ def _fit_in_turn(state, stage, rng, warm_start, rejected, X):
 
     state : BoostState, to which the learners are added; stage : boosting step, from 1
     warm_start : WeakLearners of another fit to start from, or None
-    rejected : list, per class (parameters, sign) of the learner not chosen in the last step,
-        or None; replaced by those not chosen now
+    rejected : per class, (parameters, sign) of the last step's other learner, or None; updated
     X : features before any rotation"""
     learners, logs = [None] * state.family.n_functions, [{}] * state.family.n_functions
     with single_blas():
@@ -170,7 +169,7 @@ def _fit_learner(state, stage, k, rng, warm_start, rejected):
     The learner with the lower loss is a WeakLearners, the rejected one is (parameters, sign).
     state : BoostState; stage : boosting step, from 1
     warm_start : WeakLearners of another fit to start from, or None
-    rejected : (parameters, sign) of the learner not chosen in the last step, or None"""
+    rejected : the rejected learner of the last step, or None"""
     penalty = penalize(state.settings, state.X.shape[1], state.p)
     objective = stage_objective(state, state.rows(k), penalty)
     warm, stop, start = _warm_starts(warm_start, stage, k, state), _limits(state), None
@@ -241,11 +240,11 @@ def _preconditioned(state):
 
 
 def _minimize(objective, curved, state, start, stop):
-    """Fit a learner with each sign; return the better learner, optimizer results and the other.
+    """Fit a learner with each sign; return the better one, optimizer results and the other one.
 
     The result is (parameters, sign, results dict, (parameters, sign) of the other learner).
-    objective : function that returns the BoostObjective to minimize, given an array of signs
-    curved : the same for a BoostObjective whose Hessians speed up the search, or None
+    objective : function that returns the BoostObjective for an array of signs
+    curved : the same, with Hessians that speed up the search; or None
     state : BoostState; start : Start; stop : dict of limits of the optimizer"""
     settings, sign, null_value = state.settings, start.sign, start.null_value
     preconditioner = None if curved is None else curved(sign)

@@ -129,8 +129,8 @@ def activate(z, beta, activation):
 def add_learner(f, v, b, form, rows):
     """Write linear predictors of 64 rows with one more learner to `rows.score`.
 
-    f : (64,) linear predictors without the learner; form : Form, constants of activation and loss
-    v, b : parameters (constant, intercept, weights w) and sign of the learner
+    f : (64,) linear predictors without the learner
+    v, b, form : parameters (constant, intercept, weights w), sign and Form of the learner
     rows : TileRows with `z`, the values intercept + w'x; `slope` is written too"""
     for i in range(TILE):
         g, rows.slope[i] = activate(rows.z[i], form.beta, form.activation)
@@ -172,10 +172,10 @@ def add_projected(tile, y, f, weight, v, b, form, rows, out):
 def loss_gradient(lo, hi, partials, X, y, f, weight, theta, active, sign, form):
     """Compute losses and gradients of q learners, for blocks lo to hi - 1 of 4,096 rows.
 
-    partials : (n_blocks, q, 3 + p) results, each a loss and its gradient
-    f : linear predictors without the learners; form : Form, constants of activation and loss
+    partials : (n_blocks, q, 3 + p) losses and gradients
+    f : linear predictors without the learners
     theta, sign : (q, 2 + p) rows (constant, intercept, weights), and (q,) signs
-    active : which of the q learners to compute, as positions"""
+    active, form : positions of the learners to compute, and Form of the fit"""
     dtype = X.dtype
     v, b = theta.astype(dtype), sign.astype(dtype)
     rows, form = tile_rows(X), Form(dtype.type(form.beta), form.activation, form.loss)
@@ -225,9 +225,9 @@ def add_gram(tile, c, scaled, out):
 def add_hessian(tile, y, weight, b, form, convex, rows, column, H):
     """Add the Hessian of 64 rows' loss, by a learner's parameters, to the lower triangle of H.
 
+    b, form, convex : sign, Form, and whether to omit the activation's negative second derivatives
     rows : TileRows with `score`, `slope`, and `r`, derivatives of the losses by w'x
-    convex : whether to omit negative second derivatives of the activation
-    column : (p,) work array; form : Form, constants of activation and loss"""
+    column : (p,) work array"""
     slope, r, z, c, beta = rows.slope, rows.r, rows.z, rows.c, form.beta
     one, zero = slope.dtype.type(1), slope.dtype.type(0)
     tile_curvature(form.loss, y, rows.score, weight, c)
@@ -253,9 +253,9 @@ def hessian(lo, hi, partials, X, y, f, weight, theta, sign, form, convex):
     """Compute Hessians of the losses of q learners, for blocks lo to hi - 1 of 4,096 rows.
 
     partials : (n_blocks, q, 2 + p, 2 + p) lower triangles
-    f : linear predictors without the learners; form : Form, constants of activation and loss
+    f : linear predictors without the learners
     theta, sign : (q, 2 + p) rows (constant, intercept, weights), and (q,) signs
-    convex : whether to omit negative second derivatives of the activation"""
+    form, convex : Form, and whether to omit the activation's negative second derivatives"""
     v, b, column = theta.astype(X.dtype), sign.astype(X.dtype), np.empty(X.shape[1])
     rows, form = tile_rows(X), Form(X.dtype.type(form.beta), form.activation, form.loss)
     r = rows.r
@@ -279,8 +279,8 @@ def forward(lo, hi, X, theta, sign, beta, activation, derivative, into, out):
     """Add values of M learners to out (n_tiles, width, 64), for blocks lo to hi - 1 of 4,096 rows.
 
     theta, sign : (M, 2 + p) rows (constant, intercept, weights), and (M,) signs
-    derivative : whether to add the learners' derivatives instead of their values
-    into : (M,) column of `out` for each learner; beta, activation : as in Form"""
+    beta, activation : fields of Form
+    derivative, into : whether to add derivatives, and (M,) column of `out` for each learner"""
     dtype = X.dtype
     v, sharpness = theta.astype(dtype), dtype.type(beta)
     z = np.empty(TILE, dtype)
@@ -302,7 +302,7 @@ def joint_gradient(lo, hi, partials, X, y, offset, weight, theta, sign, target, 
     partials : sums of loss and loss^2 in [block, 0, :2], gradients in [block, :, 2:]
     offset : (n_tiles, K, 64) linear predictors without the learners
     theta, sign : (M, 2 + p) rows (constant, intercept, weights), and (M,) signs
-    target : class of each learner; beta, loss : as in Form"""
+    target : class of each learner; beta, loss : fields of Form"""
     dtype = X.dtype
     v, b, sharpness = theta.astype(dtype), sign.astype(dtype), dtype.type(beta)
     M, K = len(theta), offset.shape[1]

@@ -39,9 +39,9 @@ def count_blocks(shape, itemsize):
 def loss_gradient(X, y, f, weight, theta, active, sign, form):
     """Return the losses of q learners and then their gradients, (q, 3 + p).
 
-    f : linear predictors without the learners; form : Form, constants of activation and loss
+    f : linear predictors without the learners
     theta, sign : (q, 2 + p) rows (constant, intercept, weights), and (q,) signs
-    active : which of the q learners to compute, as positions"""
+    active, form : positions of the learners to compute, and Form of the fit"""
     q, d = theta.shape
     groups = -(-active.size // GROUP)
     width = LANES if X.shape[1] <= LANES else STAGE
@@ -66,7 +66,7 @@ def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
     Sums of loss and loss^2 are in [0, :2], gradients in [:, 2:].
     offset : (n_tiles, K, 64) linear predictors without the learners
     theta, sign : (M, 2 + p) rows (constant, intercept, weights), and (M,) signs
-    target : class of each learner; beta, loss : as in Form"""
+    target : class of each learner; beta, loss : fields of Form"""
     (M, d), K = theta.shape, offset.shape[1]
     blocks = count_blocks(X.shape, X.dtype.itemsize)
     learners, target = upload(np.column_stack([sign, theta])), upload(target)
@@ -83,8 +83,8 @@ def forward(X, theta, sign, beta, activation, derivative, into, out):
     """Add values of M learners to out (n_tiles, width, 64), an array in main memory.
 
     theta, sign : (M, 2 + p) rows (constant, intercept, weights), and (M,) signs
-    derivative : whether to add the learners' derivatives instead of their values
-    into : (M,) column of `out` for each learner; beta, activation : as in Form"""
+    beta, activation : fields of Form
+    derivative, into : whether to add derivatives, and (M,) column of `out` for each learner"""
     there = upload(out)
     add_learners(X, theta, sign, beta, activation, derivative, into, there)
     there.copy_to_host(out)
@@ -94,8 +94,8 @@ def add_learners(X, theta, sign, beta, activation, derivative, into, out):
     """Add values of M learners to out (n_tiles, width, 64), an array on the GPU.
 
     theta, sign : (M, 2 + p) rows (constant, intercept, weights), and (M,) signs
-    derivative : whether to add the learners' derivatives instead of their values
-    into : (M,) column of `out` for each learner; beta, activation : as in Form"""
+    beta, activation : fields of Form
+    derivative, into : whether to add derivatives, and (M,) column of `out` for each learner"""
     learners = upload(np.column_stack([sign, theta]))
     blocks = max(1, min(16 * PROCESSORS, X.shape[0] // (THREADS // TILE)))
     rest = beta, activation, derivative, upload(into), out
@@ -119,7 +119,7 @@ def _project(X, t, first, size, w, stage, low, high):
     first : position of the first feature
     w : (2, size) weights of two learners
     stage : shared memory, filled with the features
-    low, high : (2,) sums of two learners, for row i < 32 of this thread, and for row i + 32"""
+    low, high : (2,) sums per learner, for rows i < 32 and i + 32 of this thread"""
     lane, warp = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES
     for k in range(warp, size, WARPS):
         a, b = X[t, first + k, lane], X[t, first + k, lane + LANES]
@@ -141,9 +141,9 @@ def _restage(X, t, first, size, stage):
 def _back_project(stage, r, first, size, width, start, partials, slot):
     """Add the derivatives of two learners' losses by `size` weights to `partials`.
 
-    stage : (size, 64) features of 64 rows; r : (2, 64) derivatives of the rows' losses by w'x
-    first : position of the first weight; slot : position of the first learner
-    width : number of threads per group; start : whether to overwrite `partials`"""
+    stage, r : (size, 64) features, and (2, 64) derivatives of the losses by w'x
+    first, width : position of the first weight, and number of threads per group
+    start, slot : whether to overwrite `partials`, and position of the first learner"""
     # The groups share the rows.
     k, segment = cuda.threadIdx.x % width, cuda.threadIdx.x // width
     if k >= size:
@@ -165,9 +165,9 @@ def _back_project(stage, r, first, size, width, start, partials, slot):
 def _loss_gradient(X, y, f, weight, learners, beta, activation, loss, width, partials):
     """Write the losses of learners and their gradients to `partials`, per group of GPU threads.
 
-    f : linear predictors without the learners; beta, activation, loss : as in Form
-    learners : rows (sign, constant, intercept, weights); width : number of threads per group
-    partials : (groups, learners, 3 + p) results, each a loss and its gradient"""
+    f : linear predictors without the learners
+    learners : rows (sign, constant, intercept, weights); beta, activation, loss : fields of Form
+    width, partials : threads per group, and (groups, learners, 3 + p) losses and gradients"""
     # The groups of a thread block share the rows.
     stage = cuda.shared.array((STAGE, PITCH), X.dtype)
     w = cuda.shared.array((GROUP, STAGE), np.float64)
@@ -250,7 +250,7 @@ def _joint_gradient(X, y, offset, weight, learners, target, beta, loss, room, pa
 
     offset : (n_tiles, K, 64) linear predictors without the learners
     learners : (M, 3 + p) rows (sign, constant, intercept, weights)
-    target : class of each learner; beta, loss : as in Form
+    target : class of each learner; beta, loss : fields of Form
     room : (blocks, M + 2 K, 64) work array
     partials : sums of loss and loss^2 in [block, 0, :2], gradients in [block, :, 2:]"""
     ends = cuda.shared.array((2, TILE), np.float64)

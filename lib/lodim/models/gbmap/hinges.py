@@ -106,7 +106,7 @@ def find_directions(X, slope, curvature, waves):
 def _to_unit_variance(U, Z, curvature):
     """Scale directions U (k, p) to unit variance of the rows, in place; return how many are kept.
 
-    Drop directions along which the rows do not vary, unless all are such; kept ones come first.
+    Directions without variance are dropped, unless all are such; kept ones come first.
     Z : (k, n) projections of the rows on U, scaled in place
     curvature : (n,) weights of the rows"""
     deviation, total = np.zeros(len(U)), 0.0
@@ -132,10 +132,10 @@ def _to_unit_variance(U, Z, curvature):
 def _hinge(z, side, knot, slope, curvature, level, total, ridge):
     """Return (decrease of the loss, coefficient, mean) of a hinge max(side z - knot, 0).
 
-    z : (n,) projections of the rows; side : 1 or -1
-    slope, curvature : (n,) first and second derivatives of the rows' losses
+    z, side : (n,) projections of the rows, and 1 or -1
+    slope, curvature : (n,) first and second derivatives of the losses
     level, total : sum(slope) / sum(curvature), and sum(curvature)
-    ridge : second derivative of the penalty by the coefficient"""
+    ridge : second derivative of the penalty"""
     # One Newton step for the hinge and a constant; the mean is weighted by `curvature`.
     centre, square, fall, spread = 0.0, 0.0, 0.0, 0.0
     for i in range(z.size):
@@ -156,12 +156,12 @@ def _hinge(z, side, knot, slope, curvature, level, total, ridge):
 def place_hinges(U, X, slope, curvature, ridge, hinges, n_starts):
     """Return the learners that lower the loss most: rows (constant, intercept, w), and signs.
 
-    A learner is constant + sign max(intercept + w'x, 0), where w is a multiple of a row of U.
+    A learner is constant + sign max(intercept + w'x, 0); w is a multiple of a row of U.
     U : (k, p) directions, scaled in place; X : (p, n) features
-    slope, curvature : (n,) first and second derivatives of the rows' losses
+    slope, curvature : (n,) first and second derivatives of the losses
     ridge : penalty per squared weight
     hinges : whether learners bend; otherwise they are linear
-    n_starts : largest number of learners with each sign, 1 or -1"""
+    n_starts : largest number of learners per sign"""
     Z = np.empty((len(U), slope.size))
     _project(X, U, len(U), Z)
     k = _to_unit_variance(U, Z, curvature)

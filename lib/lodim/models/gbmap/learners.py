@@ -97,7 +97,9 @@ class WeakLearners:
         return self._in_chunks(tiles, n, np.arange(len(self)), len(self), threads, engine)
 
     def slopes(self, tiles, n, threads=1):
-        """Return each learner's derivative by w_j'x at the first n rows in `tiles`, (n, M)."""
+        """Return each learner's derivative by w_j'x, the weighted sum of its features, (n, M).
+
+        tiles : (n_tiles, p, 64) features, of which the first n rows count"""
         return self._forward(tiles, n, np.arange(len(self)), len(self), True, threads)
 
     def active(self, slopes):
@@ -105,9 +107,7 @@ class WeakLearners:
         return slopes * self.sign > 0.5 * self.scale
 
     def gradients(self, slopes):
-        """Return the gradients of the K linear predictors by the features, a list of (n, p).
-
-        slopes : (n, M) derivatives of the learners by w_j'x, from the method `slopes`"""
+        """Return the K linear predictors' gradients by the features, each (n, p), from `slopes`."""
         groups = [self.target == k for k in range(self.n_scores)]
         return [slopes[:, group] @ self.w[group] for group in groups]
 

@@ -85,8 +85,8 @@ def _newton_step(H, damping, slope, L, step):
 def _change_parameters(H, slope, b, beta, intercept, convex):
     """Convert a loss's derivatives by parameters (a, intercept, w) to those by (c, intercept, w).
 
-    c : value of the learner at x = 0, instead of the constant a that it adds
-    H, slope : Hessian (lower triangle) and gradient of the loss, changed in place
+    a, c : constant that the learner adds, and the learner's value at x = 0
+    H, slope : Hessian (lower triangle) and gradient, changed in place
     b, beta : sign of the learner, and sharpness of the softplus
     convex : whether to omit a negative second derivative of the softplus"""
     # c = a + b softplus(intercept)
@@ -111,7 +111,7 @@ def _set_trial(theta, step, b, beta, unit, exact, trial):
     """Write a learner's parameters after a Newton step to `trial`, rounded unless `exact`.
 
     theta : parameters (constant, intercept, weights) before the step
-    step : what to subtract from (value of the learner at x = 0, intercept, weights)
+    step : decrease of (value of the learner at x = 0, intercept, weights)
     b, beta : sign of the learner, and sharpness of the softplus
     unit : units of the parameters, powers of two"""
     # Parameters are rounded to multiples of about 2^-12 of the length of the step.
@@ -153,7 +153,7 @@ def newton(problem, responses, scores, theta, sign, ftol, absolute):
     responses, scores : (n_tiles, 64) responses, and linear predictors without the learner
     theta, sign : (r, 2 + p) rows (constant, intercept, weights), and (r,) signs
     ftol : relative decrease of the loss that ends a search
-    absolute : whether ftol is an absolute decrease for losses from 1e-6 to 1"""
+    absolute : whether ftol is absolute for losses from 1e-6 to 1"""
     # Damped steps as in Nocedal & Wright (2006), Sects. 3.4 and 10.3.
     X, weight, beta, ridge = problem.X, problem.weight, problem.beta, problem.ridge
     unit, precision, tol = problem.unit, problem.precision, problem.tol

@@ -26,7 +26,7 @@ def prepare_class(y, score, weight, target, table, loss, start_at):
     Return responses, linear predictors, first and second loss derivatives, and the total loss.
     score : (n_tiles, K, 64) linear predictors of the classes
     table : (2, K) response and mean threshold of each ordered class, or (2, 0)
-    start_at : positions of the rows whose derivatives are returned"""
+    start_at : rows whose derivatives are returned"""
     # Unordered classes: `target` has response 1, others 0, and f becomes its logit.
     responses, offsets = np.empty(y.shape), np.empty(y.shape)
     n_scores, null, total = score.shape[1], 0.0, 0.0
@@ -61,7 +61,7 @@ def prepare_class(y, score, weight, target, table, loss, start_at):
 def fit_learner(problem, rows, null_value, theta, sign, ftol):
     """Fit a learner from r starting points; return the best (parameters, sign, results).
 
-    The results are loss, largest derivative, iterations, passes over rows, 1 if converged.
+    Results are loss, largest derivative, iterations, passes over rows, 1 if converged.
     rows : responses and linear predictors, (n_tiles, 64) each
     null_value : loss without the learner
     theta : (r, d) starting parameters, changed in place

@@ -76,7 +76,7 @@ def start_by_sample(objective, penalty, state, k, rng, stop, warm_theta, warm_si
 
     objective : function that returns the BoostObjective for an array of signs
     penalty : ElasticNet; state : BoostState; stop : dict of limits of the optimizer
-    warm_theta, warm_sign : parameters and signs of learners of another fit to start from"""
+    warm_theta, warm_sign : parameters and signs of another fit's learners to start from"""
     settings, exact = state.settings, state.exact
     if state.sample is not None:
         objective = stage_objective(state, state.sample_rows(k), penalty)
@@ -102,8 +102,8 @@ def start_in_subspace(objective, penalty, state, k, warm_theta, warm_sign, rejec
 
     objective : function that returns the BoostObjective for an array of signs
     penalty : ElasticNet; state : BoostState
-    warm_theta, warm_sign : parameters and signs of learners of another fit to start from
-    rejected : (parameters, sign) of the learner not chosen in the last step, or None"""
+    warm_theta, warm_sign : parameters and signs of another fit's learners to start from
+    rejected : (parameters, sign) of the last step's other learner, or None"""
     # Weights combine principal Hessian directions and weights of the given learners.
     settings, p = state.settings, state.X.shape[1]
     n_starts = 1 if len(warm_theta) else settings.n_starts
@@ -199,10 +199,10 @@ def draw_starts(X, slope, curvature, key, ridge, hinges, n_starts, rng):
     """Return the learners that lower the loss most: rows (constant, intercept, weights), and signs.
 
     X : (p, n) centred features
-    slope, curvature : (n,) first and second derivatives of the rows' losses
-    key : (n,) numbers that depend only on the values of a row; ridge : penalty per squared weight
+    slope, curvature : (n,) first and second derivatives of the losses
+    key : (n,) numbers that depend only on a row's values; ridge : penalty per squared weight
     hinges : whether learners bend; otherwise they are linear
-    n_starts : largest number of learners with each sign, 1 or -1"""
+    n_starts : largest number of learners per sign"""
     waves = row_keys.waves(key, MIXTURES, rng)
     U = find_directions(X, slope, curvature, waves)
     return place_hinges(U, X, slope, curvature, ridge, hinges, n_starts)

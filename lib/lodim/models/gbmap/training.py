@@ -90,7 +90,7 @@ class StartRows:
 
 @dataclass(frozen=True)
 class BoostState:
-    """Training rows during boosting; numeric responses and predictors are divided by `scale`."""
+    """Training rows of gbmap; numeric responses and linear predictors are divided by `scale`."""
 
     family: Any
     settings: Settings

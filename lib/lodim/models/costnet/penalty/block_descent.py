@@ -17,12 +17,12 @@ from lodim.models.costnet.penalty.prox import (
 
 @njit(**INNER)
 def _newton_direction(H, slope, w, lam, groups, g0, g1, at, position):
-    """Return a Newton step for some columns of w, as a vector: the steps of one row, then the next.
+    """Return a Newton step for columns `at` of w, as a vector: the steps of one row, then the next.
 
-    H : (K, K, A, A) Hessian of a quadratic loss
-    slope : (K, A) negative gradient of the loss at w
-    lam, groups : factor of the penalty; GroupArrays, of which only groups g0 to g1 - 1 count
-    at : columns of w that move; position : index in `at` of each column of w, or -1"""
+    H, slope : (K, K, A, A) Hessian and (K, A) negative gradient of a quadratic loss at w
+    lam : factor of the penalty
+    groups : GroupArrays; only groups g0 to g1 - 1 count
+    position : index in `at` of each column of w, or -1"""
     start, member, cost = groups.start, groups.member, groups.cost
     K, s = w.shape[0], at.size
     M, rhs = np.empty((K * s, K * s)), np.empty(K * s)
@@ -68,11 +68,11 @@ def _newton_direction(H, slope, w, lam, groups, g0, g1, at, position):
 def newton_steps(span, groups, H, slope, w, lam, d, eps):
     """Minimize a quadratic loss plus a group penalty over the nonzero entries of w, in place.
 
-    span : (lo, hi, g0, g1): only columns lo to hi - 1 and groups g0 to g1 - 1 count
-    groups, lam : GroupArrays and factor of the penalty
-    H : (K, K, A, A) Hessian of the loss in w (K, A)
-    slope : (K, A) negative gradient of the loss; updated
-    d : work array, shaped like w
+    span : (lo, hi, g0, g1); only columns lo to hi - 1 and groups g0 to g1 - 1 count
+    groups : GroupArrays
+    H, slope : (K, K, A, A) Hessian and (K, A) negative gradient; slope is updated
+    lam : factor of the penalty
+    d : work array like w
     eps : decrease of the objective at which to stop"""
     # The penalty is lam sum_g cost_g ||w_g||. Coefficients that would cross zero become zero.
     for _ in range(8):
@@ -86,11 +86,11 @@ def _newton_step(span, groups, H, slope, w, lam, d):
     """Make one Newton step on the nonzero entries of w, in place.
 
     Return (decrease of the objective, whether a group became zero).
-    span : (lo, hi, g0, g1): only columns lo to hi - 1 and groups g0 to g1 - 1 count
-    groups, lam : GroupArrays and factor of the penalty
-    H : (K, K, A, A) Hessian of the loss in w (K, A)
-    slope : (K, A) negative gradient of the loss; updated
-    d : work array, shaped like w"""
+    span : (lo, hi, g0, g1); only columns lo to hi - 1 and groups g0 to g1 - 1 count
+    groups : GroupArrays
+    H, slope : (K, K, A, A) Hessian and (K, A) negative gradient; slope is updated
+    lam : factor of the penalty
+    d : work array like w"""
     lo, hi, g0, g1 = span
     K, start, member = w.shape[0], groups.start, groups.member
     position = np.full(hi, -1)
@@ -184,12 +184,12 @@ def _minimize_block(b, groups, H, slope, w, dual, lam, L, spaces, eps):
     """Minimize a quadratic loss plus a group penalty over block b of w, in place.
 
     Return the largest squared step, times L.
-    groups, lam : GroupArrays and factor of the penalty
-    H : (K, K, A, A) Hessian of the loss
-    slope : (K, A) negative gradient of the loss; updated
+    groups : GroupArrays
+    H, slope : (K, K, A, A) Hessian and (K, A) negative gradient; slope is updated
     dual : (K, members) dual vectors of the groups; updated
+    lam : factor of the penalty
     L : upper bound of the eigenvalues of H in the block
-    spaces : three work arrays, shaped like w
+    spaces : three work arrays like w
     eps : squared step, times L, at which to stop"""
     u, d, old = spaces
     K, lo, hi = w.shape[0], groups.block[b], groups.block[b + 1]
@@ -237,11 +237,11 @@ def _minimize_block(b, groups, H, slope, w, dual, lam, L, spaces, eps):
 def minimize(groups, H, slope, w, dual, lam, lipschitz, target, radius, max_sweeps):
     """Minimize a quadratic loss plus a group penalty over w, in place; return the sweeps made.
 
-    groups, lam : GroupArrays and factor of the penalty
-    H : (K, K, A, A) Hessian of the loss
-    slope : (K, A) negative gradient of the loss; updated
+    groups : GroupArrays
+    H, slope : (K, K, A, A) Hessian and (K, A) negative gradient; slope is updated
     w : (K, A) coefficients, a row per score (linear predictor)
     dual : (K, members) dual vectors of the groups; updated
+    lam : factor of the penalty
     lipschitz : upper bound of the eigenvalues of H per block (groups that share coefficients)
     target : duality gap at which to stop
     radius : upper bound of penalty / lam at the minimum"""

@@ -115,12 +115,12 @@ class Layout(GroupArrays):
 
     @classmethod
     def _sorted(cls, at, block, block_of_group, size, member, cost, nested, sign):
-        """Make a Layout from coefficients and groups that are already sorted by block.
+        """Make a Layout from coefficients and groups that are sorted by block.
 
         at, member, cost, sign : fields of GroupArrays
-        block, block_of_group : block number of each coefficient, and of each group
-        size : number of coefficients of each group
-        nested : bool per block number, whether the groups of the block form a tree"""
+        block, block_of_group : block number of each coefficient and of each group
+        size : number of coefficients per group
+        nested : bool per block number, whether the block's groups form a tree"""
         kept, width = np.unique(block, return_counts=True)
         _, n_groups = np.unique(block_of_group, return_counts=True)
         block, first, start = (np.cumsum(np.r_[0, count]) for count in (width, n_groups, size))

@@ -31,14 +31,14 @@ def scores_after(X, columns, step, f, threads):
 def derivatives(X, y, weight, f, *, loss, columns, curvatures, step, threads):
     """Return half the weighted mean deviance, its bend, slope and moments, as one flat array.
 
-    bend : sum over rows of squared slope / curvature, which bounds duality gaps
-    slope : (K, C) negative gradient in the coefficients of C columns, for K scores
-    moments : (J, J, C, C) sums over rows of curvature times products of two columns
     X, y, weight, f : rows in blocks of 64; f has their scores (linear predictors)
     loss : code and constants of the loss
-    columns : columns of X; -1 is the intercept
-    curvatures : J^2, number per row: 0 (no moments), 1 (average) or K^2 (pairs of scores)
-    step : (K, C) change of the coefficients to make first, or None"""
+    columns : C columns of X; -1 is the intercept
+    curvatures : number J^2 of curvatures per row: 0, 1 (average) or K^2 (pairs of K scores)
+    step : (K, C) change of the coefficients to make first, or None
+    bend : sum over rows of squared slope / curvature
+    slope : (K, C) negative gradient in the coefficients
+    moments : (J, J, C, C) sums over rows of curvature times products of two columns"""
     if step is not None:
         f = scores_after(X, columns, step, f, threads)
     r, h = np.empty_like(f), np.empty((len(f), max(1, curvatures), TILE))

@@ -116,8 +116,8 @@ class PenaltyPath:
         """Make a PenaltyPath, in units of the response, from a solver's results.
 
         lambdas : penalties in the user's units
-        scaled : for each penalty, its factor of the group norms in the solver's units
-        ridges : for each penalty, its factor of |w|^2 / 2 in the solver's units
+        scaled : factor of the group norms per penalty, in the solver's units
+        ridges : factor of |w|^2 / 2 per penalty, likewise
         steps : per penalty, (penalized coefficients, unpenalized ones, loss, duality gap, n_iter)
         null : loss without penalized coefficients
         tol : allowed duality gap, relative to `null`"""
@@ -147,12 +147,12 @@ class PenaltyPath:
 
 
 class ReducedQuadratic:
-    """Quadratic loss in the penalized coefficients, minimized over the unpenalized ones.
+    """Quadratic loss in A penalized coefficients, minimized over F unpenalized ones.
 
-    H : (J, J, A, A) Hessian in A penalized coefficients, for J scores (linear predictors)
+    H : (J, J, A, A) Hessian, for J scores (linear predictors)
     alone : (A,) bool, False for combinations of unpenalized columns; H is 0 there
-    elimination : (J F, J A) decrease of F unpenalized coefficients per unit of the others
-    inverse : (J F, J F) pseudo-inverse of the Hessian in the unpenalized coefficients
+    elimination : (J F, J A) decrease of the unpenalized coefficients per unit of the others
+    inverse : (J F, J F) pseudo-inverse of the unpenalized coefficients' Hessian
     least : smallest positive eigenvalue of that Hessian, relative to the largest"""
 
     def __init__(self, G, n_free):

@@ -63,9 +63,9 @@ def prox_overlapping(u, dual, t, lam, groups, g0, g1, tol):
     """Apply the proximal map of overlapping groups to coefficients u (K, A), in place.
 
     dual : (K, members) dual vectors of the groups; starting values, updated
-    t : step length of the proximal map
-    lam, groups : factor of the penalty; GroupArrays, of which only groups g0 to g1 - 1 count
-    tol : largest change of the dual vectors at which to stop"""
+    t, lam : step length of the map, and factor of the penalty
+    groups : GroupArrays; only groups g0 to g1 - 1 count
+    tol : change of the dual vectors at which to stop"""
     K, start, member, cost = u.shape[0], groups.start, groups.member, groups.cost
     for g in range(g0, g1):
         for i in range(start[g], start[g + 1]):
@@ -88,12 +88,12 @@ def prox_overlapping(u, dual, t, lam, groups, g0, g1, tol):
 def _dual_ascent(u, dual, t, lam, active, groups, g0, g1, tol):
     """Choose the dual vectors of overlapping groups, in place, so that ||u|| is smallest.
 
-    u : (K, A) a constant minus t times the sum of the dual vectors; updated
-    dual : (K, members) dual vectors of the groups, of norm up to lam * cost; updated
+    u : (K, A) constant minus t times the sum of the dual vectors; updated
+    dual : (K, members) dual vectors, of norm up to lam * cost; updated
     lam : factor of the penalty
     active : (g1 - g0,) bool, groups whose dual vectors may change
     groups : GroupArrays; only groups g0 to g1 - 1 count
-    tol : largest change of the dual vectors at which to stop"""
+    tol : change of the dual vectors at which to stop"""
     start, member, cost = groups.start, groups.member, groups.cost
     K, i0, i1 = u.shape[0], start[g0], start[g1]
     old = dual[:, i0:i1].copy()
@@ -124,8 +124,8 @@ def _dual_ascent(u, dual, t, lam, active, groups, g0, g1, tol):
 def _update_dual(u, dual, t, limit, i0, i1, member):
     """Choose one group's dual vector, in place, so that ||u|| is smallest; return its change.
 
-    u : (K, A) a constant minus t times the sum of the dual vectors; updated
-    dual : (K, members) dual vectors of the groups; updated in columns i0 to i1 - 1
+    u : (K, A) constant minus t times the sum of the dual vectors; updated
+    dual : (K, members) dual vectors; the group's columns i0 to i1 - 1 are updated
     limit : largest norm of the dual vector
     member : (members,) column of u for each column of `dual`"""
     square = 0.0
@@ -161,11 +161,11 @@ def penalty(w, lam, groups, g0, g1):
 def duality_gap(w, slope, dual, lam, groups, u, tol):
     """Return two numbers, (slack, over), that bound how far the objective at w is from its minimum.
 
-    The bound is slack + over * r, where r is the value of penalty / lam at the minimum.
-    slope : (K, A) negative gradient of the loss at w
+    The bound is slack + over * r, where r is penalty / lam at the minimum.
+    slope : (K, A) negative gradient of the loss
     dual : (K, members) dual vectors of the groups; updated if groups overlap
     lam, groups : factor of the penalty; GroupArrays
-    u : work array, shaped like w; gets slope minus the sum of the dual vectors
+    u : work array like w; becomes slope minus the sum of the dual vectors
     tol : precision of the dual vectors"""
     (K, A), G = w.shape, groups.cost.size
     first, nested, owner, cost = groups.first, groups.nested, groups.owner, groups.cost
@@ -196,8 +196,8 @@ def duality_gap(w, slope, dual, lam, groups, u, tol):
 def _dual_residual(w, dual, lam, groups, g0, g1, u, tol):
     """Subtract the groups' dual vectors from u, in place, chosen so that ||u|| is smallest.
 
-    dual : (K, members) dual vectors of the groups; updated
-    lam, groups : factor of the penalty; GroupArrays, of which only groups g0 to g1 - 1 count
+    dual, lam : (K, members) dual vectors, updated; factor of the penalty
+    groups : GroupArrays; only groups g0 to g1 - 1 count
     u : (K, A) negative gradient of the loss at w; updated
     tol : precision of the dual vectors, relative to the smallest cost of a group"""
     start, member, cost = groups.start, groups.member, groups.cost

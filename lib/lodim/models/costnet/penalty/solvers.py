@@ -104,10 +104,10 @@ def dual_norm(groups, slope):
 class NewtonSolver:
     """Solver of models with a group penalty, by proximal Newton steps.
 
-    w, b : current penalized (K, A) and unpenalized (K, F) coefficients, a row per score
+    w, b : current penalized (K, A) and unpenalized (K, F) coefficients
     f : (n_tiles, K, 64) scores (linear predictors) in blocks of 64 rows
     slope, free_slope : negative gradient of the loss in w and in b
-    bend : sum over rows of squared slope / curvature, which bounds the duality gap
+    bend : sum over rows of squared slope / curvature
     dual : (K, members) dual vectors of the groups"""
 
     # Coefficients that are expected to stay zero are left out.
@@ -168,7 +168,7 @@ class NewtonSolver:
         If lam is 0, return instead twice the decrease of the objective by a Newton step.
         w, b : penalized (K, A) and unpenalized (K, F) coefficients
         lam, ridge : factors of the group norms and of |w|^2 / 2
-        target : desired duality gap"""
+        target : desired gap"""
         p = self.problem
         self.w, self.b = w, b
         all_columns = np.arange(-1, p.X.shape[1])
@@ -315,9 +315,9 @@ def penalty_path(
 ):
     """Return the PenaltyPath of models for decreasing penalties.
 
-    lambdas : decreasing penalties; None to choose up to n_lambda of them
-    lambda_min_ratio : smallest over largest penalty; None for 1e-4, or 1e-2 if n <= p
+    lambdas : penalties; None for up to n_lambda automatic ones
     l1_ratio : share of the group norms in the penalty, in (0, 1]; the rest is ridge
+    lambda_min_ratio : smallest over largest penalty; None for 1e-4, or 1e-2 if n <= p
     tol : allowed duality gap, relative to the loss without penalized coefficients
     make_solver : function of a problem and its number of rows; None for lodim's own solvers"""
     with single_blas():

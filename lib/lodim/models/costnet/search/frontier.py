@@ -70,7 +70,7 @@ class CostFrontier:
         return len(self.cost)
 
     def index_within(self, budget):
-        """Return the index of the best model within the budget, or 0 if none is."""
+        """Return the index of the best model within the budget; 0, the cheapest one, if none is."""
         paid = [k for k, cost in enumerate(self.cost) if affordable(cost, budget)]
         return paid[-1] if paid else 0
 

@@ -46,8 +46,8 @@ class RuleResults:
 def counterpart(model, results):
     """Return the model in `results` that corresponds to `model`; None without one.
 
-    For the null model, it is the null model. For a model on a penalty path, it is one on the same
-    path that costs no more. For any other model, it is the best one that costs no more.
+    It is of the same kind: the null model, a model of the same penalty path, or the best of all.
+    It costs at most as much as `model`.
     model : CandidateModel; results : RuleResults of other rows, such as all but one fold"""
     if model.rule == "null":
         return replace(model, state=results.search.state(model.state.used))

@@ -158,7 +158,7 @@ def _drop_sets(space, used):
 def _add_sets(space, used):
     """Return sets of candidates that a move may add, (b, m) bool; the first is empty.
 
-    Also return the main candidate of each other set, (b - 1,).
+    Each other set is a candidate, alone or with its needs; also return these candidates, (b - 1,).
     space : SearchSpace; used : (m,) bool, candidates (columns or terms) of the model"""
     m = len(space)
     lead = np.flatnonzero(~used)

@@ -204,10 +204,10 @@ def _start(refits, on, null):
 
 
 def _derivatives_at(data, on, theta, ridge, least=None):
-    """Return (value, slope, Hessian) of half the mean deviance plus a ridge penalty.
+    """Return value, negative gradient and Hessian of half the mean deviance plus a ridge penalty.
 
     data : SearchData; on : (r,) positions of the columns
-    theta : (1 + r, K) intercepts and coefficients; slope : (1 + r, K) negative gradient
+    theta : (1 + r, K) intercepts and coefficients, the shape of the gradient
     ridge : (1 + r, 1 + r) matrix of the penalty
     least : lower limit for a row's second derivative, or None for the default"""
     # The penalty is tr(theta' ridge theta) / 2.

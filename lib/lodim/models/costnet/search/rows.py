@@ -70,12 +70,12 @@ class SearchData(TrainingRows):
         return max(1, self.family.n_scores - 1)
 
     def at_model(self, theta, on, curvatures=0, least=None):
-        """Return (value, slope, moments) of half the mean deviance of a model.
+        """Return value, negative gradient (K, 1 + r) and moments of half a model's mean deviance.
 
+        Moments (J, J, 1 + r, 1 + r) are sums of second derivatives times products of two columns.
+        theta : (1 + r, K) intercepts and coefficients
         on : (r,) positions of the columns
-        theta : (1 + r, K) intercepts and coefficients; slope : (K, 1 + r) negative gradient
-        curvatures : number J^2 of second derivatives per row, 0, 1 or K^2
-        moments : (J, J, 1 + r, 1 + r) products of columns, weighted by these
+        curvatures : number J^2 of second derivatives per row: 0, 1, or K^2 for pairs of scores
         least : lower limit for a row's second derivative, or None for the default"""
         columns = np.append(-1, self.columns[on])
         return self.derivatives(self.scores, columns, curvatures, theta.T, least)[:3]

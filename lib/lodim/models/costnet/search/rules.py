@@ -75,9 +75,9 @@ def selections_along(space, path):
 
 
 def choices_of_sources(space, used):
-    """Iterate over choices of sources for a model, 64 at most.
+    """Iterate over a model's choices of sources (columns or purchases), 64 at most.
 
-    A choice is a tuple, the node that supplies each of S quantities, or -1.
+    A choice is a tuple, per quantity (such as pulse) the Network position of its source, or -1.
     space : SearchSpace; used : (m,) bool, candidates (columns or terms) of the model"""
     choices = [np.unique(s[s >= 0]).tolist() or [-1] for s in space.source[used].T]
     return islice(product(*choices), 64)

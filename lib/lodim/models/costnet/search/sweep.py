@@ -76,11 +76,11 @@ def rank(gram, on):
 
 @njit(cache=True, error_model="numpy")
 def gains(model, drops, adds, allowed, sign):
-    """Return two (drops, adds) arrays, by exchange: fall of the deviance and rise of the rank.
+    """Return two (drops, adds) arrays: fall of the deviance, and rise of the number of columns.
 
-    model : SweptModel; drops, adds : ColumnSets; an exchange drops one set and adds one
+    model, drops, adds : SweptModel, ColumnSets to drop, and ColumnSets to add
     allowed : (drops, adds) bool, exchanges to try; others have a fall of -inf
-    sign : (q,) required signs, 1, -1 or 0 for none"""
+    sign : (q,) required signs of coefficients, 1, -1 or 0 for none"""
     n_out, n_in, K = drops.start.size - 1, adds.start.size - 1, model.target.shape[1]
     gram, target, variance, within = model
     gain, rank = np.full((n_out, n_in), -np.inf), np.zeros((n_out, n_in), np.int64)
@@ -112,10 +112,10 @@ def gains(model, drops, adds, allowed, sign):
 def _eliminate(M, v, variance, at, n_dropped, size, sign):
     """Exchange columns of a least-squares model; return fall of the deviance and rise of the rank.
 
-    M, v : X'X and X'y of the exchanged columns, after the model's sweeps; overwritten
-    variance : (q,) diagonal of X'X before any sweep
+    M, v : X'X and X'y of these columns, swept as in the SweptModel; overwritten
+    variance : (q,) diagonal of X'X before any sweep, for all q columns
     at : positions of `size` exchanged columns; the first n_dropped leave, the others enter
-    sign : (q,) required signs, 1, -1 or 0 for none"""
+    sign : (q,) required signs, 1, -1 or 0 for none; a column with a wrong sign does not enter"""
     total, rank = 0.0, 0
     for k in range(size):
         pivot = M[k, k]
