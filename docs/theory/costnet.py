@@ -13,7 +13,7 @@
 # %% [markdown]
 # # How costnet works
 #
-# `costnet` returns a list of models, one per price. What does a more expensive model add? In the
+# What does a more expensive model add? `costnet` returns a list of models, one per price. In the
 # plot below, each point is the best model that `costnet` found at its price. A step to the right
 # buys one more feature, with everything that it needs, and explains more of the deviance.
 
