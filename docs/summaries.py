@@ -150,10 +150,11 @@ print(fit.summary())
 # | `Dispersion` | the variance of a row is this number times the variance function of the family: 1 for binomial, Poisson and similar families, otherwise Pearson's X² divided by `Df residuals` |
 # | `Dispersion` (quantile, huber) | the covariance of the estimates is this number times (X'X)⁻¹ |
 # | `Residual std. error` (gaussian) | square root of the dispersion |
+# | `Estimate` | change of the score per unit of the term: of the mean (identity link), the log-odds (logit) or the logarithm of the mean (log). `sex[male]` is the difference from the level of `sex` that is not listed. |
 # | `Std. error` | standard error of an estimate; note [1] names its kind |
 # | `t`, `z` | estimate over standard error |
 # | `P>\|t\|`, `P>\|z\|` | two-sided p-value for the hypothesis that the coefficient is zero |
-# | `95% interval` | confidence interval |
+# | `95% interval` | confidence interval; valid if you chose the model before you saw the data |
 #
 # ## Results of other functions
 #
@@ -161,7 +162,7 @@ print(fit.summary())
 # |---|---|---|
 # | `Loss`, `SE` | `compare` | mean held-out deviance, and its standard error |
 # | `Diff.`, `SE(diff)` | `compare` | difference from the best model, and its standard error |
-# | `95% interval` | `compare` | interval for the difference; the intervals hold for all pairs of models together, so they are wider than 1.96 SE(diff); a significantly worse model may have 0 in its interval |
+# | `95% interval` | `compare` | interval for the difference; the intervals hold for all pairs of models together, so they are wider than 1.96 SE(diff); a significantly worse model may have 0 in its interval. To compare two other models, give only these two in `models=` |
 # | `Acc.`, `AUC`, `R2` | `compare` | held-out accuracy, area under the ROC curve, R² |
 # | `D2` | `compare` | share of the null model's deviance that the model explains on held-out rows, for counts, amounts, quantiles and other losses than squared error (as `d2_tweedie_score` and `d2_pinball_score` in scikit-learn) |
 # | `Feat.`, `Parts` | `compare` | mean number of features and of parts (learners, prototypes, views) |
@@ -179,7 +180,7 @@ print(fit.summary())
 # | `std_error`, `bias` | `bootstrap` | standard deviation of the replicates, and their mean minus the estimate |
 # | `conf_low`, `conf_high` | `bootstrap`, `tidy` | limits of an interval |
 # | `Method`, `Fits`, `Rows held out` | `conformal` | how rows are held out, number of fits, and rows with a score |
-# | `Score` | `conformal` | conformity score, and its quantile at a level |
+# | `Score` | `conformal` | conformity score, and its quantile at a level; "lac" is one minus the probability of a class, "aps" adds the probabilities of all classes from the most probable one to it |
 # | `Mean width`, `Mean size`, `Empty sets` | `conformal` | size of intervals or sets over the training rows |
 # | `Pairs of halves`, `Cutoff`, `Terms` | `stability` | number of random splits of the rows in two, smallest share of a stable term, and number of terms |
 # | `Share`, `Stable`, `In fit` | `stability` | share of the random halves of the rows on which the model selects a term; whether this share is at least the cutoff; whether the fit to all rows selects the term |
@@ -214,7 +215,8 @@ print(fit.summary())
 # - **Each of ... sets of random folds alone would choose ...**: how much the choice depends on the
 #   random folds. If the values in this line differ much, the data do not determine the setting. For
 #   joint fits, wide data and many rows this is not measured; the note then says "on one set of
-#   folds".
+#   folds". The line does not cover the choice of a joint fit of all learners, which another seed
+#   can change too.
 # - **Values far outside all others are replaced**: columns, the values, and the range of the other
 #   values. The fit uses a value in the middle of the others instead.
 # - **Rows dropped for missing values**: columns with missing values, and the number of rows that

@@ -67,8 +67,8 @@
 # levels, so the first is the reference; a Categorical of polars is sorted, like text.
 #
 # If a new row has a level that no training row had, `predict` raises an error, or with
-# `new_levels="missing"` treats the level as missing. A level that a pandas Categorical lists, but
-# no training row has, always counts as missing.
+# `new_levels="missing"` treats the level as missing (`glm` then predicts NaN). A level that a pandas
+# Categorical lists, but no training row has, always counts as missing.
 #
 # Text that looks like numbers (`?`, decimal commas, `$12.30`, `1,234`, `45%`) raises an error, or a
 # warning if it may be meant as levels. Levels that differ only in case or in spaces at their ends,
@@ -90,7 +90,8 @@
 # - `"indicator"`, the default of most models: the mean of the training rows replaces a missing
 #   number, before any function is applied. If training rows had missing values, an additional
 #   column such as `horsepower[missing]` marks rows with missing values. For a category, missing is
-#   a level of its own.
+#   then a level of its own. Without missing values in training, the shares of the levels in the
+#   training rows replace the category.
 # - `"drop"`, the default of `glm` as in R: rows with missing features are dropped, and predicted as
 #   NaN.
 # - `"keep"`, the default of `ripr`: a row is used in all views (small sets of features) whose

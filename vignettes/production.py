@@ -60,11 +60,12 @@ except ValueError as error:
     print(error)
 
 # %% [markdown]
-# ## A query
+# ## A query in SQL
 #
-# `to_sql()` returns a query for DuckDB or PostgreSQL. The query returns all columns of the table
-# and adds the predictions: `prediction` for a number, `prob_<class>` for classes. If `predict`
-# would raise an error or return NaN for a row, the query returns NULL for this row.
+# `to_sql()` returns a query for DuckDB or PostgreSQL (`"duckdb"` or `"postgres"`). The query returns
+# all columns of the table and adds the predictions: `prediction` for a number, `prob_<class>` for
+# classes. If `predict` would raise an error or return NaN for a row, the query returns NULL for
+# this row.
 
 # %%
 query = fit.to_sql("duckdb", table="patients")

@@ -15,7 +15,8 @@
 #
 # How far can I trust a fit? Each section of this page answers one part of this question. For
 # example, how much would the estimates differ with other rows? In which range will new responses
-# be?
+# be? (The summary of `glm` has confidence intervals of its own. They are valid if you chose the
+# model before you saw the data.)
 
 # %% [markdown]
 # ## Uncertainty of estimates: the bootstrap
