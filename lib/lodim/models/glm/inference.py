@@ -31,11 +31,8 @@ def measures(rows, found, df_resid):
     if family.name == "huber":  # Huber's first covariance (Huber & Ronchetti 2009, Sect. 7.6)
         share = found.totals[2] / rows.sum_weights or np.nan
         dispersion *= ((1.0 + (1.0 / share - 1.0) * found.coef.size / rows.positive) / share) ** 2
-    exact = False  # whether all residuals are rounding errors
-    if family.name == "quantile":
-        size = rows.total(lambda y, w: w * np.abs(y))
-        exact = found.totals[0] <= np.sqrt(EXACT) * size
-    elif family.dispersed:
+    exact = False  # whether all residuals are rounding errors; for quantiles it is not known yet
+    if family.dispersed and family.name != "quantile":
         size = rows.total(lambda y, w: w * y**2 / np.maximum(family.variance(y), 1e-300))
         exact = found.totals[1] <= EXACT * size
     return {
